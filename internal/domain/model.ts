@@ -1,0 +1,150 @@
+/**
+ * The resources of the service as its callers see them (specification, "Resources and their fields").
+ * Times are Unix epoch milliseconds unless a field says otherwise; credits are integers.
+ */
+
+export type Role = 'viewer' | 'member' | 'admin' | 'owner'
+
+export interface Customer {
+  customerId: string
+  name: string
+  enabled: boolean
+  credits: number
+  creditLimit: number
+  creditsUsedThisMonth: number
+  createdAt: number
+}
+
+export interface Project {
+  projectId: string
+  customerId: string
+  name: string
+  enabled: boolean
+  createdAt: number
+  updatedAt: number
+}
+
+export interface GroupKeyConfig {
+  mode: 'jsonpath' | 'header'
+  path?: string
+  fallbackHeader?: string
+}
+
+export interface SigningConfig {
+  type: 'hmac-sha256'
+  secret: string
+  header: string
+}
+
+export interface DeliveryConfig {
+  url: string
+  method: 'POST' | 'PUT'
+  headers?: Record<string, string>
+  idempotencyHeader: string
+  signing?: SigningConfig
+}
+
+export interface SourceVerification {
+  enabled: boolean
+  signingSecret?: string
+  signatureHeader: string
+  algorithm: 'hmac-sha256' | 'hmac-sha1'
+}
+
+/** What a caller configures, with every default filled in. */
+export interface BufferConfig {
+  name: string
+  enabled: boolean
+  groupKey: GroupKeyConfig
+  batch: { maxItems: number; maxBytes: number; idleTimeoutMs: number; maxWaitFromFirstMs: number }
+  overflow: { maxGroupItems: number; maxGroupBytes: number; policy: 'flush_early_then_continue' }
+  delivery: DeliveryConfig
+  throughput: {
+    maxAttempts: number
+    backoff: { initialMs: number; maxMs: number; multiplier: number }
+    minDelayBetweenFlushMs: number
+    maxConcurrencyPerGroup: number
+  }
+  dlqPauseThreshold: number
+  sourceVerification?: SourceVerification
+  analytics: { sampleDeliveryLogs: number }
+}
+
+/** A stored buffer, as the admin API returns it. */
+export interface Buffer extends BufferConfig {
+  bufferId: string
+  customerId: string
+  projectId: string
+  consecutiveDlqCount: number
+  createdAt: number
+  updatedAt: number
+}
+
+/**
+ * A buffer as nodes hold it. `uid` is the internal identity (a lower-case UUID): a deleted and re-created
+ * buffer has another one and inherits nothing. Ids, customer and project of one uid never change.
+ * `version` grows with each change of the row.
+ */
+export interface BufferRecord {
+  readonly uid: string
+  readonly version: number
+  /** Soft-deleted: ingest answers 404; what is buffered is delivered or, when disabled, discarded. */
+  readonly deleted: boolean
+  readonly buffer: Buffer
+}
+
+export interface ApiKeyRecord {
+  keyId: string
+  customerId: string
+  name: string
+  keyPrefix: string
+  role: Role
+  /** undefined: all projects of the customer. */
+  projectIds?: string[]
+  createdAt: string
+  revokedAt: string | null
+  lastUsedAt: string | null
+}
+
+export type DlqReason = 'max_retries_exceeded' | 'non_retryable_error'
+
+/** Why a batch was closed (specification, "Processing model" 2 and 3). `segment`: its segment is full. */
+export type FlushReason = 'items' | 'bytes' | 'idle' | 'max_wait' | 'segment'
+
+/** Class of a failed delivery attempt (design, section 9). */
+export type ErrorClass =
+  | 'timeout'
+  | 'connection'
+  | 'dns'
+  | 'tls'
+  | 'blocked_destination'
+  | 'http_4xx'
+  | 'http_5xx'
+  | 'http_other'
+
+export interface DlqItem {
+  dlqId: string
+  customerId: string
+  projectId: string
+  bufferId: string
+  groupId: string
+  groupKey: string
+  reason: DlqReason
+  lastError: string
+  lastStatusCode: number
+  attempt: number
+  itemCount: number
+  payloadSummary: { messageIds: string[]; firstPayloadPreview: string }
+  payloadStored: boolean
+  batch: {
+    groupHash: string
+    segment: number
+    firstItemAt: number
+    lastActivityAt: number
+    groupVersion: number
+    payloadBytes: number
+  }
+  retryCount: number
+  lastRetryAt: number | null
+  createdAt: number
+}

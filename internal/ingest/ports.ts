@@ -1,0 +1,67 @@
+import type { ApiKeyRecord, BufferRecord } from '../domain/model.ts'
+
+/** Buffers by caller-chosen id; cached and invalidated (design, section 7). */
+export interface BufferDirectory {
+  /** undefined: unknown, deleted, or not in the cache yet (then `loadById` tells). */
+  peekById(bufferId: string): BufferRecord | undefined
+  loadById(bufferId: string): Promise<BufferRecord | undefined>
+}
+
+/** API keys by their secret; a revoked or unknown key is undefined. */
+export interface KeyDirectory {
+  authenticate(secret: string): Promise<ApiKeyRecord | undefined>
+}
+
+export interface Charge {
+  customerId: string
+  bufferUid: string
+  credits: number
+}
+
+/**
+ * Credits by group commit (design, section 7). What was charged stays unsettled until exactly one of
+ * `settle` and `refund` is called for it.
+ */
+export interface Ledger {
+  /** Resolves false with the balance when the customer cannot pay; rejects (LedgerUnavailableError) when the database cannot tell. */
+  charge(charge: Charge): Promise<{ paid: true } | { paid: false; balance: number }>
+  /** The item is stored and no duplicate. */
+  settle(charge: Charge): void
+  /** The item is a duplicate or was not stored: credited back with the next commit. */
+  refund(charge: Charge): void
+}
+
+export class LedgerUnavailableError extends Error {
+  override readonly name = 'LedgerUnavailableError'
+}
+
+export interface NewItem {
+  /** UUID. */
+  itemId: string
+  bufferUid: string
+  groupKey: string
+  messageId: string
+  /** Whether the sender gave the message id: only then is it deduplicated. */
+  explicit: boolean
+  credits: number
+  receivedAt: number
+  /** The sender's bytes, valid JSON in UTF-8. */
+  payload: Uint8Array
+}
+
+/** `duplicateOf`: itemId of the buffered original, or null. `late` settles once the verdict is certain, when it was not in time. */
+export interface Stored {
+  duplicateOf: string | null
+  late?: Promise<'new' | 'duplicate' | 'unknown'>
+}
+
+export interface Inbox {
+  /** Resolves after the broker's PubAck (and the owner's verdict, when the id is explicit). Rejects with InboxUnavailableError: not stored for certain or not known to be. */
+  append(item: NewItem): Promise<Stored>
+  /** itemId of a buffered item with this id in this group, null when there is none, undefined when the owner does not answer. */
+  findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
+}
+
+export class InboxUnavailableError extends Error {
+  override readonly name = 'InboxUnavailableError'
+}

@@ -1,0 +1,161 @@
+import type { BufferRecord, DlqReason, ErrorClass, FlushReason } from '../domain/model.ts'
+
+/** Configuration of buffers by internal uid, cached; see `internal/buffers`. */
+export interface Policies {
+  /** The cached record, without waiting. */
+  peek(uid: string): BufferRecord | undefined
+  /** Cache, else the database. undefined: no such row. Rejects while the database is away and the cache is cold. */
+  load(uid: string): Promise<BufferRecord | undefined>
+  /** Called after each change of a record; returns the unsubscriber. */
+  onChange(listener: (record: BufferRecord) => void): () => void
+}
+
+/** A durable write of an owner: refused (`FencedError`) when `epoch` is below the one stored for the shard. */
+export interface Fence {
+  readonly shard: number
+  readonly epoch: number
+}
+
+export class FencedError extends Error {
+  override readonly name = 'FencedError'
+}
+
+/** The same batch name is stored with another body: an invariant is broken, nothing was written. */
+export class BodyConflictError extends Error {
+  override readonly name = 'BodyConflictError'
+}
+
+export interface DeadBatch {
+  dlqId: string
+  bufferUid: string
+  customerId: string
+  projectId: string
+  bufferId: string
+  groupId: string
+  groupKey: string
+  /** Sequence of the sealing commit. */
+  version: number
+  reason: DlqReason
+  lastError: string
+  lastStatusCode: number
+  /** Zero-based index of the last attempt. */
+  attempt: number
+  itemCount: number
+  messageIds: string[]
+  firstPayloadPreview: string
+  segment: number
+  firstItemAt: number
+  lastActivityAt: number
+  payloadBytes: number
+  /** The exact body that failed. */
+  body: Uint8Array
+  bodySha256: Uint8Array
+  createdAt: number
+}
+
+export interface BatchName {
+  groupId: string
+  version: number
+}
+
+/** Owners' side of the dead letter queue and of the epoch row (design, section 5). All calls reject when Postgres is away. */
+export interface DeadLetters {
+  /** Raises the stored epoch of the shard; rejects with FencedError when a higher one is stored. */
+  raiseEpoch(fence: Fence): Promise<void>
+  /** Which of these batches have a row or a tombstone already: they only lack their `dead` record. */
+  known(fence: Fence, batches: BatchName[]): Promise<BatchName[]>
+  /**
+   * One transaction: lock the epoch row, insert unless the name exists or has a tombstone, count up
+   * `consecutiveDlqCount` and disable the buffer at its threshold (not for deleted buffers).
+   */
+  bury(fence: Fence, batch: DeadBatch): Promise<{ outcome: 'buried' | 'known'; paused: boolean }>
+  /** `dead` of these is committed: their tombstones can go. */
+  forgetTombstones(fence: Fence, batches: BatchName[]): Promise<void>
+}
+
+/** One settled batch, self-contained, in journal order. Times in ms. */
+export interface DeliveryFact {
+  outcome: 'delivered' | 'dead'
+  bufferUid: string
+  /** When it settled, Unix ms. */
+  at: number
+  items: number
+  /** Attempts made, at least 1. */
+  attempts: number
+  /** Seal minus first item's storage. */
+  timeToFlushMs: number
+  /** Duration of the last attempt. */
+  durationMs: number
+}
+
+/** Delivery counters as a projection of the journal: increments and position are one transaction. */
+export interface Projection {
+  /** Position reached for the shard (a journal sequence), 0 when none. */
+  position(shard: number): Promise<number>
+  /** Adds `facts` (all of commits <= position and above the stored position) and stores the position. No-op when the stored position is >= position. */
+  project(fence: Fence, position: number, facts: DeliveryFact[]): Promise<void>
+}
+
+export interface AttemptRequest {
+  record: BufferRecord
+  /** Value of the idempotency header, `grp:<groupId>:v<version>`. */
+  key: string
+  body: Uint8Array
+}
+
+export interface AttemptResult {
+  /** 2xx within the deadline. */
+  delivered: boolean
+  /** 4xx: the batch goes to the dead letter queue at once. */
+  retryable: boolean
+  /** HTTP status, 0 when no response arrived. */
+  statusCode: number
+  errorClass: ErrorClass | null
+  error: string | null
+  durationMs: number
+  /** First bytes of the response body as text, null when none arrived. */
+  responseBody: string | null
+}
+
+export interface Deliverer {
+  /** One attempt with the record's current delivery configuration, at most 10 s in all; never rejects. */
+  attempt(request: AttemptRequest): Promise<AttemptResult>
+}
+
+/** One wide event each; the adapter turns them into a log line and metrics. */
+export interface ShardTelemetry {
+  ownership(event: { shard: number; epoch: number; state: string; replayMs?: number; error?: string }): void
+  flush(event: {
+    shard: number
+    groupId: string
+    bufferId: string
+    version: number
+    reason: FlushReason
+    items: number
+    payloadBytes: number
+    /** Actual minus due, ms. */
+    latenessMs: number
+    segment: number
+  }): void
+  delivery(event: {
+    shard: number
+    groupId: string
+    bufferId: string
+    version: number
+    attempt: number
+    outcome: 'delivered' | 'retry' | 'rejected' | 'exhausted'
+    statusCode: number
+    errorClass: ErrorClass | null
+    error: string | null
+    durationMs: number
+    items: number
+    sampled: boolean
+  }): void
+  dead(event: { shard: number; groupId: string; bufferId: string; version: number; reason: DlqReason; items: number; paused: boolean }): void
+  discarded(event: { shard: number; bufferId: string; items: number }): void
+  dropped(event: { shard: number; duplicates: number }): void
+  /** Journal commit round trip, ms, with the number of its records. */
+  commit(event: { shard: number; ms: number; records: number; bytes: number }): void
+  gauges(event: { shard: number; epoch: number; openGroups: number; bufferedItems: number; bufferedBytes: number; residentBytes: number }): void
+  problem(event: { shard: number; what: string; error: string; detail?: Record<string, unknown> }): void
+}
