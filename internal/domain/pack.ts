@@ -1,0 +1,280 @@
+/**
+ * The pack: what one append to an inbox stores (design, section 3). A versioned binary frame around items
+ * that keep the sender's payload bytes untouched: each holds the finished element of the delivered
+ * `items[]` array, so that a batch body is a join of stored bytes.
+ *
+ * Invariant: an encoded item is self-contained. Its bytes [offset, end) may be copied verbatim into another
+ * buffer (a `keep` record) and be read there with `readItem`.
+ *
+ * Layout, big-endian:
+ *
+ *   pack  u8 magic 0x50, u8 version 1, 12 bytes pack id, u16 length of the reply subject, the subject,
+ *         u32 item count, items
+ *   item  u32 length (this field included), u8 flags, 16 bytes item id, 16 bytes group token, 16 bytes
+ *         buffer uid, u48 received at (Unix ms), u32 credits, u32 payload length, u16 group key length, the
+ *         group key, the element
+ *
+ * The group key stands as JSON text: a lone surrogate survives there and would not in UTF-8. The message id
+ * is read from the element.
+ */
+import { readUuid, writeUuid } from './uuid.ts'
+
+export interface PackItem {
+  /** UUID. */
+  itemId: string
+  /** UUID, internal identity of the buffer. */
+  bufferUid: string
+  /** 128 bits, base64url (22 characters). */
+  groupToken: string
+  groupKey: string
+  messageId: string
+  /** The sender gave the message id. */
+  explicit: boolean
+  /** 0 to 2^32 - 1. */
+  credits: number
+  /** Unix ms. */
+  receivedAt: number
+  /** The sender's bytes, valid JSON in UTF-8. */
+  payload: Uint8Array
+}
+
+export interface PackHeader {
+  /** 12 bytes, base64url (16 characters). */
+  packId: string
+  /** Where verdicts on explicit ids go; null when nobody waits for any. */
+  replySubject: string | null
+  count: number
+  firstItemOffset: number
+}
+
+/** The bytes are no pack, or no item: nothing of them can be trusted. */
+export class CorruptPackError extends Error {
+  override readonly name = 'CorruptPackError'
+}
+
+export const packIdBytes = 12
+
+const magic = 0x50
+const frameVersion = 1
+const packHead = 2 + packIdBytes + 2
+const at = {
+  flags: 4,
+  itemId: 5,
+  token: 21,
+  uid: 37,
+  receivedAt: 53,
+  credits: 59,
+  payload: 63,
+  key: 67,
+} as const
+const itemHead = 69
+const explicitFlag = 0x01
+/** Flags of the upper half change the meaning of an item: a reader that does not know one must stop. */
+const mustUnderstand = 0xf0
+
+const beforeMessageId = '{"messageId":'
+const beforeReceivedAt = ',"receivedAt":'
+const beforePayload = ',"payload":'
+
+/** Bytes that a pack of these items takes beyond the items themselves. */
+export function packOverhead(replySubject: string | null): number {
+  return packHead + Buffer.byteLength(replySubject ?? '') + 4
+}
+
+interface Sized {
+  item: PackItem
+  keyText: string
+  keyBytes: number
+  elementHead: string
+  elementBytes: number
+}
+
+function sized(item: PackItem): Sized {
+  const keyText = JSON.stringify(item.groupKey)
+  const id = JSON.stringify(item.messageId)
+  const elementHead = `${beforeMessageId}${id}${beforeReceivedAt}${item.receivedAt}${beforePayload}`
+  const keyBytes = Buffer.byteLength(keyText)
+  if (keyBytes > 0xffff) throw new RangeError(`groupKey of ${keyBytes} bytes does not fit a pack`)
+  if (!Number.isSafeInteger(item.receivedAt) || item.receivedAt < 0 || item.receivedAt >= 2 ** 48) {
+    throw new RangeError(`receivedAt ${item.receivedAt} is no Unix time in ms`)
+  }
+  return {
+    item,
+    keyText,
+    keyBytes,
+    elementHead,
+    elementBytes: Buffer.byteLength(elementHead) + item.payload.length + 1,
+  }
+}
+
+function writeItem(frame: Buffer, offset: number, entry: Sized): number {
+  const { item } = entry
+  const length = itemHead + entry.keyBytes + entry.elementBytes
+  frame.writeUInt32BE(length, offset)
+  frame[offset + at.flags] = item.explicit ? explicitFlag : 0
+  writeUuid(frame, offset + at.itemId, item.itemId)
+  if (frame.write(item.groupToken, offset + at.token, 16, 'base64url') !== 16) {
+    throw new RangeError(`groupToken ${JSON.stringify(item.groupToken)} is not 128 bits`)
+  }
+  writeUuid(frame, offset + at.uid, item.bufferUid)
+  frame.writeUIntBE(item.receivedAt, offset + at.receivedAt, 6)
+  frame.writeUInt32BE(item.credits, offset + at.credits)
+  frame.writeUInt32BE(item.payload.length, offset + at.payload)
+  frame.writeUInt16BE(entry.keyBytes, offset + at.key)
+  let cursor = offset + itemHead
+  cursor += frame.write(entry.keyText, cursor)
+  cursor += frame.write(entry.elementHead, cursor)
+  frame.set(item.payload, cursor)
+  frame[cursor + item.payload.length] = 0x7d
+  return offset + length
+}
+
+/** One allocation for the whole frame. Throws RangeError for a field outside its range. */
+export function encodePack(
+  packId: Uint8Array,
+  replySubject: string | null,
+  items: readonly PackItem[],
+): Buffer {
+  if (packId.length !== packIdBytes) throw new RangeError(`a pack id has ${packIdBytes} bytes`)
+  const entries = items.map(sized)
+  let size = packOverhead(replySubject)
+  for (const entry of entries) size += itemHead + entry.keyBytes + entry.elementBytes
+  const frame = Buffer.allocUnsafe(size)
+  frame[0] = magic
+  frame[1] = frameVersion
+  frame.set(packId, 2)
+  const reply = replySubject ?? ''
+  const replyBytes = frame.write(reply, packHead)
+  frame.writeUInt16BE(replyBytes, packHead - 2)
+  frame.writeUInt32BE(entries.length, packHead + replyBytes)
+  let cursor = packHead + replyBytes + 4
+  for (const entry of entries) cursor = writeItem(frame, cursor, entry)
+  return frame
+}
+
+/** Upper bound of the bytes that `item` takes in a pack, without encoding it; for filling packs. */
+export function itemSizeBound(item: { groupKey: string; messageId: string; payload: Uint8Array }): number {
+  // A UTF-16 unit takes at most 6 bytes as JSON text (\uXXXX); 15 digits of a time, 4 quotes and a brace.
+  const fixed = itemHead + beforeMessageId.length + beforeReceivedAt.length + beforePayload.length + 20
+  return fixed + 6 * (item.groupKey.length + item.messageId.length) + item.payload.length
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+}
+
+/** Throws CorruptPackError. */
+export function readPackHeader(bytes: Uint8Array): PackHeader {
+  const frame = asBuffer(bytes)
+  if (frame.length < packHead + 4) throw new CorruptPackError(`a pack of ${frame.length} bytes has no header`)
+  if (frame[0] !== magic) throw new CorruptPackError(`not a pack: it begins with byte ${frame[0]}`)
+  if (frame[1] !== frameVersion) throw new CorruptPackError(`pack version ${frame[1]} is not known`)
+  const replyBytes = frame.readUInt16BE(packHead - 2)
+  const firstItemOffset = packHead + replyBytes + 4
+  if (firstItemOffset > frame.length)
+    throw new CorruptPackError('the reply subject passes the end of the pack')
+  return {
+    packId: frame.toString('base64url', 2, 2 + packIdBytes),
+    replySubject: replyBytes === 0 ? null : frame.toString('utf8', packHead, packHead + replyBytes),
+    count: frame.readUInt32BE(packHead + replyBytes),
+    firstItemOffset,
+  }
+}
+
+/**
+ * One item where it lies. Numbers are read at once, texts when asked for. It holds the whole frame: keep
+ * offsets, not views.
+ */
+export class ItemView {
+  /** [offset, end) is the encoded item; `end` is where the next one begins. */
+  readonly offset: number
+  readonly end: number
+  readonly explicit: boolean
+  readonly receivedAt: number
+  readonly credits: number
+  /** [elementOffset, elementOffset + elementLength) is the element of `items[]`, ready for a body. */
+  readonly elementOffset: number
+  readonly elementLength: number
+  readonly payloadBytes: number
+  readonly #frame: Buffer
+
+  constructor(frame: Buffer, offset: number, end: number) {
+    this.#frame = frame
+    this.offset = offset
+    this.end = end
+    this.explicit = ((frame[offset + at.flags] ?? 0) & explicitFlag) !== 0
+    this.receivedAt = frame.readUIntBE(offset + at.receivedAt, 6)
+    this.credits = frame.readUInt32BE(offset + at.credits)
+    this.payloadBytes = frame.readUInt32BE(offset + at.payload)
+    this.elementOffset = offset + itemHead + frame.readUInt16BE(offset + at.key)
+    this.elementLength = end - this.elementOffset
+  }
+
+  get itemId(): string {
+    return readUuid(this.#frame, this.offset + at.itemId)
+  }
+
+  get bufferUid(): string {
+    return readUuid(this.#frame, this.offset + at.uid)
+  }
+
+  get groupToken(): string {
+    return this.#frame.toString('base64url', this.offset + at.token, this.offset + at.token + 16)
+  }
+
+  get groupKey(): string {
+    return textOf(this.#frame, this.offset + itemHead, this.elementOffset)
+  }
+
+  get messageId(): string {
+    const from = this.elementOffset + beforeMessageId.length
+    const tail =
+      beforeReceivedAt.length + String(this.receivedAt).length + beforePayload.length + this.payloadBytes + 1
+    return textOf(this.#frame, from, this.end - tail)
+  }
+
+  /** Where the sender's bytes begin. */
+  get payloadOffset(): number {
+    return this.end - 1 - this.payloadBytes
+  }
+}
+
+function textOf(frame: Buffer, from: number, to: number): string {
+  try {
+    const text: unknown = JSON.parse(frame.toString('utf8', from, to))
+    if (typeof text === 'string') return text
+  } catch (cause) {
+    throw new CorruptPackError(`no text at bytes ${from} to ${to}`, { cause })
+  }
+  throw new CorruptPackError(`no text at bytes ${from} to ${to}`)
+}
+
+/** The item that begins at `offset`. Throws CorruptPackError when its bounds do not hold. */
+export function readItem(bytes: Uint8Array, offset: number): ItemView {
+  const frame = asBuffer(bytes)
+  if (offset < 0 || offset + itemHead > frame.length) throw new CorruptPackError(`no item at byte ${offset}`)
+  const end = offset + frame.readUInt32BE(offset)
+  if (end > frame.length) throw new CorruptPackError(`the item at byte ${offset} passes the end`)
+  const flags = frame[offset + at.flags] ?? 0
+  if ((flags & mustUnderstand) !== 0)
+    throw new CorruptPackError(`the item at byte ${offset} has flags ${flags}`)
+  const least = itemHead + frame.readUInt16BE(offset + at.key) + frame.readUInt32BE(offset + at.payload)
+  const shell = beforeMessageId.length + 2 + beforeReceivedAt.length + 1 + beforePayload.length + 1
+  if (end - offset < least + shell) throw new CorruptPackError(`the item at byte ${offset} is too short`)
+  return new ItemView(frame, offset, end)
+}
+
+/** Calls `visit` for each item in order. Throws CorruptPackError, possibly after some items were visited. */
+export function decodePack(bytes: Uint8Array, visit: (item: ItemView, index: number) => void): PackHeader {
+  const frame = asBuffer(bytes)
+  const header = readPackHeader(frame)
+  let offset = header.firstItemOffset
+  for (let index = 0; index < header.count; index++) {
+    const item = readItem(frame, offset)
+    visit(item, index)
+    offset = item.end
+  }
+  if (offset !== frame.length)
+    throw new CorruptPackError(`${frame.length - offset} bytes follow the last item`)
+  return header
+}
