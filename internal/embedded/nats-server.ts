@@ -1,0 +1,175 @@
+/**
+ * The embedded NATS JetStream: loopback only, a generated password, its store in the data folder. The
+ * address stays the same over restarts unless somebody else has taken the port meanwhile.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect } from 'nats'
+
+import { prepareFolder, secretFile } from './data-folder.ts'
+import { EmbeddedServer } from './embedded-server.ts'
+import { keptPort, newPort } from './port.ts'
+import type { EmbeddedLog } from './ports.ts'
+import { ServerExitedError, untilReady } from './readiness.ts'
+import { ServerProcess, type StopStep, stopOrphan } from './server-process.ts'
+
+const USER = 'penstock'
+/** A pack is at most 256 KB or one larger item, a commit 512 KB; a batch's items may be replayed together. */
+const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+/**
+ * Nothing but a ceiling for the sum of the streams' `max_bytes`; the same at every start, for JetStream does
+ * not recover streams that reserve more than it.
+ */
+const DEFAULT_MAX_STORE_BYTES = 1024 ** 4
+const STOPPING: StopStep[] = [{ signal: 'SIGTERM', waitMs: 5_000 }]
+
+export interface NatsServerOptions {
+  /** Folder for configuration, log and store; created when absent. */
+  dir: string
+  /** Path of nats-server (see `findNatsServer`). */
+  binary: string
+  log: EmbeddedLog
+  /** `always` syncs every message before it is acknowledged; or an interval such as `10s`, `2m`. */
+  sync: string
+  /** Separate JetStream accounts by name, each with a user of that name and the server's password. */
+  accounts?: string[]
+  maxStoreBytes?: number
+}
+
+export interface NatsServer {
+  /** `nats://<user>:<password>@127.0.0.1:<port>` */
+  readonly url: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  readonly binary: string
+  readonly pid: number
+  readonly running: boolean
+  /** URL with the credentials of one of `accounts`. */
+  urlOf(account: string): string
+  /** Resolves when the process is gone; repeating it is harmless. */
+  stop(): Promise<void>
+  kill(signal: NodeJS.Signals): void
+  /** Stops it when it runs, and starts it on the same store and port. */
+  restart(): Promise<void>
+  /** Restarts it whenever it dies; `onLost` when that does not help. */
+  keepRunning(onLost: (error: Error) => void): void
+}
+
+/** Starts NATS in `dir`, first stopping one that a killed process left there. Rejects with EmbeddedStartError. */
+export async function startNats(options: NatsServerOptions): Promise<NatsServer> {
+  const dir = prepareFolder(options.dir)
+  const config = join(dir, 'nats.conf')
+  const orphan = await stopOrphan(join(dir, 'nats.pid'), config, STOPPING)
+  if (orphan !== undefined) options.log.warn({ server: 'nats', pid: orphan }, 'stopped a server left behind')
+  mkdirSync(join(dir, 'store'), { recursive: true, mode: 0o700 })
+  const password = secretFile(join(dir, 'password'), () => randomBytes(24).toString('base64url'))
+  const portFile = join(dir, 'port')
+  let port = await keptPort(portFile)
+  const launch = () => launchNats(options, dir, port, password)
+  const spec = { name: 'nats', log: options.log, stopping: STOPPING, launch }
+  const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
+    if (!lostThePort(error)) throw error
+    port = await newPort(portFile)
+    return EmbeddedServer.start(spec)
+  })
+  return natsServer(server, { port, password, binary: options.binary })
+}
+
+function natsServer(
+  server: EmbeddedServer,
+  at: { port: number; password: string; binary: string },
+): NatsServer {
+  const urlOf = (user: string) => `nats://${user}:${at.password}@127.0.0.1:${at.port}`
+  return {
+    ...at,
+    user: USER,
+    url: urlOf(USER),
+    urlOf,
+    get pid() {
+      return server.pid
+    },
+    get running() {
+      return server.running
+    },
+    stop: () => server.stop(),
+    kill: (signal) => server.kill(signal),
+    restart: () => server.restart(),
+    keepRunning: (onLost) => server.keepRunning(onLost),
+  }
+}
+
+async function launchNats(
+  options: NatsServerOptions,
+  dir: string,
+  port: number,
+  password: string,
+): Promise<ServerProcess> {
+  const config = join(dir, 'nats.conf')
+  const logFile = join(dir, 'nats.log')
+  writeFileSync(config, configuration(options, dir, port, password), { mode: 0o600 })
+  rmSync(join(dir, 'nats.pid'), { force: true })
+  const from = sizeOf(logFile)
+  const server = await ServerProcess.launch({
+    command: options.binary,
+    args: ['-c', config],
+    cwd: dir,
+    logFile,
+  })
+  await untilReady('nats-server', server, () => probe(port, password), { file: logFile, from })
+  return server
+}
+
+function configuration(options: NatsServerOptions, dir: string, port: number, password: string): string {
+  const text = JSON.stringify
+  return `# Written at every start.
+server_name: penstock
+listen: "127.0.0.1:${port}"
+pid_file: ${text(join(dir, 'nats.pid'))}
+log_file: ${text(join(dir, 'nats.log'))}
+logfile_size_limit: 10MB
+logfile_max_num: 2
+max_payload: ${MAX_PAYLOAD_BYTES}
+max_pending: 128MB
+jetstream {
+  store_dir: ${text(join(dir, 'store'))}
+  sync_interval: ${text(options.sync)}
+  max_file_store: ${options.maxStoreBytes ?? DEFAULT_MAX_STORE_BYTES}
+  max_memory_store: ${256 * 1024 * 1024}
+}
+accounts {
+${[USER, ...(options.accounts ?? [])].map((name) => account(name, password)).join('\n')}
+}
+`
+}
+
+function account(name: string, password: string): string {
+  const user = JSON.stringify({ user: name, password })
+  return `  ${JSON.stringify(name)}: { jetstream: enabled, users: [ ${user} ] }`
+}
+
+/** Ready means that JetStream has recovered its streams and answers our own account. */
+async function probe(port: number, pass: string): Promise<void> {
+  const connection = await connect({
+    servers: `127.0.0.1:${port}`,
+    user: USER,
+    pass,
+    reconnect: false,
+    timeout: 2_000,
+  })
+  try {
+    const manager = await connection.jetstreamManager({ timeout: 2_000 })
+    await manager.getAccountInfo()
+  } finally {
+    await connection.close()
+  }
+}
+
+function lostThePort(error: unknown): boolean {
+  return error instanceof ServerExitedError && error.text.includes('address already in use')
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}

@@ -1,0 +1,79 @@
+/** What `penstock` runs beside itself when no address of NATS or Postgres is configured (design, section 11). */
+import { join } from 'node:path'
+
+import { openDataFolder } from './data-folder.ts'
+import { findNatsServer } from './nats-binary.ts'
+import { type NatsServer, startNats } from './nats-server.ts'
+import type { EmbeddedLog } from './ports.ts'
+import { type PostgresServer, startPostgres } from './postgres-server.ts'
+
+export interface EmbeddedOptions {
+  /** Taken by this process alone until `stop`. */
+  dataDir: string
+  /** `always`, or an interval: see NatsServerOptions. */
+  sync: string
+  log: EmbeddedLog
+  /** Set: that broker is used and none is started. */
+  natsUrl?: string | undefined
+  /** Set: that database is used and none is started. */
+  databaseUrl?: string | undefined
+  /** Value of NATS_SERVER_BIN, when set. */
+  natsServerBin?: string | undefined
+  /** A server died and could not be brought back: the process must end. */
+  onLost(error: Error): void
+}
+
+export interface Embedded {
+  /** Real path of the data folder. */
+  readonly dataDir: string
+  readonly natsUrl: string
+  /** undefined when the broker is not ours. */
+  readonly natsBinary: string | undefined
+  readonly databaseUrl: string
+  /** Ends both servers and gives the data folder up; rejects with an AggregateError of what failed. */
+  stop(): Promise<void>
+}
+
+/** Starts what is missing, both at once. Rejects with EmbeddedStartError, leaving nothing behind. */
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const folder = openDataFolder(options.dataDir)
+  const [nats, postgres] = await Promise.allSettled([
+    options.natsUrl === undefined ? embedNats(options, folder.path) : undefined,
+    options.databaseUrl === undefined ? embedPostgres(options, folder.path) : undefined,
+  ])
+  const servers = [nats, postgres].flatMap((start) =>
+    start.status === 'fulfilled' && start.value ? [start.value] : [],
+  )
+  const stop = () => stopAll(servers, () => folder.release())
+  const failed = [nats, postgres].find((start) => start.status === 'rejected')
+  if (nats.status === 'rejected' || postgres.status === 'rejected') {
+    await stop()
+    throw failed?.status === 'rejected' ? failed.reason : undefined
+  }
+  for (const server of servers) server.keepRunning(options.onLost)
+  return {
+    dataDir: folder.path,
+    natsUrl: nats.value?.url ?? options.natsUrl ?? '',
+    natsBinary: nats.value?.binary,
+    databaseUrl: postgres.value?.url ?? options.databaseUrl ?? '',
+    stop,
+  }
+}
+
+async function embedNats(options: EmbeddedOptions, dataDir: string): Promise<NatsServer> {
+  const { natsServerBin, log, sync } = options
+  const path = process.env.PATH ?? ''
+  const binary = await findNatsServer({ natsServerBin, path, installDir: join(dataDir, 'nats-server'), log })
+  return startNats({ dir: join(dataDir, 'nats'), binary, sync, log })
+}
+
+function embedPostgres(options: EmbeddedOptions, dataDir: string): Promise<PostgresServer> {
+  return startPostgres({ dir: join(dataDir, 'postgres'), log: options.log })
+}
+
+async function stopAll(servers: { stop(): Promise<void> }[], release: () => void): Promise<void> {
+  const results = await Promise.allSettled(servers.map((server) => server.stop()))
+  release()
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
+  if (errors.length > 0) throw new AggregateError(errors, 'embedded servers did not stop')
+}

@@ -1,0 +1,23 @@
+/**
+ * Loaded by mocha before the tests (`.mocharc.json`): ends the shared servers with the run, also when it
+ * fails, is interrupted, or never ends because a test left something open.
+ */
+import { killServers, stopServers } from './servers.ts'
+
+/** A run is over when nothing is left to do; whatever still holds it after this was leaked by a test, ms. */
+const LEAK_GRACE_MS = 10_000
+
+export async function mochaGlobalTeardown(): Promise<void> {
+  await stopServers()
+  setTimeout(reportLeaks, LEAK_GRACE_MS).unref()
+}
+
+export function mochaGlobalSetup(): void {
+  process.on('exit', killServers)
+  for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+}
+
+function reportLeaks(): void {
+  process.stderr.write(`a test left open: ${process.getActiveResourcesInfo().join(', ')}\n`)
+  process.exit(1)
+}
