@@ -1,15 +1,15 @@
-export interface Backoff {
-  readonly initialMs: number
-  readonly maxMs: number
-  readonly multiplier: number
-}
+/** Delay between delivery attempts (specification, "Processing model" 5). */
+import type { BufferConfig } from './model.ts'
+
+export type Backoff = BufferConfig['throughput']['backoff']
 
 /**
- * Delay in whole ms before retry `retry` (the second attempt is retry 1): `initialMs * multiplier^(retry-1)`,
- * capped at `maxMs` (specification, "Processing model" 5). 0 for a retry below 1: a first attempt waits for
- * nothing.
+ * Milliseconds before retry `n` (n >= 1 follows the first attempt): `initialMs * multiplier^(n-1)`, rounded, at
+ * most `maxMs`. Throws when `n` is no positive integer.
  */
-export function retryDelayMs(backoff: Backoff, retry: number): number {
-  if (retry < 1) return 0
-  return Math.round(Math.min(backoff.initialMs * backoff.multiplier ** (retry - 1), backoff.maxMs))
+export function backoffDelayMs(backoff: Backoff, n: number): number {
+  if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`retry number ${n}`)
+  // 0 times an overflowed power would be NaN.
+  if (backoff.initialMs === 0) return 0
+  return Math.min(Math.round(backoff.initialMs * backoff.multiplier ** (n - 1)), backoff.maxMs)
 }

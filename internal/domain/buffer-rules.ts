@@ -1,0 +1,114 @@
+/**
+ * Rules of a buffer's configuration that its schema cannot say (design, sections 8 and 9). Each takes a
+ * configuration that already passed the schema and returns an error naming the field, or null.
+ */
+import { defaultSignatureHeader } from './buffer-schema.ts'
+import { headersMaxSize, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
+import type { BufferConfig } from './model.ts'
+
+type Rule = (config: BufferConfig) => string | null
+
+/** Storage in Postgres needs it: NUL has no place in its text, and a lone surrogate none in UTF-8. */
+function storableStrings(config: BufferConfig): string | null {
+  return unstorable(config, '')
+}
+
+function unstorable(value: unknown, path: string): string | null {
+  if (typeof value === 'string') return isStorable(value) ? null : `${path} has a character that is not text`
+  if (typeof value !== 'object' || value === null) return null
+  for (const [name, member] of Object.entries(value)) {
+    if (!isStorable(name)) return `${path} has a name that is not text`
+    const found = unstorable(member, path === '' ? name : `${path}.${name}`)
+    if (found) return found
+  }
+  return null
+}
+
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\u0000')
+}
+
+function keySource({ groupKey }: BufferConfig): string | null {
+  if (groupKey.fallbackHeader !== undefined) return null
+  if (groupKey.mode === 'header') return 'groupKey.fallbackHeader is required in header mode'
+  return groupKey.path === undefined ? 'groupKey.path or groupKey.fallbackHeader is required' : null
+}
+
+/** What a URL parser silently repairs (blanks, backslashes, missing slashes) is refused: no two readers may differ. */
+function destination({ delivery }: BufferConfig): string | null {
+  const url = URL.parse(delivery.url)
+  if (!url || /[\s\\]/.test(delivery.url) || !/^https?:\/\/[^/]/i.test(delivery.url)) {
+    return 'delivery.url must be an http or https URL'
+  }
+  const authority = delivery.url.slice(delivery.url.indexOf('//') + 2).split(/[/?#]/, 1)[0] ?? ''
+  return authority.includes('@') ? 'delivery.url must not contain credentials' : null
+}
+
+function backoffOrder({ throughput: { backoff } }: BufferConfig): string | null {
+  if (backoff.initialMs <= backoff.maxMs) return null
+  return 'throughput.backoff.initialMs must be <= throughput.backoff.maxMs'
+}
+
+function sourceSecret({ sourceVerification }: BufferConfig): string | null {
+  if (!sourceVerification?.enabled || sourceVerification.signingSecret !== undefined) return null
+  return 'sourceVerification.signingSecret is required when sourceVerification.enabled is true'
+}
+
+/** Without signing its default header stays reserved: switching signing on must not clash with `headers`. */
+function signatureHeader({ delivery }: BufferConfig): string {
+  return (delivery.signing?.header ?? defaultSignatureHeader).toLowerCase()
+}
+
+function ownHeaders(config: BufferConfig): string | null {
+  const { idempotencyHeader, signing } = config.delivery
+  if (isForbiddenHeader(idempotencyHeader)) return 'delivery.idempotencyHeader is a reserved header name'
+  if (signing && isForbiddenHeader(signing.header)) return 'delivery.signing.header is a reserved header name'
+  if (idempotencyHeader.toLowerCase() !== signatureHeader(config)) return null
+  return 'delivery.idempotencyHeader must differ from the signature header'
+}
+
+function extraHeaders(config: BufferConfig): string | null {
+  const taken = new Set([config.delivery.idempotencyHeader.toLowerCase(), signatureHeader(config)])
+  const seen = new Set<string>()
+  let size = 0
+  for (const [name, value] of Object.entries(config.delivery.headers ?? {})) {
+    const problem = extraHeader(name, value, taken, seen)
+    if (problem) return `delivery.headers.${name.slice(0, 128)} ${problem}`
+    seen.add(name.toLowerCase())
+    size += name.length + value.length
+  }
+  return size <= headersMaxSize ? null : `delivery.headers must have at most ${headersMaxSize} characters`
+}
+
+function extraHeader(
+  name: string,
+  value: string,
+  taken: ReadonlySet<string>,
+  seen: ReadonlySet<string>,
+): string | null {
+  const lower = name.toLowerCase()
+  if (!isHeaderName(name)) return 'is not a valid header name'
+  if (isForbiddenHeader(name)) return 'is a reserved header name'
+  if (taken.has(lower)) return 'is set by the service itself'
+  if (seen.has(lower)) return 'is given twice'
+  return isHeaderValue(value) ? null : 'must be printable Latin-1 characters'
+}
+
+const rules: readonly Rule[] = [
+  storableStrings,
+  keySource,
+  destination,
+  backoffOrder,
+  sourceSecret,
+  ownHeaders,
+  extraHeaders,
+]
+
+/** The first rule that `config` breaks, or null. */
+export function brokenRule(config: BufferConfig): string | null {
+  for (const rule of rules) {
+    const error = rule(config)
+    if (error) return error
+  }
+  return null
+}

@@ -1,0 +1,311 @@
+/**
+ * The Buffer configuration as one JSON Schema (specification, "Buffer"; design, section 10): the admin API's
+ * validators, the OpenAPI 3.0.3 document and the CRD's structural schema are derived from it. It therefore
+ * uses only keywords that all three know: no references, no type lists, no conditionals.
+ *
+ * Rules that a schema of that kind cannot say stand in `buffer-rules.ts`. Bounds beyond the
+ * specification's are the installation's: they keep one buffer from costing more than a shard can hold.
+ */
+import {
+  headerNameMaxLength,
+  headerNamePattern,
+  headersMaxCount,
+  headerValueMaxLength,
+} from './header-names.ts'
+import { identifierMaxLength, identifierPattern, identifierRule, reservedIdentifiers } from './identifiers.ts'
+
+/** The subset of JSON Schema that the configuration is written in. */
+export interface Schema {
+  readonly type: 'object' | 'string' | 'integer' | 'number' | 'boolean'
+  readonly description: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: false | Schema
+  readonly default?: unknown
+  readonly enum?: readonly string[]
+  readonly not?: { readonly enum: readonly string[] }
+  readonly format?: 'uri'
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly maxProperties?: number
+}
+
+/** One week: the longest window, and far below what a timer can hold. */
+const weekMs = 604_800_000
+const dayMs = 86_400_000
+
+/** Installation maxima (design, section 6): 10,000 items and 16 MB (16,777,216 bytes) a batch. */
+export const maxBatchItems = 10_000
+export const maxBatchBytes = 16_777_216
+
+export const defaultIdempotencyHeader = 'x-idempotency-key'
+export const defaultSignatureHeader = 'x-svc-signature'
+export const defaultSourceSignatureHeader = 'x-webhook-signature'
+
+function integer(description: string, minimum: number, maximum: number, initial: number): Schema {
+  return { type: 'integer', description, minimum, maximum, default: initial }
+}
+
+function identifier(what: string): Schema {
+  return {
+    type: 'string',
+    description: `${what}: ${identifierRule}.`,
+    minLength: 1,
+    maxLength: identifierMaxLength,
+    pattern: identifierPattern,
+    not: { enum: reservedIdentifiers },
+  }
+}
+
+function headerName(description: string, initial?: string): Schema {
+  const schema: Schema = {
+    type: 'string',
+    description,
+    minLength: 1,
+    maxLength: headerNameMaxLength,
+    pattern: headerNamePattern,
+  }
+  return initial === undefined ? schema : { ...schema, default: initial }
+}
+
+function secret(description: string): Schema {
+  return { type: 'string', description, minLength: 1, maxLength: 1024 }
+}
+
+function object(
+  description: string,
+  properties: Record<string, Schema>,
+  extra: Pick<Schema, 'required' | 'default'> = {},
+): Schema {
+  return { type: 'object', description, properties, additionalProperties: false, ...extra }
+}
+
+const groupKey = object(
+  'Where the group key of a webhook is read.',
+  {
+    mode: {
+      type: 'string',
+      description:
+        '"jsonpath" reads the key from the body, then from the fallback header; "header" from the header only.',
+      enum: ['jsonpath', 'header'],
+    },
+    path: {
+      type: 'string',
+      description:
+        'Path of the key in the JSON body in dot notation, for example $.data.customer: "$", then one or more ".name" without brackets or "*"; an element of an array is named by its index.',
+      maxLength: 512,
+      pattern: '^\\$(\\.[^.*\\[\\]]+)+$',
+    },
+    fallbackHeader: headerName('Name of the request header that holds the key when the path finds none.'),
+  },
+  { required: ['mode'] },
+)
+
+const batch = object(
+  'When a group is delivered: as soon as any of these is reached.',
+  {
+    maxItems: integer('Items in a group, and the most in one delivery.', 1, maxBatchItems, 50),
+    maxBytes: integer('Payload bytes in a group.', 1, maxBatchBytes, 262_144),
+    idleTimeoutMs: integer('Milliseconds without a new item.', 100, weekMs, 5000),
+    maxWaitFromFirstMs: integer('Milliseconds since the oldest item.', 100, weekMs, 15_000),
+  },
+  { default: {} },
+)
+
+const overflow = object(
+  'When new items of a group go to its next segment.',
+  {
+    maxGroupItems: integer('Items in one segment.', 1, 1_000_000, 2000),
+    maxGroupBytes: integer('Payload bytes in one segment.', 1, 1_073_741_824, 5_242_880),
+    policy: {
+      type: 'string',
+      description: 'What happens to a full segment.',
+      enum: ['flush_early_then_continue'],
+      default: 'flush_early_then_continue',
+    },
+  },
+  { default: {} },
+)
+
+const signing = object(
+  'Signature of each delivery: lower-case hex HMAC-SHA256 of the raw body.',
+  {
+    type: {
+      type: 'string',
+      description: 'Kind of signature.',
+      enum: ['hmac-sha256'],
+      default: 'hmac-sha256',
+    },
+    secret: secret('Secret of the HMAC, 1 to 1,024 characters.'),
+    header: headerName('Name of the request header that carries the signature.', defaultSignatureHeader),
+  },
+  { required: ['secret'] },
+)
+
+const delivery = object(
+  'The destination of the batches.',
+  {
+    url: {
+      type: 'string',
+      description: 'Address of the destination: an http or https URL without credentials.',
+      format: 'uri',
+      minLength: 1,
+      maxLength: 2048,
+      pattern: '^[Hh][Tt][Tt][Pp][Ss]?://',
+    },
+    method: {
+      type: 'string',
+      description: 'HTTP method of a delivery.',
+      enum: ['POST', 'PUT'],
+      default: 'POST',
+    },
+    headers: {
+      type: 'object',
+      description: 'Extra headers of every delivery.',
+      maxProperties: headersMaxCount,
+      additionalProperties: {
+        type: 'string',
+        description: 'Value of the header: printable Latin-1 characters.',
+        maxLength: headerValueMaxLength,
+      },
+    },
+    idempotencyHeader: headerName(
+      'Name of the request header that carries grp:<groupId>:v<version>.',
+      defaultIdempotencyHeader,
+    ),
+    signing,
+  },
+  { required: ['url'] },
+)
+
+const backoff = object(
+  'Delay before retry n: initialMs * multiplier^(n-1), at most maxMs.',
+  {
+    initialMs: integer('Milliseconds before the first retry; at most maxMs.', 0, dayMs, 1000),
+    maxMs: integer('The longest delay in milliseconds.', 0, dayMs, 60_000),
+    multiplier: {
+      type: 'number',
+      description: 'Growth of the delay from one retry to the next.',
+      minimum: 1,
+      maximum: 100,
+      default: 2,
+    },
+  },
+  { default: {} },
+)
+
+const throughput = object(
+  'Attempts of a batch and the pace of a group.',
+  {
+    maxAttempts: integer('Delivery attempts of a batch, the first included.', 1, 5, 3),
+    backoff,
+    minDelayBetweenFlushMs: integer('Least milliseconds between two batches of a group.', 0, dayMs, 0),
+    maxConcurrencyPerGroup: integer(
+      'Batches of one group in delivery at a time; above 1 order is only that of first attempts.',
+      1,
+      100,
+      1,
+    ),
+  },
+  { default: {} },
+)
+
+const sourceVerification = object(
+  'Verification of the signature of incoming webhooks.',
+  {
+    enabled: {
+      type: 'boolean',
+      description: 'Whether webhooks without a valid signature are refused; needs signingSecret.',
+      default: false,
+    },
+    signingSecret: secret('Secret of the HMAC, 1 to 1,024 characters.'),
+    signatureHeader: headerName(
+      'Name of the request header with the lower-case hex HMAC-SHA256 of the body.',
+      defaultSourceSignatureHeader,
+    ),
+    algorithm: {
+      type: 'string',
+      description: 'Stored with the buffer; verification always uses HMAC-SHA256.',
+      enum: ['hmac-sha256', 'hmac-sha1'],
+      default: 'hmac-sha256',
+    },
+  },
+  { default: {} },
+)
+
+const analytics = object(
+  'What is recorded about deliveries.',
+  {
+    sampleDeliveryLogs: {
+      type: 'number',
+      description: 'Fraction of successful deliveries that get a log event; failed ones always do.',
+      minimum: 0,
+      maximum: 1,
+      default: 0.05,
+    },
+  },
+  { default: {} },
+)
+
+/** What a caller configures and a PATCH may change. */
+export const bufferConfigSchema: Schema = object(
+  'Configuration of a buffer.',
+  {
+    name: {
+      type: 'string',
+      description: 'Name of the buffer for people: 1 to 256 characters, none of them a control character.',
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[^\\x00-\\x1f\\x7f]+$',
+    },
+    enabled: {
+      type: 'boolean',
+      description: 'Whether the buffer takes and delivers webhooks.',
+      default: true,
+    },
+    groupKey,
+    batch,
+    overflow,
+    delivery,
+    throughput,
+    dlqPauseThreshold: integer('Consecutive dead-lettered batches that disable the buffer.', 1, 10, 3),
+    sourceVerification,
+    analytics,
+  },
+  { required: ['name', 'groupKey', 'delivery'] },
+)
+
+/** Body of a creation: the identifiers first, then the configuration. */
+export const bufferCreateSchema: Schema = object(
+  'A buffer to create.',
+  {
+    bufferId: identifier('Identifier of the buffer, unique in the installation'),
+    projectId: identifier('Project that the buffer belongs to'),
+    customerId: identifier('Owner of the buffer; only the authenticated customer is allowed'),
+    ...bufferConfigSchema.properties,
+  },
+  { required: ['bufferId', 'projectId', 'name', 'groupKey', 'delivery'] },
+)
+
+const counter = (description: string): Schema => ({ type: 'integer', description, minimum: 0 })
+
+/** A stored buffer as the admin API answers it. */
+export const bufferSchema: Schema = object(
+  'A stored buffer.',
+  {
+    ...bufferCreateSchema.properties,
+    consecutiveDlqCount: counter('Batches that went to the dead letter queue since the last delivered one.'),
+    createdAt: counter('Unix epoch milliseconds.'),
+    updatedAt: counter('Unix epoch milliseconds.'),
+  },
+  {
+    required: [
+      ...['bufferId', 'projectId', 'customerId', 'name', 'enabled', 'groupKey', 'batch', 'overflow'],
+      ...['delivery', 'throughput', 'dlqPauseThreshold', 'sourceVerification', 'analytics'],
+      ...['consecutiveDlqCount', 'createdAt', 'updatedAt'],
+    ],
+  },
+)

@@ -1,0 +1,11 @@
+/** What an ingest costs (specification, "Limits"; design, section 9). */
+
+/** Credits for a parsed payload: one a started KiB of its JSON serialisation in UTF-8, at least 1. */
+export function creditsFor(payload: unknown): number {
+  return creditsForBytes(Buffer.byteLength(JSON.stringify(payload)))
+}
+
+/** Credits for a serialisation of `bytes` bytes. */
+export function creditsForBytes(bytes: number): number {
+  return Math.max(1, Math.ceil(bytes / 1024))
+}

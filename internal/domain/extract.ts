@@ -1,0 +1,96 @@
+/**
+ * Group key and message id of a webhook (specification, "Processing model" 7 and 8; design, section 9).
+ * Both are read from own properties of the parsed body; a number gives its source text.
+ */
+import { ServiceError } from './errors.ts'
+import type { GroupKeyConfig } from './model.ts'
+import { numberText } from './number-text.ts'
+
+/** UTF-8 bytes. */
+export const maxGroupKeyBytes = 1024
+export const maxMessageIdBytes = 512
+export const messageIdHeader = 'X-Idempotency-Key'
+
+export interface ReceivedBody {
+  /** `bytes` parsed. */
+  value: unknown
+  /** Valid JSON in UTF-8. */
+  bytes: Uint8Array
+}
+
+/** A request header by name in any case; undefined or '' when it was not sent. */
+export type HeaderLookup = (name: string) => string | undefined
+
+export type Extracted<T> = { ok: true; value: T } | { ok: false; error: ServiceError }
+
+/** The group key, or the 400 that says why there is none. */
+export function extractGroupKey(
+  config: GroupKeyConfig,
+  body: ReceivedBody,
+  header: HeaderLookup,
+): Extracted<string> {
+  const inBody = config.mode === 'jsonpath' && config.path ? keyAt(body, config.path) : undefined
+  const key = inBody ?? headerValue(config.fallbackHeader, header)
+  if (key === undefined) return { ok: false, error: new ServiceError('groupKeyMissing') }
+  const problem = unusable(key, maxGroupKeyBytes)
+  if (problem === null) return { ok: true, value: key }
+  return { ok: false, error: new ServiceError('groupKeyUnusable', { error: `Group key ${problem}` }) }
+}
+
+/** The sender's message id, null when it gave none, or a 400 that names the field. */
+export function extractMessageId(body: ReceivedBody, header: HeaderLookup): Extracted<string | null> {
+  const inBody = messageIdIn(body)
+  const messageId = inBody ?? headerValue(messageIdHeader, header)
+  if (messageId === undefined) return { ok: true, value: null }
+  const problem = unusable(messageId, maxMessageIdBytes)
+  if (problem === null) return { ok: true, value: messageId }
+  const field = inBody === undefined ? messageIdHeader : 'messageId'
+  return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${field} ${problem}` }) }
+}
+
+function keyAt(body: ReceivedBody, path: string): string | undefined {
+  const segments = path.split('.').slice(1)
+  const value = valueAt(body.value, segments)
+  if (typeof value === 'boolean') return String(value)
+  return textOf(value, body.bytes, segments)
+}
+
+function messageIdIn(body: ReceivedBody): string | undefined {
+  const segments = ['messageId']
+  return textOf(valueAt(body.value, segments), body.bytes, segments)
+}
+
+/**
+ * A string or a number as text; undefined for every other value and for "". Lone surrogates have no UTF-8:
+ * they are replaced here once, so that the text and its stored bytes stay the same name.
+ */
+function textOf(value: unknown, bytes: Uint8Array, segments: readonly string[]): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value.toWellFormed()
+  if (typeof value !== 'number') return undefined
+  const text = numberText(bytes, segments)
+  if (text === null) throw new Error('the parsed body and its bytes differ')
+  return text
+}
+
+/** Own properties only: `$.constructor.name` finds nothing that the sender did not send. */
+function valueAt(root: unknown, segments: readonly string[]): unknown {
+  let value = root
+  for (const segment of segments) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, segment)) return undefined
+    // `length` is an own property of an array, but not one of its elements.
+    if (Array.isArray(value) && !/^(0|[1-9][0-9]*)$/.test(segment)) return undefined
+    value = (value as Record<string, unknown>)[segment]
+  }
+  return value
+}
+
+function headerValue(name: string | undefined, header: HeaderLookup): string | undefined {
+  return name === undefined ? undefined : header(name) || undefined
+}
+
+/** Postgres keeps keys and ids as text, which cannot hold NUL: better refused than stuck in the queue. */
+function unusable(text: string, maxBytes: number): string | null {
+  if (text.includes('\u0000')) return 'must not contain the character U+0000'
+  const fits = text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes
+  return fits ? null : `must be at most ${maxBytes} bytes`
+}

@@ -1,0 +1,44 @@
+/**
+ * HTTP header names and values that a buffer may configure (design, section 8): valid on the wire, and
+ * never one that frames the delivery request or that the service sets itself.
+ */
+
+export const headerNameMaxLength = 128
+export const headerNamePattern = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+export const headerValueMaxLength = 4096
+/** All names and values of one buffer together, in characters (one byte each on the wire). */
+export const headersMaxSize = 16_384
+export const headersMaxCount = 50
+
+const token = new RegExp(headerNamePattern)
+/** Printable ASCII and Latin-1: what one byte a character can carry, without controls. */
+const printable = /^[\x20-\x7e\xa0-\xff]*$/
+
+/** Hop-by-hop and message-framing names, and the one name that is no plain property of an object. */
+const forbidden: ReadonlySet<string> = new Set([
+  'connection',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  '__proto__',
+])
+const forbiddenPrefixes = ['content-', 'proxy-']
+
+export function isHeaderName(name: string): boolean {
+  return name.length <= headerNameMaxLength && token.test(name)
+}
+
+/** Whether `name` may be set on a delivery by configuration at all. */
+export function isForbiddenHeader(name: string): boolean {
+  const lower = name.toLowerCase()
+  return forbidden.has(lower) || forbiddenPrefixes.some((prefix) => lower.startsWith(prefix))
+}
+
+export function isHeaderValue(value: string): boolean {
+  return value.length <= headerValueMaxLength && printable.test(value)
+}

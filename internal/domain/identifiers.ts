@@ -1,0 +1,38 @@
+/**
+ * Caller-chosen identifiers of customers, projects and buffers (design, section 9). The alphabet has no
+ * character with a meaning in URLs, broker subjects or SQL, so an identifier is safe wherever it is put.
+ */
+import { accept, type Parsed, refuse } from './parsed.ts'
+
+export const identifierMaxLength = 128
+export const identifierPattern = '^[A-Za-z0-9._-]+$'
+/** They match the alphabet, but every URL parser resolves them away. */
+export const reservedIdentifiers: readonly string[] = ['.', '..']
+export const identifierRule = `1 to ${identifierMaxLength} characters of A-Z, a-z, 0-9, ".", "_" and "-", not "." or ".."`
+
+const alphabet = new RegExp(identifierPattern)
+
+export function isIdentifier(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length <= identifierMaxLength &&
+    alphabet.test(value) &&
+    !reservedIdentifiers.includes(value)
+  )
+}
+
+/** Reads an identifier out of a request; the error names `field`. */
+export function parseIdentifier(field: string, value: unknown): Parsed<string> {
+  if (value === undefined || value === null) return refuse(`${field} is required`)
+  if (!isIdentifier(value)) return refuse(`${field} must be ${identifierRule}`)
+  return accept(value)
+}
+
+/**
+ * The `n`th candidate (n >= 1) for the id of a clone: `<id>-copy`, `<id>-copy-2`, … (design, section 9). An
+ * id that would grow too long loses its own end, never the suffix, so candidates stay distinct.
+ */
+export function cloneIdentifier(bufferId: string, n: number): string {
+  const suffix = n === 1 ? '-copy' : `-copy-${n}`
+  return bufferId.slice(0, identifierMaxLength - suffix.length) + suffix
+}
