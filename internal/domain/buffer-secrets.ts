@@ -8,7 +8,10 @@ import { accept, type Parsed, refuse } from './parsed.ts'
 export const redacted = '[redacted]'
 
 /** Calls `map` for every secret with its field path; a field that is absent stays absent. */
-function mapSecrets<T extends BufferConfig>(config: T, map: (value: string, path: string[]) => string): T {
+export function mapSecrets<T extends BufferConfig>(
+  config: T,
+  map: (value: string, path: string[]) => string,
+): T {
   const { delivery, sourceVerification } = config
   const { signing, headers } = delivery
   const secret = sourceVerification?.signingSecret

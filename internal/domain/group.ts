@@ -1,13 +1,14 @@
 /** Names of groups, shards and batches (design, sections 3 and 9). */
 import { hash } from 'node:crypto'
+import { writeUuid } from './uuid.ts'
 
 /** Bytes of a token: 128 bits of SHA-256. */
 const tokenBytes = 16
 
 /**
  * Name of a group over all buffers, also its `groupId` and `groupHash`: the first 128 bits of SHA-256 over the
- * 16 bytes of the buffer's uid and the key in UTF-8, in 22 characters of base64url. Throws on a uid that is
- * no UUID.
+ * 16 bytes of the buffer's uid and the key in UTF-8, in 22 characters of base64url. Throws RangeError on a uid
+ * that is no UUID.
  */
 export function groupToken(uid: string, groupKey: string): string {
   return token(Buffer.concat([uidBytes(uid), Buffer.from(groupKey)]))
@@ -32,8 +33,8 @@ function token(bytes: Uint8Array): string {
   return hash('sha256', bytes, 'buffer').subarray(0, tokenBytes).toString('base64url')
 }
 
-function uidBytes(uid: string): Buffer {
-  const bytes = Buffer.from(uid.replaceAll('-', ''), 'hex')
-  if (bytes.length !== tokenBytes || uid.length !== 36) throw new Error(`buffer uid ${uid} is no UUID`)
+function uidBytes(uid: string): Uint8Array {
+  const bytes = new Uint8Array(16)
+  writeUuid(bytes, 0, uid)
   return bytes
 }
