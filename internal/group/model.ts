@@ -86,7 +86,7 @@ export type Input<I> =
   | { readonly kind: 'tick'; readonly at: number }
   /** The seal record is committed as `version`. */
   | { readonly kind: 'sealed'; readonly at: number; readonly batch: Batch<I>; readonly version: number }
-  /** The seal was void or not committed: its items return to the front. They are not sealed again before the wake that follows, so `dropped` can come between. */
+  /** The seal was void or not committed: its items return to the front. */
   | { readonly kind: 'unsealed'; readonly at: number; readonly batch: Batch<I> }
   /**
    * Take-over: an outstanding sealed batch of the journal. `attempt` = highest attempt begun or recorded (0
@@ -112,7 +112,7 @@ export type Input<I> =
   | { readonly kind: 'attempt-recorded'; readonly at: number; readonly batch: Batch<I> }
   /** Done, dead or discard is committed: the batch is over. */
   | { readonly kind: 'settled'; readonly at: number; readonly batch: Batch<I> }
-  /** A buffered, not sealed item leaves. */
+  /** A buffered, not sealed item leaves. Like `unsealed` it only arms a wake, so all drops are in before anything is sealed. */
   | { readonly kind: 'dropped'; readonly at: number; readonly item: I }
   | { readonly kind: 'policy'; readonly at: number; readonly policy: GroupPolicy }
 

@@ -1,0 +1,52 @@
+/**
+ * When a group is delivered (specification, "Processing model" 2 and 3): an ordered chain of small
+ * predicates over its front segment, the first that holds gives the reason. Sizes come before times: a
+ * group that waits for its turn runs out of time too, but its size is what closed it.
+ */
+import type { FlushReason } from '../domain/model.ts'
+import type { GroupPolicy } from './model.ts'
+
+/** The front segment of a group that has items. Times in ms; `lastAt` is the group's youngest item's. */
+export interface Front {
+  readonly items: number
+  readonly bytes: number
+  readonly full: boolean
+  readonly firstAt: number
+  readonly lastAt: number
+}
+
+type SizeTrigger = readonly [FlushReason, (front: Front, policy: GroupPolicy) => boolean]
+/** Holds from the returned time on, ms. */
+type TimeTrigger = readonly [FlushReason, (front: Front, policy: GroupPolicy) => number]
+
+const sizeTriggers: readonly SizeTrigger[] = [
+  ['items', (front, policy) => front.items >= policy.maxItems],
+  ['bytes', (front, policy) => front.bytes >= policy.maxBytes],
+  ['segment', (front) => front.full],
+]
+
+const timeTriggers: readonly TimeTrigger[] = [
+  ['idle', (front, policy) => front.lastAt + policy.idleTimeoutMs],
+  ['max_wait', (front, policy) => front.firstAt + policy.maxWaitFromFirstMs],
+]
+
+/** The first size trigger that holds: due at once. */
+export function sizeReason(front: Front, policy: GroupPolicy): FlushReason | undefined {
+  for (const [reason, holds] of sizeTriggers) if (holds(front, policy)) return reason
+  return undefined
+}
+
+/** When the first of the time triggers holds, unless another item arrives, ms. */
+export function timeDueAt(front: Front, policy: GroupPolicy): number {
+  let earliest = Number.POSITIVE_INFINITY
+  for (const [, dueAt] of timeTriggers) earliest = Math.min(earliest, dueAt(front, policy))
+  return earliest
+}
+
+/** The first trigger of the chain that holds at `now` (ms); undefined when none does. */
+export function flushReason(front: Front, policy: GroupPolicy, now: number): FlushReason | undefined {
+  const bySize = sizeReason(front, policy)
+  if (bySize) return bySize
+  for (const [reason, dueAt] of timeTriggers) if (dueAt(front, policy) <= now) return reason
+  return undefined
+}
