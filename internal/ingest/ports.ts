@@ -65,3 +65,13 @@ export interface Inbox {
 export class InboxUnavailableError extends Error {
   override readonly name = 'InboxUnavailableError'
 }
+
+/** What ingest tells of itself besides its answers; the adapter makes counters and log events of it. */
+export interface IngestTelemetry {
+  /** One request answered with this status. */
+  answered(status: number): void
+  /** The verdict of an item that was answered before it was known: `new` is paid for, the others are refunded. */
+  lateVerdict(outcome: 'new' | 'duplicate' | 'unknown'): void
+  /** A dependency could not be asked or did not answer: 503. */
+  unavailable(dependency: 'buffers' | 'keys' | 'ledger' | 'inbox', error: unknown): void
+}

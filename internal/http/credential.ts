@@ -1,0 +1,23 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
+import type { Principal } from '../domain/principal.ts'
+import type { Authenticator } from './ports.ts'
+
+const BEARER = /^Bearer +([^\s,]+) *$/i
+
+/**
+ * Authenticates a management request (specification, "Authentication"). A present `X-API-Key` decides, also
+ * when it is empty or wrong and a good ID token stands beside it. Throws ServiceError 401 or 403.
+ */
+export async function authenticate(
+  authenticator: Authenticator,
+  headers: IncomingHttpHeaders,
+): Promise<Principal> {
+  const key = headers['x-api-key']
+  if (key !== undefined) return authenticator.byKey(String(key))
+  const { authorization } = headers
+  if (authorization === undefined) throw new ServiceError('credentialMissing')
+  const token = BEARER.exec(authorization)?.[1]
+  if (token === undefined) throw new ServiceError('tokenInvalid')
+  return authenticator.byToken(token)
+}

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto'
+import type { Context, Next } from 'koa'
+import { errors, ServiceError } from '../domain/errors.ts'
+import type { HttpTelemetry } from './ports.ts'
+
+/**
+ * The outermost middleware: whatever goes wrong below becomes `{error, code?, …}` with its status, and what
+ * nobody meant for the caller becomes a 500 that tells nothing but the request's id.
+ */
+export function failures(telemetry: HttpTelemetry): (ctx: Context, next: Next) => Promise<void> {
+  return async (ctx, next) => {
+    try {
+      await next()
+      describeEmptyAnswer(ctx)
+    } catch (error) {
+      answerFailure(ctx, error, telemetry)
+    }
+  }
+}
+
+/** A caller's own id is kept when it cannot forge a log line. */
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
+
+/** Every answer of the management API carries `X-Request-Id`. */
+export async function requestIds(ctx: Context, next: Next): Promise<void> {
+  ctx.set('X-Request-Id', requestId(ctx))
+  await next()
+}
+
+function requestId(ctx: Context): string {
+  const given = ctx.get('X-Request-Id')
+  ctx.state.requestId ??= REQUEST_ID.test(given) ? given : randomUUID()
+  return ctx.state.requestId
+}
+
+function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): void {
+  const known = error instanceof ServiceError ? error : undefined
+  if (!known) telemetry.failed({ requestId: requestId(ctx), method: ctx.method, path: ctx.path, error })
+  // Too late for another answer: the connection breaks off, so that half an answer is not taken for a whole.
+  if (ctx.res.headersSent) {
+    ctx.res.destroy()
+    return
+  }
+  ctx.respond = true
+  ctx.status = known?.status ?? errors.internal.status
+  ctx.set('X-Request-Id', requestId(ctx))
+  if (known?.entry.retryAfter !== undefined) ctx.set('Retry-After', String(known.entry.retryAfter))
+  ctx.body = known?.body ?? { error: errors.internal.error }
+}
+
+const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  404: errors.routeNotFound.error,
+  405: 'Method not allowed',
+  501: 'Method not implemented',
+}
+
+/** The router answers these without a body; every error of ours has one. */
+function describeEmptyAnswer(ctx: Context): void {
+  const text = STATUS_TEXTS[ctx.status]
+  if (ctx.respond === false || text === undefined || ctx.body !== undefined) return
+  const { status } = ctx
+  ctx.body = { error: text }
+  ctx.status = status
+}

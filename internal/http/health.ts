@@ -1,0 +1,57 @@
+import type { Clock } from '../runtime/clock.ts'
+
+/**
+ * `GET /health`: `{status, version, checks}`, 200 while every dependency answers, else 503 (design, section
+ * 9). It is public, so a check tells only whether it holds, and a flood of requests runs each check once at
+ * a time.
+ */
+
+/** Resolves while the dependency is usable, rejects when it is not. */
+export type HealthCheck = () => Promise<unknown>
+
+export interface Health {
+  status: 'ok' | 'unavailable'
+  version: string
+  checks: Record<string, 'ok' | 'down'>
+}
+
+/** A dependency that has not answered within this counts as down, ms. */
+const DEADLINE_MS = 2_000
+
+export function createHealth(
+  clock: Clock,
+  version: string,
+  checks: Record<string, HealthCheck>,
+): () => Promise<Health> {
+  let running: Promise<Health> | undefined
+  return () => {
+    running ??= examine(clock, version, checks).finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}
+
+async function examine(clock: Clock, version: string, checks: Record<string, HealthCheck>): Promise<Health> {
+  const names = Object.keys(checks)
+  const states = await Promise.all(names.map((name) => holds(clock, checks[name]!)))
+  return {
+    status: states.every(Boolean) ? 'ok' : 'unavailable',
+    version,
+    checks: Object.fromEntries(names.map((name, index) => [name, states[index] ? 'ok' : 'down'])),
+  }
+}
+
+function holds(clock: Clock, check: HealthCheck): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(DEADLINE_MS, () => resolve(false))
+    const settle = (state: boolean): void => {
+      cancel()
+      resolve(state)
+    }
+    check().then(
+      () => settle(true),
+      () => settle(false),
+    )
+  })
+}

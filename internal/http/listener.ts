@@ -1,0 +1,121 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Clock } from '../runtime/clock.ts'
+
+/**
+ * The HTTP listener: limits on what a connection may cost, plain answers to what is no HTTP, and a close
+ * that finishes what runs. Invariant: after `close` resolves no request runs and no connection is open.
+ */
+
+export interface ListenerOptions {
+  host: string
+  /** 0: any free port. */
+  port: number
+  /** A request that takes longer to arrive in whole, headers and body, is answered 408. Ms, default 30000. */
+  requestTimeoutMs?: number
+  /** An idle connection is closed after this, ms; default 65000 (longer than the usual load balancer's 60 s). */
+  keepAliveTimeoutMs?: number
+}
+
+/** Whether the listener is closing: answers then ask the client to close its connection too. */
+export interface Gate {
+  closing: boolean
+}
+
+export interface Listener {
+  /** `http://host:port` as bound. */
+  readonly url: string
+  readonly port: number
+  /** Stops accepting, lets running requests finish for at most `graceMs`, then cuts what is left. */
+  close(graceMs?: number): Promise<void>
+}
+
+type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
+
+/** Headers of one request, bytes: room for two path segments of 10 kB, so that they get their 404. */
+const MAX_HEADER_BYTES = 32 * 1024
+const IDLE_SWEEP_MS = 20
+
+/** Binds and serves; rejects with the bind error (address in use, no permission). */
+export async function listen(
+  clock: Clock,
+  handler: Handler,
+  gate: Gate,
+  options: ListenerOptions,
+): Promise<Listener> {
+  const server = configure(handler, options)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const { port } = server.address() as AddressInfo
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host
+  return {
+    url: `http://${host}:${port}`,
+    port,
+    close: (graceMs = 10_000) => close(clock, server, gate, graceMs),
+  }
+}
+
+function configure(handler: Handler, options: ListenerOptions): Server {
+  const requestTimeout = options.requestTimeoutMs ?? 30_000
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    requestTimeout,
+    headersTimeout: Math.min(requestTimeout, 15_000),
+    keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,
+    // One sweep over all connections instead of a timer a request.
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil(requestTimeout / 4)),
+  })
+  server.on('request', handler)
+  // The body reader invites the body itself, once it knows that it wants it.
+  server.on('checkContinue', handler)
+  server.on('clientError', answerClientError)
+  return server
+}
+
+/** What never became a request, or stopped half-way: the connection is good for one plain answer at most. */
+function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Socket & { _httpMessage?: ServerResponse },
+): void {
+  const answered = socket._httpMessage?.headersSent ?? false
+  if (!socket.writable || answered || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [line, text] = clientErrorText(error.code)
+  const body = JSON.stringify({ error: text })
+  socket.end(
+    `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}
+
+function clientErrorText(code: string | undefined): [string, string] {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', 'Request took too long to arrive']
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return ['431 Request Header Fields Too Large', 'Request headers are too large']
+  return ['400 Bad Request', 'Malformed HTTP request']
+}
+
+function close(clock: Clock, server: Server, gate: Gate, graceMs: number): Promise<void> {
+  gate.closing = true
+  return new Promise((resolve) => {
+    // A connection that was busy when the closing began goes idle later: nobody else would close it.
+    let cancelSweep = clock.after(IDLE_SWEEP_MS, function sweep() {
+      server.closeIdleConnections()
+      cancelSweep = clock.after(IDLE_SWEEP_MS, sweep)
+    })
+    const cancelCut = clock.after(graceMs, () => server.closeAllConnections())
+    server.close(() => {
+      cancelSweep()
+      cancelCut()
+      resolve()
+    })
+  })
+}

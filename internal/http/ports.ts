@@ -1,0 +1,15 @@
+import type { Principal } from '../domain/principal.ts'
+
+/** Who a credential stands for. Both throw a ServiceError (401, 403) for a credential that is not good. */
+export interface Authenticator {
+  /** `svk_…`; 401 `Invalid or revoked API key`. */
+  byKey(secret: string): Promise<Principal>
+  /** ID token of the identity provider; 401, or 403 `email_not_verified`. */
+  byToken(token: string): Promise<Principal>
+}
+
+/** What the HTTP face reports besides its answers. */
+export interface HttpTelemetry {
+  /** An answer of 500: an error that nobody meant for the caller. */
+  failed(event: { requestId: string; method: string; path: string; error: unknown }): void
+}

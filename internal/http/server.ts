@@ -1,0 +1,63 @@
+import type { Router } from '@koa/router'
+import Koa, { type Context, type Middleware } from 'koa'
+import { failures, requestIds } from './failure.ts'
+import type { Health } from './health.ts'
+import type { Gate } from './listener.ts'
+import type { HttpTelemetry } from './ports.ts'
+
+/**
+ * The application: which faces it shows depends on the role of the process (design, section 1). Order
+ * matters: failures around everything, ingest before what only the management API needs.
+ */
+export interface AppParts {
+  telemetry: HttpTelemetry
+  gate: Gate
+  health: () => Promise<Health>
+  /** `ingestRoute`; absent: this process takes no webhooks. */
+  ingest?: Middleware
+  /** `mountRoutes`; absent: no management API here. */
+  admin?: Router
+  /** Public documents and the local receiver. */
+  others?: readonly Middleware[]
+}
+
+export function createApp(parts: AppParts): Koa {
+  const app = new Koa()
+  app.on('error', (error: NodeJS.ErrnoException, ctx?: Context) => {
+    // A connection that broke under its answer is the client's affair; the rest is ours.
+    if (error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'ECANCELED') return
+    const { method = '', path = '', state = {} } = ctx ?? {}
+    parts.telemetry.failed({ requestId: state.requestId ?? '', method, path, error })
+  })
+  app.use(failures(parts.telemetry))
+  if (parts.ingest) app.use(parts.ingest)
+  app.use(requestIds)
+  app.use(closeWith(parts.gate))
+  app.use(healthRoute(parts.health))
+  for (const other of parts.others ?? []) app.use(other)
+  if (parts.admin) app.use(parts.admin.routes() as Middleware).use(parts.admin.allowedMethods() as Middleware)
+  return app
+}
+
+/** While the listener closes, every answer asks for the end of its connection. */
+function closeWith(gate: Gate): Middleware {
+  return async (ctx, next) => {
+    await next()
+    if (gate.closing && !ctx.res.headersSent) ctx.set('Connection', 'close')
+  }
+}
+
+function healthRoute(health: () => Promise<Health>): Middleware {
+  return async (ctx, next) => {
+    if (ctx.path !== '/health') return next()
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      ctx.status = ctx.method === 'OPTIONS' ? 204 : 405
+      ctx.set('Allow', 'GET, HEAD, OPTIONS')
+      return
+    }
+    const state = await health()
+    ctx.status = state.status === 'ok' ? 200 : 503
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = state
+  }
+}

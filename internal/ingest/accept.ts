@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import { creditsFor } from '../domain/credits.ts'
+import { insufficientCredits } from '../domain/errors.ts'
+import { extractGroupKey, extractMessageId, type HeaderLookup } from '../domain/extract.ts'
+import { readJson } from '../domain/json.ts'
+import type { BufferRecord } from '../domain/model.ts'
+import { verifySignature } from '../domain/signature.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { accepted, answers, duplicate, type IngestAnswer, refusal } from './answer.ts'
+import {
+  type BufferDirectory,
+  type Charge,
+  type Inbox,
+  InboxUnavailableError,
+  type IngestTelemetry,
+  type KeyDirectory,
+  type Ledger,
+  LedgerUnavailableError,
+  type NewItem,
+  type Stored,
+} from './ports.ts'
+
+/**
+ * Acceptance of one webhook (specification, "Ingest"; design, sections 3, 7 and 9).
+ *
+ * Invariants: 202 is answered only for an item that the broker has stored, or whose twin is buffered; every
+ * charge is settled or refunded exactly once; a refused request has neither charged nor stored anything.
+ */
+
+export interface IngestRequest {
+  /** Identifiers as `domain/identifiers.ts` has them; what cannot be one is answered before. */
+  projectId: string
+  bufferId: string
+  /** A request header by name in any case, '' when it was sent empty, undefined when it was not sent. */
+  header: HeaderLookup
+  /** The raw body. */
+  body: Uint8Array
+}
+
+export interface IngestPorts {
+  buffers: BufferDirectory
+  keys: KeyDirectory
+  ledger: Ledger
+  inbox: Inbox
+  telemetry: IngestTelemetry
+  clock: Clock
+}
+
+/** What never is a key costs no look-up. */
+const KEY_FORMAT = /^svk_[0-9a-f]{48}$/
+
+/** A request that passed every check but the payment. */
+interface Paying {
+  item: NewItem
+  charge: Charge
+}
+
+export class Ingest {
+  readonly #ports: IngestPorts
+
+  constructor(ports: IngestPorts) {
+    this.#ports = ports
+  }
+
+  /** Answers every request; rejects only when an invariant is broken (the caller answers 500). */
+  async accept(request: IngestRequest): Promise<IngestAnswer> {
+    const answer = await this.#judge(request)
+    this.#ports.telemetry.answered(answer.status)
+    return answer
+  }
+
+  /** The checks in the order of the design, section 9. What is cached is not waited for. */
+  async #judge(request: IngestRequest): Promise<IngestAnswer> {
+    let record = this.#ports.buffers.peekById(request.bufferId)
+    if (record === undefined) {
+      const loaded = await this.#load(request.bufferId)
+      if (isAnswer(loaded)) return loaded
+      record = loaded
+    }
+    if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
+    const secret = request.header('x-api-key')
+    if (secret !== undefined) {
+      const refused = await this.#judgeKey(secret, record)
+      if (refused !== null) return refused
+    }
+    const paying = readItem(record, request, this.#ports.clock.now())
+    return isAnswer(paying) ? paying : this.#pay(paying)
+  }
+
+  async #load(bufferId: string): Promise<BufferRecord | IngestAnswer> {
+    try {
+      const record = await this.#ports.buffers.loadById(bufferId)
+      return record === undefined || record.deleted ? answers.bufferNotFound : record
+    } catch (error) {
+      this.#ports.telemetry.unavailable('buffers', error)
+      return answers.databaseUnavailable
+    }
+  }
+
+  async #judgeKey(secret: string, { buffer }: BufferRecord): Promise<IngestAnswer | null> {
+    if (!KEY_FORMAT.test(secret)) return answers.keyInvalid
+    try {
+      const key = await this.#ports.keys.authenticate(secret)
+      if (key === undefined) return answers.keyInvalid
+      const reaches = key.customerId === buffer.customerId && covers(key.projectIds, buffer.projectId)
+      return reaches ? null : answers.keyForeign
+    } catch (error) {
+      this.#ports.telemetry.unavailable('keys', error)
+      return answers.databaseUnavailable
+    }
+  }
+
+  async #pay(paying: Paying): Promise<IngestAnswer> {
+    let receipt: Awaited<ReturnType<Ledger['charge']>>
+    try {
+      receipt = await this.#ports.ledger.charge(paying.charge)
+    } catch (error) {
+      if (!(error instanceof LedgerUnavailableError)) throw error
+      this.#ports.telemetry.unavailable('ledger', error)
+      return answers.databaseUnavailable
+    }
+    return receipt.paid ? this.#store(paying) : this.#unpaid(paying, receipt.balance)
+  }
+
+  /** A duplicate costs nothing, so it is none of the balance's business. */
+  async #unpaid({ item, charge }: Paying, balance: number): Promise<IngestAnswer> {
+    if (item.explicit) {
+      const twin = await this.#ports.inbox.findTwin(item.bufferUid, item.groupKey, item.messageId)
+      if (typeof twin === 'string') return duplicate(item.messageId, twin)
+    }
+    return refusal(insufficientCredits(balance, charge.credits))
+  }
+
+  async #store({ item, charge }: Paying): Promise<IngestAnswer> {
+    let stored: Stored
+    try {
+      stored = await this.#ports.inbox.append(item)
+    } catch (error) {
+      this.#ports.ledger.refund(charge)
+      if (!(error instanceof InboxUnavailableError)) throw error
+      this.#ports.telemetry.unavailable('inbox', error)
+      return answers.storageUnavailable
+    }
+    if (stored.duplicateOf !== null) {
+      this.#ports.ledger.refund(charge)
+      return duplicate(item.messageId, stored.duplicateOf)
+    }
+    if (stored.late === undefined) this.#ports.ledger.settle(charge)
+    else this.#settleLate(stored.late, charge)
+    return accepted(item.messageId, item.itemId)
+  }
+
+  /** What stays unknown is refunded: a customer may gain a credit by our failure, never lose one. */
+  #settleLate(late: NonNullable<Stored['late']>, charge: Charge): void {
+    const settle = (outcome: Awaited<typeof late>): void => {
+      if (outcome === 'new') this.#ports.ledger.settle(charge)
+      else this.#ports.ledger.refund(charge)
+      this.#ports.telemetry.lateVerdict(outcome)
+    }
+    late.then(settle, () => settle('unknown'))
+  }
+}
+
+function isAnswer(value: object): value is IngestAnswer {
+  return 'status' in value
+}
+
+function covers(projectIds: readonly string[] | undefined, projectId: string): boolean {
+  return projectIds === undefined || projectIds.includes(projectId)
+}
+
+/** The checks from the buffer's state to the message id, none of which waits, and the item that they leave. */
+function readItem({ uid, buffer }: BufferRecord, request: IngestRequest, now: number): Paying | IngestAnswer {
+  if (!buffer.enabled) return answers.bufferDisabled
+  const refused = verifySource(buffer, request)
+  if (refused !== null) return refused
+  const json = readJson(request.body)
+  if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
+  const body = { value: json.value, bytes: request.body }
+  const groupKey = extractGroupKey(buffer.groupKey, body, request.header)
+  if (!groupKey.ok) return refusal(groupKey.error)
+  const messageId = extractMessageId(body, request.header)
+  if (!messageId.ok) return refusal(messageId.error)
+  const credits = creditsFor(json.value)
+  const itemId = randomUUID()
+  return {
+    charge: { customerId: buffer.customerId, bufferUid: uid, credits },
+    item: {
+      itemId,
+      bufferUid: uid,
+      groupKey: groupKey.value,
+      messageId: messageId.value ?? itemId,
+      explicit: messageId.value !== null,
+      credits,
+      receivedAt: now,
+      payload: request.body,
+    },
+  }
+}
+
+/** Over the raw bytes, in constant time. */
+function verifySource(
+  { sourceVerification }: BufferRecord['buffer'],
+  request: IngestRequest,
+): IngestAnswer | null {
+  if (!sourceVerification?.enabled) return null
+  const { signatureHeader, signingSecret } = sourceVerification
+  if (signingSecret === undefined) throw new Error('source verification is enabled without a secret')
+  const presented = request.header(signatureHeader)
+  if (presented === undefined || presented === '') return answers.signatureMissing
+  return verifySignature(signingSecret, request.body, presented) ? null : answers.signatureInvalid
+}
