@@ -8,7 +8,6 @@
  * time alone will let the group go on.
  */
 import { backoffDelayMs } from '../domain/backoff.ts'
-import { Backlog } from './backlog.ts'
 import { flushReason, sizeReason } from './flush.ts'
 import type { AttemptOutcome, Batch, BatchPhase, Effect, GroupItem, GroupPolicy, Input } from './model.ts'
 import type { GroupState } from './state.ts'
@@ -17,20 +16,6 @@ import { delayEndsAt, isEmpty, isSealBlocked, nextDueAt, nextUsefulAt, startable
 export type { GroupState }
 
 type Of<I, K extends Input<I>['kind']> = Extract<Input<I>, { kind: K }>
-
-/** A group with nothing in it, at `at` (ms). */
-export function createGroup<I extends GroupItem>(policy: GroupPolicy, at: number): GroupState<I> {
-  return {
-    policy,
-    now: at,
-    backlog: new Backlog<I>(),
-    batches: undefined,
-    wakeAt: undefined,
-    sizeDueAt: undefined,
-    freedAt: undefined,
-    lastSealAt: undefined,
-  }
-}
 
 /**
  * Takes one input. The state that was passed in is used up: it may be the returned one, updated in place.

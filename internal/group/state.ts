@@ -1,5 +1,5 @@
 /** The state of one group, and the questions that the machine asks of it. */
-import type { Backlog } from './backlog.ts'
+import { Backlog } from './backlog.ts'
 import { timeDueAt } from './flush.ts'
 import type { Batch, GroupItem, GroupPolicy } from './model.ts'
 
@@ -23,6 +23,20 @@ export interface GroupState<I extends GroupItem> {
   freedAt: number | undefined
   /** The last seal that was not void (or a take-over with sealed batches, for their seal was before). */
   lastSealAt: number | undefined
+}
+
+/** A group with nothing in it, at `at` (ms). */
+export function createGroup<I extends GroupItem>(policy: GroupPolicy, at: number): GroupState<I> {
+  return {
+    policy,
+    now: at,
+    backlog: new Backlog<I>(),
+    batches: undefined,
+    wakeAt: undefined,
+    sizeDueAt: undefined,
+    freedAt: undefined,
+    lastSealAt: undefined,
+  }
 }
 
 /** Nothing buffered, nothing in flight. */
