@@ -94,7 +94,10 @@ export function parseBufferClone(stored: Buffer, body: unknown): Parsed<BufferCo
   if (!isJsonObject(changes)) return refuse('body must be a JSON object')
   const stranger = Object.keys(changes).find((name) => name !== 'name')
   if (stranger !== undefined) return refuse(`${shorten(stranger)} is not a known field`)
-  const clone = { ...configOf(stored), name: changes.name ?? `${stored.name} (Copy)` }
+  const clone = {
+    ...configOf(stored),
+    name: changes.name === undefined ? `${stored.name} (Copy)` : changes.name,
+  }
   return validateConfig(clone)
     ? accept(clone as unknown as BufferConfig)
     : refuse(describe(validateConfig.errors?.[0]))
