@@ -6,6 +6,7 @@
 
 import { identifierRule } from './identifiers.ts'
 import { maxDepth } from './json.ts'
+import type { Parsed } from './parsed.ts'
 import { type Action, requiredRoles } from './roles.ts'
 
 export interface ErrorEntry {
@@ -153,6 +154,12 @@ export class ServiceError extends Error {
 /** 400 with a text that names the field. */
 export function invalid(error: string): ServiceError {
   return new ServiceError('invalidRequest', { error })
+}
+
+/** The value that was read, or a 400 with the reader's text. */
+export function required<T>(parsed: Parsed<T>): T {
+  if (!parsed.ok) throw invalid(parsed.error)
+  return parsed.value
 }
 
 /** 403 of a caller without the role (specification, "Authentication" 7). */

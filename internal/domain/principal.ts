@@ -32,9 +32,3 @@ export function inScope(scope: Scope, customerId: string, projectId: string): bo
     scope.customerId === customerId && (scope.projectIds === null || scope.projectIds.includes(projectId))
   )
 }
-
-/** Whether `projectIds` (null: all) gives no more than the scope does. */
-export function withinScope(scope: Scope, projectIds: readonly string[] | null): boolean {
-  if (scope.projectIds === null) return true
-  return projectIds?.every((id) => scope.projectIds?.includes(id)) ?? false
-}

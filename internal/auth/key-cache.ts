@@ -1,0 +1,113 @@
+/**
+ * API keys by their secret, as ingest and the admin API ask for them (design, section 7). Known keys are
+ * answered from memory, also the revoked ones: revocation is final. Unknown ones are read each time, all that
+ * ask together in one statement, so a key works everywhere as soon as it is created and a flood of wrong
+ * ones costs the database no more than a single caller.
+ *
+ * The last use of a key is kept here and written in one statement an interval.
+ */
+
+import type { ApiKeyRecord } from '../domain/model.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { createGatheredReads } from '../runtime/gathered-reads.ts'
+import type { ApiKeyRows } from './ports.ts'
+import { hashOf, isSecret } from './secret.ts'
+
+export interface KeyCache {
+  /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not known here. */
+  authenticate(secret: string): Promise<ApiKeyRecord | undefined>
+  /** Rows with these ids changed: the next use reads them again. */
+  changed(keyIds: readonly string[]): void
+  /** Anything may have changed. */
+  reset(): void
+  /** Writes the last uses; call it when no request can come any more. */
+  stop(): Promise<void>
+}
+
+export interface KeyCacheOptions {
+  rows: ApiKeyRows
+  clock: Clock
+  /** A failed write of last uses; they are kept for the next one. */
+  onError: (error: unknown) => void
+  /** Default 30,000. */
+  lastUseIntervalMs?: number
+}
+
+export function createKeyCache({
+  rows,
+  clock,
+  onError,
+  lastUseIntervalMs = 30_000,
+}: KeyCacheOptions): KeyCache {
+  const byHash = new Map<string, ApiKeyRecord>()
+  const hashes = new Map<string, string>()
+  let uses = new Map<string, number>()
+  let cancelWrite: (() => void) | null = null
+  let writing: Promise<void> = Promise.resolve()
+
+  const reads = createGatheredReads<{ hash: string; record: ApiKeyRecord }>({
+    async read(wanted) {
+      const found = await rows.byHashes(wanted)
+      return new Map([...found].map(([hash, record]) => [hash, { hash, record }]))
+    },
+    identity: ({ record }) => record.keyId,
+    keep({ hash, record }) {
+      byHash.set(hash, record)
+      hashes.set(record.keyId, hash)
+    },
+    clock,
+  })
+
+  function used(keyId: string): void {
+    uses.set(keyId, clock.now())
+    cancelWrite ??= clock.after(lastUseIntervalMs, () => {
+      cancelWrite = null
+      writing = writeUses()
+    })
+  }
+
+  async function writeUses(): Promise<void> {
+    const written = uses
+    uses = new Map()
+    if (written.size === 0) return
+    try {
+      await rows.markUsed(written)
+    } catch (error) {
+      uses = new Map([...written, ...uses])
+      onError(error)
+    }
+  }
+
+  function forget(keyId: string): void {
+    const hash = hashes.get(keyId)
+    if (hash === undefined) return
+    hashes.delete(keyId)
+    byHash.delete(hash)
+  }
+
+  return {
+    async authenticate(secret) {
+      if (!isSecret(secret)) return undefined
+      const hash = hashOf(secret)
+      const record = byHash.get(hash) ?? (await reads.get(hash))?.record
+      if (record === undefined || record.revokedAt !== null) return undefined
+      used(record.keyId)
+      return record
+    },
+    changed(keyIds) {
+      reads.changed(keyIds)
+      for (const keyId of keyIds) forget(keyId)
+    },
+    reset() {
+      reads.allChanged()
+      byHash.clear()
+      hashes.clear()
+    },
+    async stop() {
+      cancelWrite?.()
+      cancelWrite = null
+      await writing
+      await writeUses()
+    },
+  }
+}

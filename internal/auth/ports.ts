@@ -1,0 +1,40 @@
+/** What authentication and the use cases of API keys need (specification, "Authentication" and "API keys"). */
+
+import type { ApiKeyRecord, Role } from '../domain/model.ts'
+import type { Scope } from '../domain/principal.ts'
+
+export interface NewApiKey {
+  keyId: string
+  customerId: string
+  name: string
+  /** SHA-256 of the secret, lowercase hex. */
+  hash: string
+  keyPrefix: string
+  role: Role
+  /** null: all projects. */
+  projectIds: readonly string[] | null
+}
+
+export interface ApiKeyStore {
+  /**
+   * 'limit': `activeLimit` keys of the customer are active already (exact under concurrency; null: no
+   * limit). 'no-project': one of `projectIds` is no project of the customer.
+   */
+  insert(key: NewApiKey, activeLimit: number | null): Promise<ApiKeyRecord | 'limit' | 'no-project'>
+  /** Newest first; a project-scoped reader sees the keys that reach no further than itself. */
+  list(scope: Scope): Promise<ApiKeyRecord[]>
+  revoke(scope: Scope, keyId: string): Promise<'revoked' | 'already-revoked' | undefined>
+  /** Stores the key unless its hash is stored already; answers what is stored. */
+  ensure(key: NewApiKey): Promise<ApiKeyRecord>
+}
+
+/** Reads and writes of the key cache, many keys in one statement. */
+export interface ApiKeyRows {
+  /** By SHA-256 of the secret, lowercase hex; revoked ones too. */
+  byHashes(hashes: readonly string[]): Promise<Map<string, ApiKeyRecord>>
+  /** Times in ms; never moves a stored time back. */
+  markUsed(uses: ReadonlyMap<string, number>): Promise<void>
+}
+
+/** Creates the customer when it is absent. */
+export type EnsureCustomer = (customerId: string) => Promise<void>

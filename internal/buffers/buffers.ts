@@ -1,0 +1,76 @@
+/** Buffers (specification, "Buffers"; design, section 9). Refusals are thrown as ServiceError. */
+
+import { applyBufferPatch, type CheckDestination, parseBufferCreate } from '../domain/buffer.ts'
+import { required, ServiceError } from '../domain/errors.ts'
+import type { Buffer, BufferRecord } from '../domain/model.ts'
+import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
+import type { BufferRecords, BufferStore } from './ports.ts'
+
+/** Secrets are in every answer as stored; the caller redacts them for those who may not see them. */
+export interface Buffers {
+  /** 400 names the field or the project is not found, 403 foreign customerId, 409 exists. */
+  create(principal: Principal, body: unknown): Promise<Buffer>
+  /** Newest first, only what the principal reaches; `projectId` filters. */
+  list(principal: Principal, filter?: { projectId?: string }): Promise<Buffer[]>
+  /** 404 also for a buffer of somebody else, so that its existence does not show. */
+  read(principal: Principal, bufferId: string): Promise<Buffer>
+  /** As `read`, with the internal identity. */
+  record(principal: Principal, bufferId: string): Promise<BufferRecord>
+  /** JSON merge patch (RFC 7396). Enabling a disabled buffer sets `consecutiveDlqCount` to 0. */
+  update(principal: Principal, bufferId: string, patch: unknown): Promise<Buffer>
+  /** Ingest answers 404 at once and the id is free; what is buffered is delivered, or discarded when it was disabled. */
+  remove(principal: Principal, bufferId: string): Promise<void>
+}
+
+export interface BuffersOptions {
+  buffers: BufferStore
+  /** The node's cache: a change is seen on this node before it is answered. */
+  records: BufferRecords
+  checkDestination: CheckDestination
+  /** A new internal identity: a lower-case UUID. */
+  newUid: () => string
+}
+
+export function createBuffers({ buffers, records, checkDestination, newUid }: BuffersOptions): Buffers {
+  async function record(principal: Principal, bufferId: string): Promise<BufferRecord> {
+    return found(await buffers.find(scopeOf(principal), bufferId))
+  }
+
+  return {
+    record,
+    async create(principal, body) {
+      const { customerId = principal.customerId, ...wanted } = required(
+        parseBufferCreate(body, checkDestination),
+      )
+      if (customerId !== principal.customerId) throw new ServiceError('customerForeign')
+      if (!inScope(scopeOf(principal), customerId, wanted.projectId)) throw new ServiceError('projectUnknown')
+      const inserted = created(await buffers.insert({ ...wanted, customerId, uid: newUid() }))
+      records.accept(inserted)
+      return inserted.buffer
+    },
+    list: (principal, filter) => buffers.list(scopeOf(principal), filter?.projectId),
+    async read(principal, bufferId) {
+      return (await record(principal, bufferId)).buffer
+    },
+    async update(principal, bufferId, patch) {
+      const change = (stored: Buffer) => required(applyBufferPatch(stored, patch, checkDestination)).config
+      const updated = found(await buffers.update(scopeOf(principal), bufferId, change))
+      records.accept(updated)
+      return updated.buffer
+    },
+    async remove(principal, bufferId) {
+      records.accept(found(await buffers.softDelete(scopeOf(principal), bufferId)))
+    },
+  }
+}
+
+function created(outcome: BufferRecord | 'no-project' | 'exists'): BufferRecord {
+  if (outcome === 'no-project') throw new ServiceError('projectUnknown')
+  if (outcome === 'exists') throw new ServiceError('bufferExists')
+  return outcome
+}
+
+function found(record: BufferRecord | undefined): BufferRecord {
+  if (record === undefined) throw new ServiceError('bufferNotFound')
+  return record
+}

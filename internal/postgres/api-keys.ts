@@ -1,0 +1,141 @@
+/** API keys (specification, "API key"): one SQL operation a function. Only hashes are stored. */
+
+import type { ApiKeyRows, ApiKeyStore, NewApiKey } from '../auth/ports.ts'
+import type { ApiKeyRecord, Role } from '../domain/model.ts'
+import type { Scope } from '../domain/principal.ts'
+import type { Database, Queryable, Transaction } from './connection.ts'
+
+interface ApiKeyRow {
+  key_id: string
+  customer_id: string
+  name: string
+  hash: Buffer
+  key_prefix: string
+  role: Role
+  project_ids: string[] | null
+  created_at: Date
+  revoked_at: Date | null
+  last_used_at: Date | null
+}
+
+export function createApiKeyStore(db: Database): ApiKeyStore {
+  return {
+    insert: (key, activeLimit) => insertWithin(db, key, activeLimit),
+    list: (scope) => listKeys(db, scope),
+    revoke: (scope, keyId) => revokeKey(db, scope, keyId),
+    ensure: (key) => ensureKey(db, key),
+  }
+}
+
+export function createApiKeyRows(db: Database): ApiKeyRows {
+  return {
+    async byHashes(hashes) {
+      const rows = await db<ApiKeyRow[]>`
+        SELECT * FROM api_keys
+        WHERE hash IN (SELECT decode(hex, 'hex') FROM unnest(${[...hashes]}::text[]) AS hex)`
+      return new Map(rows.map((row) => [row.hash.toString('hex'), keyOf(row)]))
+    },
+    markUsed: (uses) => markUsed(db, uses),
+  }
+}
+
+function insertWithin(
+  db: Database,
+  key: NewApiKey,
+  activeLimit: number | null,
+): Promise<ApiKeyRecord | 'limit' | 'no-project'> {
+  return db.begin(async (transaction) => {
+    // One creation a customer at a time, or two would both count nine. Not a lock on the customer's row:
+    // that one belongs to the credits.
+    await transaction`SELECT pg_advisory_xact_lock(hashtextextended('api_keys ' || ${key.customerId}, 0))`
+    if (!(await ownsProjects(transaction, key))) return 'no-project'
+    if (activeLimit !== null && (await countActive(transaction, key.customerId)) >= activeLimit)
+      return 'limit'
+    const row = await insertKey(transaction, key)
+    if (row === undefined) throw new Error('two API keys with one hash')
+    return keyOf(row)
+  })
+}
+
+async function ownsProjects(db: Transaction, key: NewApiKey): Promise<boolean> {
+  if (key.projectIds === null) return true
+  const [row] = await db<{ count: number }[]>`
+    SELECT count(*) FROM projects
+    WHERE customer_id = ${key.customerId} AND project_id = ANY (${[...key.projectIds]}::text[])`
+  return row?.count === new Set(key.projectIds).size
+}
+
+async function countActive(db: Transaction, customerId: string): Promise<number> {
+  const [row] = await db<{ count: number }[]>`
+    SELECT count(*) FROM api_keys WHERE customer_id = ${customerId} AND revoked_at IS NULL`
+  return row?.count ?? 0
+}
+
+async function insertKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | undefined> {
+  const projectIds = key.projectIds === null ? null : [...key.projectIds]
+  const [row] = await db<ApiKeyRow[]>`
+    INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role, project_ids)
+    VALUES (${key.keyId}, ${key.customerId}, ${key.name}, decode(${key.hash}, 'hex'), ${key.keyPrefix},
+      ${key.role}, ${projectIds}::text[])
+    ON CONFLICT (hash) DO NOTHING RETURNING *`
+  return row
+}
+
+async function ensureKey(db: Database, key: NewApiKey): Promise<ApiKeyRecord> {
+  const inserted = await insertKey(db, key)
+  if (inserted !== undefined) return keyOf(inserted)
+  const [row] = await db<ApiKeyRow[]>`SELECT * FROM api_keys WHERE hash = decode(${key.hash}, 'hex')`
+  if (row === undefined) throw new Error('an API key vanished: keys are never deleted')
+  return keyOf(row)
+}
+
+async function listKeys(db: Database, scope: Scope): Promise<ApiKeyRecord[]> {
+  const rows = await db<ApiKeyRow[]>`
+    SELECT * FROM api_keys WHERE ${visible(db, scope)} ORDER BY created_at DESC, key_id`
+  return rows.map(keyOf)
+}
+
+async function revokeKey(
+  db: Database,
+  scope: Scope,
+  keyId: string,
+): Promise<'revoked' | 'already-revoked' | undefined> {
+  const [revoked] = await db`
+    UPDATE api_keys SET revoked_at = clock_timestamp()
+    WHERE key_id = ${keyId} AND revoked_at IS NULL AND ${visible(db, scope)} RETURNING 1`
+  if (revoked !== undefined) return 'revoked'
+  const [known] = await db`SELECT 1 FROM api_keys WHERE key_id = ${keyId} AND ${visible(db, scope)}`
+  return known && 'already-revoked'
+}
+
+/** A project-scoped reader reaches the keys that reach no further than itself. */
+function visible(db: Queryable, scope: Scope) {
+  const projectIds = scope.projectIds === null ? null : [...scope.projectIds]
+  return db`customer_id = ${scope.customerId}
+    AND (${projectIds}::text[] IS NULL OR project_ids <@ ${projectIds}::text[])`
+}
+
+async function markUsed(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
+  // In the order of ids: two nodes that write the same keys wait for each other instead of dead-locking.
+  await db`
+    WITH used AS (
+      SELECT key_id, at FROM api_keys
+      JOIN unnest(${[...uses.keys()]}::text[], ${[...uses.values()]}::float8[]) AS use (id, at) ON key_id = id
+      ORDER BY key_id FOR NO KEY UPDATE OF api_keys)
+    UPDATE api_keys SET last_used_at = greatest(last_used_at, to_timestamp(used.at / 1000))
+    FROM used WHERE api_keys.key_id = used.key_id`
+}
+
+function keyOf(row: ApiKeyRow): ApiKeyRecord {
+  return {
+    keyId: row.key_id,
+    customerId: row.customer_id,
+    name: row.name,
+    keyPrefix: row.key_prefix,
+    role: row.role,
+    ...(row.project_ids !== null && { projectIds: row.project_ids }),
+    createdAt: row.created_at.toISOString(),
+    revokedAt: row.revoked_at?.toISOString() ?? null,
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+  }
+}

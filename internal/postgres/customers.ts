@@ -1,0 +1,62 @@
+/** Customers (specification, "Customer"): one SQL operation a function. */
+
+import type { CustomerStore, NewCustomer } from '../accounts/ports.ts'
+import type { Customer } from '../domain/model.ts'
+import type { Database, Transaction } from './connection.ts'
+
+interface CustomerRow {
+  customer_id: string
+  name: string
+  enabled: boolean
+  credits: number
+  credit_limit: number
+  credits_used_this_month: number
+  created_at: Date
+}
+
+export function createCustomerStore(db: Database): CustomerStore {
+  return {
+    insert: (customer) =>
+      db.begin(async (transaction) => {
+        const inserted = await insertCustomer(transaction, customer)
+        if (inserted !== undefined && customer.initialCredits > 0) await recordGrant(transaction, customer)
+        return inserted ?? 'exists'
+      }),
+    find: (reader, customerId) => findCustomer(db, reader, customerId),
+  }
+}
+
+async function insertCustomer(db: Transaction, customer: NewCustomer): Promise<Customer | undefined> {
+  const [row] = await db<CustomerRow[]>`
+    INSERT INTO customers (customer_id, name, credits, credit_limit, created_by)
+    VALUES (${customer.customerId}, ${customer.name}, ${customer.initialCredits},
+      ${customer.initialCredits}, ${customer.createdBy})
+    ON CONFLICT (customer_id) DO NOTHING RETURNING *`
+  return row && customerOf(row)
+}
+
+async function recordGrant(db: Transaction, customer: NewCustomer): Promise<void> {
+  await db`
+    INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
+    VALUES (${customer.customerId}, ${customer.initialCredits}, 'grant', 'Initial credits',
+      ${customer.initialCredits})`
+}
+
+async function findCustomer(db: Database, reader: string, customerId: string): Promise<Customer | undefined> {
+  const [row] = await db<CustomerRow[]>`
+    SELECT * FROM customers
+    WHERE customer_id = ${customerId} AND (customer_id = ${reader} OR created_by = ${reader})`
+  return row && customerOf(row)
+}
+
+function customerOf(row: CustomerRow): Customer {
+  return {
+    customerId: row.customer_id,
+    name: row.name,
+    enabled: row.enabled,
+    credits: row.credits,
+    creditLimit: row.credit_limit,
+    creditsUsedThisMonth: row.credits_used_this_month,
+    createdAt: row.created_at.getTime(),
+  }
+}
