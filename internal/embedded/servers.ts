@@ -44,7 +44,16 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const servers = [nats, postgres].flatMap((start) =>
     start.status === 'fulfilled' && start.value ? [start.value] : [],
   )
-  const stop = () => stopAll(servers, () => folder.release())
+  // A process that ends without `stop`, by an error or a second signal, still takes its servers along.
+  const abandon = () => {
+    for (const server of servers) server.kill('SIGTERM')
+  }
+  process.once('exit', abandon)
+  const stop = () =>
+    stopAll(servers, () => {
+      process.off('exit', abandon)
+      folder.release()
+    })
   const failed = [nats, postgres].find((start) => start.status === 'rejected')
   if (nats.status === 'rejected' || postgres.status === 'rejected') {
     await stop()

@@ -1,0 +1,245 @@
+/**
+ * The configuration of a process: environment → parsed, defaulted, validated once (design, section 11). The
+ * only reader of the environment besides OpenTelemetry's own variables; only `cmd` calls it. An empty
+ * variable counts as unset.
+ */
+import { availableParallelism } from 'node:os'
+
+import { type Cidr, parseCidr } from '../delivery/addresses.ts'
+import { isIdentifier } from '../domain/identifiers.ts'
+import { accept, type Parsed, refuse } from '../domain/parsed.ts'
+import { parseSecretKeys, type SecretKey } from '../postgres/secrets.ts'
+import { flag, hasScheme, integer, list, oneOf, type Setting, text, url } from './setting.ts'
+
+export type ProcessRole = 'penstock' | 'ingress' | 'admin' | 'actor' | 'operator' | 'migrate'
+
+export interface OwnerKey {
+  customerId: string
+  /** `svk_…` */
+  secret: string
+}
+
+export interface OidcConfig {
+  issuer: string
+  audience: string
+  /** undefined: found by discovery. */
+  jwksUrl: string | undefined
+}
+
+export interface Config {
+  role: ProcessRole
+  host: string
+  /** 0: any free port. */
+  port: number
+  /** 0: any free port. */
+  opsPort: number
+  dataDir: string
+  /** `nats://` or `tls://` URLs; undefined: embedded. */
+  natsUrls: string[] | undefined
+  natsCredsFile: string | undefined
+  natsServerBin: string | undefined
+  /** undefined: embedded. */
+  databaseUrl: string | undefined
+  /** undefined: the count of the first start, at first `defaultShards`. */
+  shards: number | undefined
+  replicas: number
+  subjects: 'group' | 'shard'
+  processes: number
+  catalogFile: string | undefined
+  /** `always`, or an interval as nats-server reads it. */
+  sync: string
+  /** undefined: customer `local` with a generated key. */
+  ownerKeys: OwnerKey[] | undefined
+  /** The first encrypts, all decrypt; undefined: generated in the data folder. */
+  secretKeys: SecretKey[] | undefined
+  local: boolean
+  allowDestinations: Cidr[]
+  /** Credits granted to a new customer. */
+  initialCredits: number
+  /** undefined: ID tokens are off. */
+  oidc: OidcConfig | undefined
+  maxBodyBytes: number
+  logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+}
+
+/** The start is refused; the message is one line that names the variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const LOCAL_DESTINATIONS = ['127.0.0.0/8', '::1']
+
+const SETTINGS = {
+  host: text('PENSTOCK_HOST'),
+  port: integer('PENSTOCK_PORT', 0, 65_535),
+  opsPort: integer('PENSTOCK_OPS_PORT', 0, 65_535),
+  dataDir: text('PENSTOCK_DATA_DIR'),
+  natsUrls: { ...list('PENSTOCK_NATS_URL', natsUrl), secret: true },
+  natsCredsFile: text('PENSTOCK_NATS_CREDS'),
+  natsServerBin: text('NATS_SERVER_BIN'),
+  databaseUrl: { ...url('PENSTOCK_DATABASE_URL', ['postgres', 'postgresql']), secret: true },
+  shards: integer('PENSTOCK_SHARDS', 1, 1_024),
+  replicas: integer('PENSTOCK_REPLICAS', 1, 5),
+  subjects: oneOf('PENSTOCK_SUBJECTS', ['group', 'shard']),
+  processes: integer('PENSTOCK_PROCESSES', 1, 64),
+  catalogFile: text('PENSTOCK_CATALOG'),
+  sync: { name: 'PENSTOCK_SYNC', parse: syncInterval },
+  ownerKeys: { ...list('PENSTOCK_OWNER_KEYS', ownerKey), secret: true },
+  secretKeys: { name: 'PENSTOCK_SECRET_KEY', parse: parseSecretKeys, secret: true },
+  local: flag('PENSTOCK_LOCAL'),
+  allowDestinations: list('PENSTOCK_ALLOW_DESTINATIONS', cidr),
+  initialCredits: integer('PENSTOCK_INITIAL_CREDITS', 0, 1_000_000_000_000),
+  oidcIssuer: url('PENSTOCK_OIDC_ISSUER', ['https', 'http']),
+  oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
+  oidcJwksUrl: url('PENSTOCK_OIDC_JWKS_URL', ['https', 'http']),
+  maxBodyBytes: integer('PENSTOCK_MAX_BODY_BYTES', 1, 64_000_000),
+  logLevel: oneOf('PENSTOCK_LOG_LEVEL', LOG_LEVELS),
+} satisfies Record<string, Setting<unknown>>
+
+type Settings = typeof SETTINGS
+type Given = { [K in keyof Settings]?: Settings[K] extends Setting<infer T> ? T : never }
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Throws ConfigError for the first unknown `PENSTOCK_*` name, bad value or missing variable. */
+export function readConfig(env: Environment, role: ProcessRole): Config {
+  refuseUnknown(env)
+  const given = readSettings(env)
+  const local = given.local ?? role === 'penstock'
+  const config = withDefaults(given, role, local)
+  refuseMissing(config, given)
+  return config
+}
+
+/** Half the cores, 2 to 8 (design, section 3). */
+export function defaultShards(cores: number = availableParallelism()): number {
+  return Math.min(8, Math.max(2, Math.floor(cores / 2)))
+}
+
+/** For the start-up summary: each variable that is set, and what holds for it; secrets as `set`. */
+export function describeEnvironment(env: Environment): Record<string, string> {
+  const shown: Record<string, string> = {}
+  for (const setting of Object.values(SETTINGS) as Setting<unknown>[]) {
+    const value = env[setting.name]
+    if (setting.secret) shown[setting.name] = value ? 'set' : 'unset'
+    else if (value) shown[setting.name] = value
+  }
+  return shown
+}
+
+function refuseUnknown(env: Environment): void {
+  const known = new Set((Object.values(SETTINGS) as Setting<unknown>[]).map(({ name }) => name))
+  const unknown = Object.keys(env).find((name) => name.startsWith('PENSTOCK_') && !known.has(name))
+  if (unknown !== undefined) throw new ConfigError(`${unknown}: no such variable`)
+}
+
+function readSettings(env: Environment): Given {
+  const given: Record<string, unknown> = {}
+  for (const [field, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    const value = env[setting.name]
+    if (value === undefined || value === '') continue
+    const parsed = setting.parse(value)
+    if (!parsed.ok) throw new ConfigError(`${setting.name}: ${parsed.error}`)
+    given[field] = parsed.value
+  }
+  return given as Given
+}
+
+function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
+  return {
+    role,
+    local,
+    host: given.host ?? '127.0.0.1',
+    port: given.port ?? 8_080,
+    opsPort: given.opsPort ?? 9_464,
+    dataDir: given.dataDir ?? '.penstock',
+    natsUrls: given.natsUrls,
+    natsCredsFile: given.natsCredsFile,
+    natsServerBin: given.natsServerBin,
+    databaseUrl: given.databaseUrl,
+    shards: given.shards,
+    replicas: given.replicas ?? 1,
+    subjects: given.subjects ?? 'group',
+    processes: given.processes ?? 1,
+    catalogFile: given.catalogFile,
+    sync: given.sync ?? 'always',
+    ownerKeys: given.ownerKeys,
+    secretKeys: given.secretKeys,
+    allowDestinations:
+      given.allowDestinations ?? (local ? LOCAL_DESTINATIONS.map((each) => parseCidr(each)!) : []),
+    initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
+    oidc: oidc(given, local),
+    maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
+    logLevel: given.logLevel ?? 'info',
+  }
+}
+
+function oidc(given: Given, local: boolean): OidcConfig | undefined {
+  const { oidcIssuer: issuer, oidcAudience: audience, oidcJwksUrl: jwksUrl } = given
+  if (issuer === undefined) {
+    if (audience === undefined && jwksUrl === undefined) return undefined
+    throw new ConfigError('PENSTOCK_OIDC_ISSUER: is required with the other PENSTOCK_OIDC_ variables')
+  }
+  if (audience === undefined)
+    throw new ConfigError('PENSTOCK_OIDC_AUDIENCE: is required with PENSTOCK_OIDC_ISSUER')
+  const insecure = [
+    ['PENSTOCK_OIDC_ISSUER', issuer],
+    ['PENSTOCK_OIDC_JWKS_URL', jwksUrl],
+  ].find(([, address]) => address?.startsWith('http:') === true)
+  if (insecure && !local) throw new ConfigError(`${insecure[0]}: must be https outside the local instance`)
+  return { issuer, audience, jwksUrl }
+}
+
+/** Only `penstock` brings servers and secrets of its own; what a role of a cluster works with must be named. */
+function refuseMissing(config: Config, given: Given): void {
+  if (given.natsCredsFile !== undefined && given.natsUrls === undefined) {
+    throw new ConfigError('PENSTOCK_NATS_URL: is required with PENSTOCK_NATS_CREDS')
+  }
+  const missing = requiredOf(config).find((field) => given[field] === undefined)
+  if (missing !== undefined) {
+    throw new ConfigError(
+      `${SETTINGS[missing].name}: is required ${config.role === 'penstock' ? 'outside the local instance' : `for ${config.role}`}`,
+    )
+  }
+}
+
+function requiredOf(config: Config): (keyof Given)[] {
+  switch (config.role) {
+    case 'operator':
+      return []
+    case 'migrate':
+      return ['databaseUrl']
+    case 'penstock':
+      return config.local ? [] : ['secretKeys']
+    default:
+      return ['natsUrls', 'databaseUrl', 'secretKeys']
+  }
+}
+
+function natsUrl(text: string): Parsed<string> {
+  return hasScheme(text, ['nats', 'tls'])
+    ? accept(text)
+    : refuse('must be nats:// or tls:// URLs, comma-separated')
+}
+
+function cidr(text: string): Parsed<Cidr> {
+  const value = parseCidr(text)
+  return value === null ? refuse(`${text} is not an address block such as 10.0.0.0/8`) : accept(value)
+}
+
+/** The value itself is not repeated: it holds a secret. */
+function ownerKey(text: string): Parsed<OwnerKey> {
+  const [, customerId, secret] = /^([^=]+)=(svk_[0-9a-f]{48})$/.exec(text) ?? []
+  if (!isIdentifier(customerId) || secret === undefined) {
+    return refuse(
+      'must be customer=svk_ pairs (48 lower-case hexadecimal characters after svk_), comma-separated',
+    )
+  }
+  return accept({ customerId, secret })
+}
+
+function syncInterval(text: string): Parsed<string> {
+  return text === 'always' || /^[1-9]\d{0,5}(ms|s|m|h)$/.test(text)
+    ? accept(text)
+    : refuse('must be always or an interval such as 10s')
+}

@@ -1,0 +1,94 @@
+/**
+ * The life of a process: what it acquires is released in reverse order, whatever ends it. SIGTERM, SIGINT
+ * and SIGHUP drain; the process then exits with 0 when everything was released in time, else with 1.
+ */
+import type { Clock } from './clock.ts'
+
+export interface LifecycleLog {
+  info(fields: Record<string, unknown>, message: string): void
+  error(fields: Record<string, unknown>, message: string): void
+  fatal(fields: Record<string, unknown>, message: string): void
+}
+
+/** All releases together, ms: the contract is an exit within 15 s. */
+export const SHUTDOWN_BUDGET_MS = 14_000
+
+interface Held {
+  name: string
+  release: () => unknown
+}
+
+/** Resources of one process. Invariant: each is released once, after all that were acquired later. */
+export class Lifecycle {
+  #clock: Clock
+  #log: LifecycleLog
+  #held: Held[] = []
+  #shutdown: Promise<Error[]> | undefined
+
+  constructor(clock: Clock, log: LifecycleLog) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  get stopping(): boolean {
+    return this.#shutdown !== undefined
+  }
+
+  /** Starts something and remembers its release. While the process stops it rejects with StoppingError. */
+  async acquire<T>(name: string, start: () => T | Promise<T>, release: (resource: T) => unknown): Promise<T> {
+    this.#refuseWhileStopping()
+    const resource = await start()
+    // What the shutdown did not see is released here.
+    if (this.stopping) await this.#release({ name, release: () => release(resource) })
+    this.#refuseWhileStopping()
+    this.#held.push({ name, release: () => release(resource) })
+    return resource
+  }
+
+  /** Releases everything, newest first; resolves with what failed or took longer than its share. Repeating it joins the first call. */
+  shutdown(): Promise<Error[]> {
+    this.#shutdown ??= this.#releaseAll()
+    return this.#shutdown
+  }
+
+  async #releaseAll(): Promise<Error[]> {
+    const errors: Error[] = []
+    const end = this.#clock.monotonic() + SHUTDOWN_BUDGET_MS
+    for (const held of this.#held.splice(0).reverse()) {
+      const error = await this.#within(end, held)
+      if (error !== undefined) errors.push(error)
+    }
+    return errors
+  }
+
+  async #within(end: number, held: Held): Promise<Error | undefined> {
+    let cancel = () => {}
+    const timeout = new Promise<Error>((resolve) => {
+      const late = () => resolve(new Error(`${held.name} was not released in time`))
+      cancel = this.#clock.after(Math.max(0, end - this.#clock.monotonic()), late)
+    })
+    const error = await Promise.race([this.#release(held), timeout])
+    cancel()
+    return error
+  }
+
+  async #release(held: Held): Promise<Error | undefined> {
+    try {
+      await held.release()
+      return undefined
+    } catch (cause) {
+      const error = new Error(`${held.name} was not released: ${String(cause)}`, { cause })
+      this.#log.error({ err: error, resource: held.name }, 'release failed')
+      return error
+    }
+  }
+
+  #refuseWhileStopping(): void {
+    if (this.stopping) throw new StoppingError('the process is stopping')
+  }
+}
+
+/** The start was overtaken by a stop: no failure. */
+export class StoppingError extends Error {
+  override readonly name = 'StoppingError'
+}

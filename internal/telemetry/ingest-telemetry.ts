@@ -1,0 +1,65 @@
+/** What ingest reports, as log events and metrics. A request costs additions only; a stored pack one event. */
+import type { Meter } from '@opentelemetry/api'
+import type { IngestTelemetry } from '../ingest/ports.ts'
+import { counter, distribution, latency } from './counter.ts'
+import type { Logger } from './logger.ts'
+
+const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
+
+/** One pack that the broker acknowledged. */
+export interface PackEvent {
+  shard: number
+  items: number
+  bytes: number
+  /** From the first attempt of the append to its acknowledgement. */
+  ms: number
+}
+
+export interface PackTelemetry {
+  batch(event: PackEvent): void
+}
+
+export function createIngestTelemetry(log: Logger, meter: Meter): IngestTelemetry & PackTelemetry {
+  return { ...requestEvents(log, meter), ...packEvents(log, meter) }
+}
+
+function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
+  const accepted = counter(meter, 'penstock_ingest_accepted', 'Ingest requests answered 202')
+  const refused = counter(meter, 'penstock_ingest_refused', 'Ingest requests answered otherwise', 'status')
+  const verdicts = counter(meter, 'penstock_late_verdicts', 'Verdicts known only after the answer', 'outcome')
+  const unavailable = counter(
+    meter,
+    'penstock_ingest_unavailable',
+    'Requests that a dependency failed',
+    'dependency',
+  )
+  return {
+    answered(status) {
+      if (status === 202) accepted.add(1)
+      else refused.add(1, String(status))
+    },
+    lateVerdict(outcome) {
+      verdicts.add(1, outcome)
+    },
+    unavailable(dependency, error) {
+      unavailable.add(1, dependency)
+      log.warn({ dependency, error: String(error) }, 'unavailable')
+    },
+  }
+}
+
+function packEvents(log: Logger, meter: Meter): PackTelemetry {
+  const items = counter(meter, 'penstock_inbox_items', 'Items stored in inboxes')
+  const bytes = counter(meter, 'penstock_inbox_bytes', 'Bytes stored in inboxes')
+  const packItems = distribution(meter, 'penstock_pack_items', 'Items of a stored pack', ITEM_BOUNDS)
+  const append = latency(meter, 'penstock_inbox_append_duration', 'Round trip of an inbox append')
+  return {
+    batch(event) {
+      items.add(event.items)
+      bytes.add(event.bytes)
+      packItems.record(event.items)
+      append.record(event.ms)
+      log.debug(event, 'pack')
+    },
+  }
+}

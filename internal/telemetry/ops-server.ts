@@ -1,0 +1,58 @@
+/** The ops port of every role: `/live`, `/ready`, `/metrics` (design, section 11). */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface OpsOptions {
+  host: string
+  /** 0: any free port. */
+  port: number
+  /** Whether traffic should come here; a rejection counts as no. Also asked while the process starts. */
+  ready(): boolean | Promise<boolean>
+  metrics(request: IncomingMessage, response: ServerResponse): void
+}
+
+export interface OpsServer {
+  /** The port as bound. */
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** Rejects with the bind error. */
+export async function startOps(options: OpsOptions): Promise<OpsServer> {
+  const server = createServer((request, response) => void answer(options, request, response))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, resolve)
+  })
+  return { port: (server.address() as AddressInfo).port, close: () => close(server) }
+}
+
+async function answer(
+  options: OpsOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const path = request.url?.split('?')[0]
+  if (path === '/metrics') options.metrics(request, response)
+  else if (path === '/live') send(response, 200, 'live')
+  else if (path === '/ready') await readiness(options, response)
+  else send(response, 404, 'not found')
+}
+
+async function readiness(options: OpsOptions, response: ServerResponse): Promise<void> {
+  const ready = await Promise.resolve()
+    .then(options.ready)
+    .catch(() => false)
+  send(response, ready ? 200 : 503, ready ? 'ready' : 'not ready')
+}
+
+function send(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`)
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()))
+    server.closeAllConnections()
+  })
+}
