@@ -1,0 +1,65 @@
+/**
+ * The dead letter queue as its users see it (specification, "Dead letter queue"). Refusals are thrown as
+ * ServiceError. An item of another customer is 403; one of a project that the key does not reach is 404.
+ */
+
+import { ServiceError } from '../domain/errors.ts'
+import { isIdentifier } from '../domain/identifiers.ts'
+import type { DlqItem } from '../domain/model.ts'
+import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
+import type { DeadLetterFilter, DeadLetterStore } from './ports.ts'
+
+export interface DeadLetterQueue {
+  /** Newest first. 404 when `bufferId` names neither a buffer of the principal nor any item of one. */
+  list(principal: Principal, filter: DeadLetterFilter): Promise<DlqItem[]>
+  read(principal: Principal, dlqId: string): Promise<DlqItem>
+  /** The exact body that failed, JSON. 409 `payload_unavailable` when it is not stored. */
+  batch(principal: Principal, dlqId: string): Promise<Uint8Array>
+  remove(principal: Principal, dlqId: string): Promise<void>
+}
+
+export function createDeadLetterQueue({ store }: { store: DeadLetterStore }): DeadLetterQueue {
+  async function read(principal: Principal, dlqId: string): Promise<DlqItem> {
+    // What is no identifier names nothing, and is not sent to Postgres.
+    return owned(principal, isIdentifier(dlqId) ? await store.find(dlqId) : undefined)
+  }
+  return {
+    read,
+    list: (principal, filter) => list(store, principal, filter),
+    async batch(principal, dlqId) {
+      const item = await read(principal, dlqId)
+      const body = await store.body(item.dlqId)
+      if (body === undefined) throw new ServiceError('deadLetterNotFound')
+      if (body === null) throw new ServiceError('payloadUnavailable')
+      return body
+    },
+    async remove(principal, dlqId) {
+      const item = await read(principal, dlqId)
+      if (!(await store.remove(item.dlqId))) throw new ServiceError('deadLetterNotFound')
+    },
+  }
+}
+
+async function list(
+  store: DeadLetterStore,
+  principal: Principal,
+  filter: DeadLetterFilter,
+): Promise<DlqItem[]> {
+  const scope = scopeOf(principal)
+  const { bufferId } = filter
+  if (bufferId !== undefined && !isIdentifier(bufferId)) throw new ServiceError('bufferNotFound')
+  const items = await store.list(scope, filter)
+  if (items.length === 0 && bufferId !== undefined && !(await store.hasBuffer(scope, bufferId))) {
+    throw new ServiceError('bufferNotFound')
+  }
+  return items
+}
+
+function owned(principal: Principal, item: DlqItem | undefined): DlqItem {
+  if (item === undefined) throw new ServiceError('deadLetterNotFound')
+  if (item.customerId !== principal.customerId) throw new ServiceError('deadLetterForeign')
+  if (!inScope(scopeOf(principal), item.customerId, item.projectId)) {
+    throw new ServiceError('deadLetterNotFound')
+  }
+  return item
+}

@@ -1,0 +1,45 @@
+/** Balances and grants (specification, "Credits"). */
+
+import type { CreditAccount, CreditAccounts } from '../billing/ports.ts'
+import type { Database } from './connection.ts'
+
+export function createCreditAccounts(db: Database): CreditAccounts {
+  return {
+    read: (customerId) => readCredits(db, customerId),
+    grant: (customerId, credits, description) => grantCredits(db, customerId, credits, description),
+  }
+}
+
+/** What was used counts from the start of the UTC month, also before the month's first charge resets it. */
+async function readCredits(db: Database, customerId: string): Promise<CreditAccount | undefined> {
+  const [row] = await db<{ credits: number; credit_limit: number; used: number; last_reset_at: Date }[]>`
+    SELECT credits, credit_limit,
+      CASE WHEN last_reset_at < month THEN 0 ELSE credits_used_this_month END AS used,
+      greatest(last_reset_at, month) AS last_reset_at
+    FROM customers, date_trunc('month', now(), 'UTC') AS month
+    WHERE customer_id = ${customerId}`
+  if (row === undefined) return undefined
+  return {
+    customerId,
+    credits: row.credits,
+    creditLimit: row.credit_limit,
+    creditsUsedThisMonth: row.used,
+    lastResetAt: row.last_reset_at.getTime(),
+  }
+}
+
+async function grantCredits(
+  db: Database,
+  customerId: string,
+  credits: number,
+  description: string,
+): Promise<number | undefined> {
+  const [row] = await db<{ balance_after: number }[]>`
+    WITH granted AS (
+      UPDATE customers SET credits = credits + ${credits} WHERE customer_id = ${customerId} RETURNING credits
+    )
+    INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
+    SELECT ${customerId}, ${credits}, 'grant', ${description}, credits FROM granted
+    RETURNING balance_after`
+  return row?.balance_after
+}

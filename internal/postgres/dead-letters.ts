@@ -1,0 +1,121 @@
+/** The owners' side of the dead letter queue (design, section 5), every write behind the shard's fence. */
+
+import {
+  type BatchName,
+  BodyConflictError,
+  type DeadBatch,
+  type DeadLetters,
+  type Fence,
+} from '../shard/ports.ts'
+import type { Database, Transaction } from './connection.ts'
+import { fencedTransaction, raiseEpoch } from './shards.ts'
+
+export function createDeadLetters(db: Database): DeadLetters {
+  return {
+    raiseEpoch: (fence) => raiseEpoch(db, fence),
+    known: (fence, batches) => known(db, fence, batches),
+    bury: (fence, batch) => bury(db, fence, batch),
+    forgetTombstones: (fence, batches) => forgetTombstones(db, fence, batches),
+  }
+}
+
+async function known(db: Database, fence: Fence, batches: BatchName[]): Promise<BatchName[]> {
+  if (batches.length === 0) return []
+  return fencedTransaction(db, fence, async (transaction) => [
+    ...(await transaction<BatchName[]>`
+      SELECT group_id AS "groupId", version FROM dlq_items
+      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})
+      UNION
+      SELECT group_id, version FROM dlq_tombstones
+      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})`),
+  ])
+}
+
+function bury(
+  db: Database,
+  fence: Fence,
+  batch: DeadBatch,
+): Promise<{ outcome: 'buried' | 'known'; paused: boolean }> {
+  return fencedTransaction(db, fence, async (transaction) => {
+    const inserted = await insertItem(transaction, batch)
+    if (!inserted) await requireSameBody(transaction, batch)
+    if (!inserted || (await yieldToTombstone(transaction, batch))) return { outcome: 'known', paused: false }
+    return { outcome: 'buried', paused: await countDead(transaction, batch.bufferUid) }
+  })
+}
+
+/** Call it for every committed `dead`: rows that are removed later then leave no tombstone. */
+async function forgetTombstones(db: Database, fence: Fence, batches: BatchName[]): Promise<void> {
+  if (batches.length === 0) return
+  await fencedTransaction(db, fence, async (transaction) => {
+    // In this order: the update waits for a removal under way, whose tombstone the second statement sees.
+    await transaction`UPDATE dlq_items SET recorded = true
+      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})`
+    await transaction`DELETE FROM dlq_tombstones
+      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})`
+  })
+}
+
+function named(transaction: Transaction, batches: readonly BatchName[]) {
+  const groups = batches.map((batch) => batch.groupId)
+  const versions = batches.map((batch) => batch.version)
+  return transaction`unnest(${groups}::text[], ${versions}::bigint[])`
+}
+
+/** false: the name is taken. */
+async function insertItem(transaction: Transaction, batch: DeadBatch): Promise<boolean> {
+  const inserted = await transaction`
+    INSERT INTO dlq_items (
+      dlq_id, customer_id, project_id, buffer_id, buffer_uid, group_id, version,
+      group_key, message_ids, first_payload_preview,
+      reason, last_error, last_status_code, attempt, item_count, segment,
+      first_item_at, last_activity_at, payload_bytes, body, body_sha256, created_at
+    ) VALUES (
+      ${batch.dlqId}, ${batch.customerId}, ${batch.projectId}, ${batch.bufferId}, ${batch.bufferUid},
+      ${batch.groupId}, ${batch.version},
+      ${JSON.stringify(batch.groupKey)}::text::json, ${JSON.stringify(batch.messageIds)}::text::json,
+      ${JSON.stringify(batch.firstPayloadPreview)}::text::json,
+      ${batch.reason}, ${batch.lastError.replaceAll('\0', '\ufffd')}, ${batch.lastStatusCode}, ${batch.attempt},
+      ${batch.itemCount}, ${batch.segment},
+      ${batch.firstItemAt}, ${batch.lastActivityAt}, ${batch.payloadBytes}, ${batch.body}, ${batch.bodySha256},
+      ${batch.createdAt}
+    ) ON CONFLICT (group_id, version) DO NOTHING RETURNING dlq_id`
+  return inserted.length > 0
+}
+
+async function requireSameBody(transaction: Transaction, batch: DeadBatch): Promise<void> {
+  const [stored] = await transaction<{ same: boolean }[]>`
+    SELECT body_sha256 = ${batch.bodySha256} AS same FROM dlq_items
+    WHERE group_id = ${batch.groupId} AND version = ${batch.version}`
+  // No row any more: its user removed it since, so the name was known.
+  if (stored?.same === false) {
+    throw new BodyConflictError(`grp:${batch.groupId}:v${batch.version} is stored with another body`)
+  }
+}
+
+/**
+ * Takes the row back when its user removed an earlier one of the name. Looked up after the insert, which
+ * waits for a removal under way: looked up before, a tombstone committed in between would be missed.
+ */
+async function yieldToTombstone(transaction: Transaction, batch: DeadBatch): Promise<boolean> {
+  const removed = await transaction`
+    DELETE FROM dlq_items i USING dlq_tombstones t
+    WHERE i.group_id = ${batch.groupId} AND i.version = ${batch.version}
+      AND t.group_id = i.group_id AND t.version = i.version
+    RETURNING i.dlq_id`
+  return removed.length > 0
+}
+
+/** Counts up and disables the buffer at its threshold, unless it is deleted. Returns whether it did so now. */
+async function countDead(transaction: Transaction, bufferUid: string): Promise<boolean> {
+  const [row] = await transaction<{ paused: boolean }[]>`
+    WITH before AS (SELECT uid, enabled FROM buffers WHERE uid = ${bufferUid} FOR NO KEY UPDATE)
+    UPDATE buffers b SET
+      consecutive_dlq_count = b.consecutive_dlq_count + 1,
+      dead_buried = b.dead_buried + 1,
+      enabled = b.enabled AND (b.deleted_at IS NOT NULL
+        OR b.consecutive_dlq_count + 1 < (b.config->>'dlqPauseThreshold')::int)
+    FROM before WHERE b.uid = before.uid
+    RETURNING before.enabled AND NOT b.enabled AS paused`
+  return row?.paused ?? false
+}

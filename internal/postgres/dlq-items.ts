@@ -1,0 +1,98 @@
+/** The users' side of the dead letter queue (specification, "DLQ item"): one SQL operation a function. */
+
+import type { DeadLetterStore } from '../dlq/ports.ts'
+import type { DlqItem, DlqReason } from '../domain/model.ts'
+import type { Database } from './connection.ts'
+import { reachable } from './scope.ts'
+
+interface ItemRow {
+  dlq_id: string
+  customer_id: string
+  project_id: string
+  buffer_id: string
+  group_id: string
+  version: number
+  group_key: string
+  message_ids: string[]
+  first_payload_preview: string
+  reason: DlqReason
+  last_error: string
+  last_status_code: number
+  attempt: number
+  item_count: number
+  segment: number
+  first_item_at: number
+  last_activity_at: number
+  payload_bytes: number
+  payload_stored: boolean
+  retry_count: number
+  last_retry_at: number | null
+  created_at: number
+}
+
+export function createDeadLetterStore(db: Database): DeadLetterStore {
+  return {
+    async list(scope, { bufferId = null, limit }) {
+      const rows = await db<ItemRow[]>`
+        SELECT ${columns(db)} FROM dlq_items
+        WHERE ${reachable(db, scope)} AND (${bufferId}::text IS NULL OR buffer_id = ${bufferId})
+        ORDER BY created_at DESC, dlq_id DESC LIMIT ${limit}`
+      return rows.map(itemOf)
+    },
+    async hasBuffer(scope, bufferId) {
+      const rows = await db`SELECT FROM buffers
+        WHERE buffer_id = ${bufferId} AND deleted_at IS NULL AND ${reachable(db, scope)}`
+      return rows.length > 0
+    },
+    async find(dlqId) {
+      const [row] = await db<ItemRow[]>`SELECT ${columns(db)} FROM dlq_items WHERE dlq_id = ${dlqId}`
+      return row && itemOf(row)
+    },
+    async body(dlqId) {
+      const [row] = await db<{ body: Uint8Array | null }[]>`
+        SELECT body FROM dlq_items WHERE dlq_id = ${dlqId}`
+      return row?.body
+    },
+    async remove(dlqId) {
+      // A trigger leaves the tombstone, in the same transaction.
+      const removed = await db`DELETE FROM dlq_items WHERE dlq_id = ${dlqId} RETURNING dlq_id`
+      return removed.length > 0
+    },
+  }
+}
+
+/** Everything but the body, which can be large. */
+function columns(db: Database) {
+  return db`dlq_id, customer_id, project_id, buffer_id, group_id, version, group_key, message_ids,
+    first_payload_preview, reason, last_error, last_status_code, attempt, item_count, segment, first_item_at,
+    last_activity_at, payload_bytes, body IS NOT NULL AS payload_stored, retry_count, last_retry_at, created_at`
+}
+
+function itemOf(row: ItemRow): DlqItem {
+  return {
+    dlqId: row.dlq_id,
+    customerId: row.customer_id,
+    projectId: row.project_id,
+    bufferId: row.buffer_id,
+    groupId: row.group_id,
+    groupKey: row.group_key,
+    reason: row.reason,
+    lastError: row.last_error,
+    lastStatusCode: row.last_status_code,
+    attempt: row.attempt,
+    itemCount: row.item_count,
+    payloadSummary: { messageIds: row.message_ids, firstPayloadPreview: row.first_payload_preview },
+    payloadStored: row.payload_stored,
+    batch: {
+      groupHash: row.group_id,
+      segment: row.segment,
+      firstItemAt: row.first_item_at,
+      lastActivityAt: row.last_activity_at,
+      groupVersion: row.version,
+      payloadBytes: row.payload_bytes,
+    },
+    retryCount: row.retry_count,
+    lastRetryAt: row.last_retry_at,
+    createdAt: row.created_at,
+  }
+}

@@ -1,0 +1,64 @@
+/** The SQL side of the ledger (design, section 7): one function call, one round trip, one commit. */
+
+import type { CreditAnswer, CreditStatement, CreditStatements } from '../billing/ports.ts'
+import type { Database } from './connection.ts'
+
+export interface CreditStatementsOptions {
+  /**
+   * Opens a client of the ledger's own, 4 to 8 connections. It is opened anew when an answer is overdue:
+   * a connection that hangs (a stopped server, a cut line) would hold up every later statement.
+   */
+  open: () => Database
+  /** An answer later than this is given up, ms. Default 2,000. */
+  deadlineMs?: number
+}
+
+export class PostgresCreditStatements implements CreditStatements {
+  private readonly options: CreditStatementsOptions
+  private db: Database
+
+  constructor(options: CreditStatementsOptions) {
+    this.options = options
+    this.db = options.open()
+  }
+
+  async open(boot: string): Promise<void> {
+    await this.within((db) => db`INSERT INTO ledger_nodes (boot) VALUES (${boot}) ON CONFLICT DO NOTHING`)
+  }
+
+  async apply(boot: string, statement: CreditStatement): Promise<CreditAnswer> {
+    const { customerId, number, buffers, runs, refunds, settled } = statement
+    const [row] = await this.within(
+      (db) => db<{ is_open: boolean; granted: number; balance: number }[]>`
+        SELECT is_open, granted, balance FROM charge_credits(
+          ${boot}, ${customerId}, ${number}, ${[...buffers]}::uuid[],
+          ${runs.buffer}::int[], ${runs.credits}::int[], ${runs.count}::int[],
+          ${refunds.credits}::bigint[], ${refunds.items}::int[], ${settled})`,
+    )
+    if (row === undefined) throw new Error('charge_credits answered no row')
+    return { open: row.is_open, granted: row.granted, balance: row.balance }
+  }
+
+  async close(boot: string): Promise<void> {
+    await this.within((db) => db`SELECT FROM close_ledger_node(${boot})`)
+  }
+
+  /** Ends the client, after the ledger. */
+  async end(): Promise<void> {
+    await this.db.end({ timeout: 2 })
+  }
+
+  private within<T>(run: (db: Database) => Promise<T>): Promise<T> {
+    const used = this.db
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const overdue = setTimeout(() => {
+      if (this.db === used) this.db = this.options.open()
+      void used.end({ timeout: 0 })
+      reject(new Error('Postgres did not answer in time'))
+    }, this.options.deadlineMs ?? 2_000)
+    run(used)
+      .then(resolve, reject)
+      .finally(() => clearTimeout(overdue))
+    return promise
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Delivery counters as a projection of the journal (design, section 7): increments and position are one
+ * fenced transaction, so every fact counts exactly once.
+ */
+
+import type { DeliveryFact, Fence, Projection } from '../shard/ports.ts'
+import type { Database, Transaction } from './connection.ts'
+import { sumByBuffer, sumByDay } from './delivery-sums.ts'
+import { fencedTransaction } from './shards.ts'
+
+export function createProjection(db: Database): Projection {
+  return {
+    async position(shard) {
+      const [row] = await db<{ position: number }[]>`
+        SELECT position FROM projections WHERE shard = ${shard}`
+      return row?.position ?? 0
+    },
+    project: (fence, position, facts) =>
+      fencedTransaction(db, fence, async (transaction) => {
+        if (!(await advance(transaction, fence, position)) || facts.length === 0) return
+        await addDays(transaction, facts)
+        await resetConsecutive(transaction, facts)
+      }),
+  }
+}
+
+/** false: the facts up to this position are counted. The row stays locked, so a second caller sees that. */
+async function advance(transaction: Transaction, fence: Fence, position: number): Promise<boolean> {
+  const advanced = await transaction`
+    INSERT INTO projections AS p (shard, position) VALUES (${fence.shard}, ${position})
+    ON CONFLICT (shard) DO UPDATE SET position = excluded.position WHERE p.position < excluded.position
+    RETURNING position`
+  return advanced.length > 0
+}
+
+async function addDays(transaction: Transaction, facts: readonly DeliveryFact[]): Promise<void> {
+  await transaction`
+    INSERT INTO delivery_days AS d
+      (buffer_uid, day, delivered, dead, retries, items_delivered, time_to_flush, delivery_duration)
+    SELECT "bufferUid", day, delivered, dead, retries, "itemsDelivered", "timeToFlush", "deliveryDuration"
+    FROM json_to_recordset(${JSON.stringify(sumByDay(facts))}::text::json) AS s (
+      "bufferUid" uuid, day date, delivered bigint, dead bigint, retries bigint, "itemsDelivered" bigint,
+      "timeToFlush" bigint[], "deliveryDuration" bigint[])
+    ON CONFLICT (buffer_uid, day) DO UPDATE SET
+      delivered = d.delivered + excluded.delivered,
+      dead = d.dead + excluded.dead,
+      retries = d.retries + excluded.retries,
+      items_delivered = d.items_delivered + excluded.items_delivered,
+      time_to_flush = add_counts(d.time_to_flush, excluded.time_to_flush),
+      delivery_duration = add_counts(d.delivery_duration, excluded.delivery_duration)`
+}
+
+/**
+ * A delivered batch ends the row of dead ones before it, not those after it. `bury` has counted dead batches
+ * that the projection may not have come to: `dead_buried` minus those seen up to the last delivered one is
+ * what died since. It only ever lowers the count: a user may have reset it meanwhile.
+ */
+async function resetConsecutive(transaction: Transaction, facts: readonly DeliveryFact[]): Promise<void> {
+  const sums = JSON.stringify(sumByBuffer(facts))
+  const concerned = transaction`
+    json_to_recordset(${sums}::text::json)
+      AS s ("bufferUid" uuid, dead bigint, "deadBeforeDelivered" bigint)
+    WHERE b.uid = s."bufferUid" AND (s.dead > 0 OR b.consecutive_dlq_count > 0)`
+  await transaction`SELECT FROM buffers b, ${concerned} ORDER BY b.uid FOR NO KEY UPDATE OF b`
+  await transaction`
+    UPDATE buffers b SET
+      dead_projected = b.dead_projected + s.dead,
+      consecutive_dlq_count = CASE WHEN s."deadBeforeDelivered" IS NULL THEN b.consecutive_dlq_count
+        ELSE least(b.consecutive_dlq_count,
+          greatest(0, b.dead_buried - b.dead_projected - s."deadBeforeDelivered")) END
+    FROM ${concerned}`
+}

@@ -1,0 +1,34 @@
+/** Takes back what nodes that are gone had charged and not settled (design, section 7). */
+
+import type { Database } from './connection.ts'
+
+/** A customer's credits that came back from one node. */
+export interface RefundedNode {
+  boot: string
+  customerId: string
+  credits: number
+}
+
+/**
+ * Closes the ledgers of all nodes that are not in `liveBoots`, one transaction each, and refunds exactly
+ * what they had not settled; a node that is alive after all is refused from then on and exits. Any node may
+ * call it at any time, several at once too. `liveBoots` must hold every lease that stands, of nodes that
+ * just start as well: `graceMs` spares ledgers that were opened less than that ago.
+ */
+export async function closeNodes(
+  db: Database,
+  liveBoots: readonly string[],
+  graceMs = 10_000,
+): Promise<RefundedNode[]> {
+  const gone = await db<{ boot: string }[]>`
+    SELECT boot FROM ledger_nodes
+    WHERE boot <> ALL (${[...liveBoots]}::uuid[])
+      AND opened_at <= now() - ${graceMs}::int * interval '1 millisecond'`
+  const refunded: RefundedNode[] = []
+  for (const { boot } of gone) {
+    const rows = await db<{ customer_id: string; credits: number }[]>`
+      SELECT customer_id, credits FROM close_ledger_node(${boot})`
+    for (const row of rows) refunded.push({ boot, customerId: row.customer_id, credits: row.credits })
+  }
+  return refunded
+}
