@@ -34,17 +34,15 @@ export function readBody(req: IncomingMessage, res: ServerResponse, limit: numbe
 
 function collect(req: IncomingMessage, limit: number): Promise<ReadBody> {
   return new Promise((resolve) => {
-    let first: Buffer | undefined
-    let more: Buffer[] | undefined
+    const chunks: Buffer[] = []
     let size = 0
     const onData = (chunk: Buffer): void => {
       size += chunk.length
       if (size > limit) finish('too-large')
-      else if (first === undefined) first = chunk
-      else (more ??= [first]).push(chunk)
+      else chunks.push(chunk)
     }
     // Most bodies arrive in one piece: those are not copied.
-    const onEnd = (): void => finish(more === undefined ? (first ?? EMPTY) : Buffer.concat(more, size))
+    const onEnd = (): void => finish(chunks.length > 1 ? Buffer.concat(chunks, size) : (chunks[0] ?? EMPTY))
     const onError = (): void => finish('aborted')
     const finish = (result: ReadBody): void => {
       req.off('data', onData)

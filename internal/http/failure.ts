@@ -7,13 +7,16 @@ import type { HttpTelemetry } from './ports.ts'
  * The outermost middleware: whatever goes wrong below becomes `{error, code?, …}` with its status, and what
  * nobody meant for the caller becomes a 500 that tells nothing but the request's id.
  */
-export function failures(telemetry: HttpTelemetry): (ctx: Context, next: Next) => Promise<void> {
+export function failures(
+  telemetry: HttpTelemetry,
+  isOutage: (error: unknown) => boolean,
+): (ctx: Context, next: Next) => Promise<void> {
   return async (ctx, next) => {
     try {
       await next()
       describeEmptyAnswer(ctx)
     } catch (error) {
-      answerFailure(ctx, error, telemetry)
+      answerFailure(ctx, isOutage(error) ? outage(error) : error, telemetry)
     }
   }
 }
@@ -31,6 +34,11 @@ function requestId(ctx: Context): string {
   const given = ctx.get('X-Request-Id')
   ctx.state.requestId ??= REQUEST_ID.test(given) ? given : randomUUID()
   return ctx.state.requestId
+}
+
+/** The caller can try again: no bug, and no details either. */
+function outage(cause: unknown): ServiceError {
+  return new ServiceError('databaseUnavailable', {}, { cause })
 }
 
 function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): void {

@@ -1,4 +1,5 @@
 import type { Clock } from '../runtime/clock.ts'
+import { withDeadline } from '../runtime/deadline.ts'
 
 /**
  * `GET /health`: `{status, version, checks}`, 200 while every dependency answers, else 503 (design, section
@@ -43,15 +44,8 @@ async function examine(clock: Clock, version: string, checks: Record<string, Hea
 }
 
 function holds(clock: Clock, check: HealthCheck): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(DEADLINE_MS, () => resolve(false))
-    const settle = (state: boolean): void => {
-      cancel()
-      resolve(state)
-    }
-    check().then(
-      () => settle(true),
-      () => settle(false),
-    )
-  })
+  return withDeadline(clock, DEADLINE_MS, check()).then(
+    () => true,
+    () => false,
+  )
 }

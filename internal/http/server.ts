@@ -12,6 +12,8 @@ import type { HttpTelemetry } from './ports.ts'
 export interface AppParts {
   telemetry: HttpTelemetry
   gate: Gate
+  /** Whether an error of a use case only says that the database cannot be asked now: 503, not 500. */
+  isOutage: (error: unknown) => boolean
   health: () => Promise<Health>
   /** `ingestRoute`; absent: this process takes no webhooks. */
   ingest?: Middleware
@@ -29,7 +31,7 @@ export function createApp(parts: AppParts): Koa {
     const { method = '', path = '', state = {} } = ctx ?? {}
     parts.telemetry.failed({ requestId: state.requestId ?? '', method, path, error })
   })
-  app.use(failures(parts.telemetry))
+  app.use(failures(parts.telemetry, parts.isOutage))
   if (parts.ingest) app.use(parts.ingest)
   app.use(requestIds)
   app.use(closeWith(parts.gate))

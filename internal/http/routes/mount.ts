@@ -1,7 +1,6 @@
 import { Router } from '@koa/router'
 import type { Context } from 'koa'
-import { errors, invalid, roleMissing, ServiceError } from '../../domain/errors.ts'
-import type { Parsed } from '../../domain/parsed.ts'
+import { errors, required, roleMissing, ServiceError } from '../../domain/errors.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -38,7 +37,7 @@ export function mountRoutes(table: readonly Route[], options: MountOptions): Rou
 async function serve(row: Route, shape: RequestShape, ctx: Context, options: MountOptions): Promise<void> {
   const principal = await authenticate(options.authenticator, ctx.headers)
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
-  const query = orInvalid(shape.query(ctx.querystring))
+  const query = required(shape.query(ctx.querystring))
   const body = row.body ? await readJsonBody(ctx, shape, options.clock) : undefined
   if (ctx.respond === false) return
   const params = ctx.params as Record<string, string>
@@ -47,15 +46,10 @@ async function serve(row: Route, shape: RequestShape, ctx: Context, options: Mou
   answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
 }
 
-function orInvalid<T>(parsed: Parsed<T>): T {
-  if (!parsed.ok) throw invalid(parsed.error)
-  return parsed.value
-}
-
 /** `ctx.respond` is false afterwards when the answer is out already, or nobody is there to be answered. */
 async function readJsonBody(ctx: Context, shape: RequestShape, clock: Clock): Promise<unknown> {
   const body = await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES)
-  if (typeof body !== 'string') return orInvalid(shape.body(body))
+  if (typeof body !== 'string') return required(shape.body(body))
   ctx.respond = false
   if (body === 'aborted') return undefined
   const { status, error } = body === 'too-large' ? errors.bodyTooLarge : errors.bodyEncoded

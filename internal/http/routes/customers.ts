@@ -1,0 +1,43 @@
+import type { Customer } from '../../domain/model.ts'
+import type { Principal } from '../../domain/principal.ts'
+import { body, identifier, name } from './fields.ts'
+import { type Route, route } from './route.ts'
+
+/** The use case of customers that these rows call. */
+export interface CustomersService {
+  create(principal: Principal, input: { customerId: unknown; name: unknown }): Promise<Customer>
+  read(principal: Principal, customerId: string): Promise<Customer>
+}
+
+/** Specification, "Customers". */
+export function customerRoutes(customers: CustomersService): Route[] {
+  return [
+    route<unknown, unknown, { customerId: string; name: string }>({
+      method: 'POST',
+      path: '/v1/admin/customers',
+      summary: 'Create a customer',
+      action: 'createCustomers',
+      body: body(
+        'A customer to create.',
+        { customerId: identifier('Identifier of the customer'), name: name() },
+        ['customerId', 'name'],
+      ),
+      answers: { status: 201, schema: 'Customer' },
+      errors: [409],
+      handler: async (call) => ({ status: 201, body: await customers.create(call.principal, call.body) }),
+    }),
+    route<{ customerId: string }, unknown, unknown>({
+      method: 'GET',
+      path: '/v1/admin/customers/{customerId}',
+      summary: 'Read a customer',
+      action: 'read',
+      notFound: 'customerNotFound',
+      answers: { status: 200, schema: 'Customer' },
+      errors: [404],
+      handler: async (call) => ({
+        status: 200,
+        body: await customers.read(call.principal, call.params.customerId),
+      }),
+    }),
+  ]
+}

@@ -1,0 +1,38 @@
+import {
+  identifierMaxLength,
+  identifierPattern,
+  identifierRule,
+  reservedIdentifiers,
+} from '../../domain/identifiers.ts'
+import { nameMaxLength } from '../../domain/names.ts'
+import type { Schema } from './route.ts'
+
+/** Schemas of members and parameters that several rows share. */
+
+export function identifier(what: string): Schema {
+  return {
+    type: 'string',
+    description: `${what}: ${identifierRule}.`,
+    minLength: 1,
+    maxLength: identifierMaxLength,
+    pattern: identifierPattern,
+    not: { enum: reservedIdentifiers },
+  }
+}
+
+export function name(maxLength: number = nameMaxLength): Schema {
+  return { type: 'string', description: 'Name for people.', minLength: 1, maxLength }
+}
+
+/** `limit` of a list, 1 to `maximum`. */
+export function limit(initial: number, maximum = 500): Schema {
+  return { type: 'integer', description: 'Most entries to answer.', minimum: 1, maximum, default: initial }
+}
+
+export function body(
+  description: string,
+  properties: Readonly<Record<string, Schema>>,
+  required: readonly string[] = [],
+): Schema {
+  return { type: 'object', description, properties, required, additionalProperties: false }
+}

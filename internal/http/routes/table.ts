@@ -1,0 +1,31 @@
+import { type ApiKeysService, apiKeyRoutes } from './api-keys.ts'
+import { type BuffersService, bufferRoutes } from './buffers.ts'
+import { type CreditsService, creditRoutes } from './credits.ts'
+import { type CustomersService, customerRoutes } from './customers.ts'
+import { type DeadLettersService, deadLetterRoutes } from './dead-letters.ts'
+import { type ProjectsService, projectRoutes } from './projects.ts'
+import type { Route } from './route.ts'
+
+/** The use cases behind the management API; each resource declares what it calls. */
+export interface Services {
+  customers: CustomersService
+  projects: ProjectsService
+  buffers: BuffersService
+  apiKeys: ApiKeysService
+  credits: CreditsService
+  deadLetters: DeadLettersService
+  /** The specification's "local instance". */
+  local: boolean
+}
+
+/** Every management endpoint: what is not in here does not exist, and what is gets validated and documented. */
+export function adminTable(services: Services): Route[] {
+  return [
+    ...customerRoutes(services.customers),
+    ...projectRoutes(services.projects),
+    ...bufferRoutes(services.buffers),
+    ...apiKeyRoutes(services.apiKeys),
+    ...creditRoutes(services.credits, services.local),
+    ...deadLetterRoutes(services.deadLetters),
+  ]
+}

@@ -1,0 +1,40 @@
+import { type Inbox, InboxUnavailableError, type NewItem, type Stored } from '../../internal/ingest/ports.ts'
+
+/**
+ * An inbox of this process, for tests of what stands before it: it keeps items, finds twins among them, and
+ * can be told to fail or to know its verdicts late.
+ */
+export class MemoryInbox implements Inbox {
+  readonly items: NewItem[] = []
+  /** What the next appends do: store, refuse, break, or answer before the verdict is known. */
+  mode: 'store' | 'unavailable' | 'broken' | 'late' = 'store'
+  /** Whether the owner answers questions about twins. */
+  ownerAnswers = true
+  /** Verdicts of items appended in mode `late`, for the test to give. */
+  readonly verdicts: Array<(outcome: 'new' | 'duplicate' | 'unknown') => void> = []
+
+  async append(item: NewItem): Promise<Stored> {
+    if (this.mode === 'unavailable') throw new InboxUnavailableError('no broker')
+    if (this.mode === 'broken') throw new TypeError('a bug')
+    const twin = item.explicit ? this.#twin(item.bufferUid, item.groupKey, item.messageId) : undefined
+    if (twin) return { duplicateOf: twin.itemId }
+    this.items.push(item)
+    if (this.mode === 'store') return { duplicateOf: null }
+    return { duplicateOf: null, late: new Promise((resolve) => this.verdicts.push(resolve)) }
+  }
+
+  async findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
+    if (!this.ownerAnswers) return undefined
+    return this.#twin(bufferUid, groupKey, messageId)?.itemId ?? null
+  }
+
+  #twin(bufferUid: string, groupKey: string, messageId: string): NewItem | undefined {
+    return this.items.find(
+      (item) =>
+        item.explicit &&
+        item.bufferUid === bufferUid &&
+        item.groupKey === groupKey &&
+        item.messageId === messageId,
+    )
+  }
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import { createCustomers } from '../../internal/accounts/customers.ts'
+import { createProjects } from '../../internal/accounts/projects.ts'
+import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
+import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
+import { createKeyCache } from '../../internal/auth/key-cache.ts'
+import { createCredits } from '../../internal/billing/credits.ts'
+import { CreditLedger } from '../../internal/billing/ledger.ts'
+import { createBuffers } from '../../internal/buffers/buffers.ts'
+import { createBufferCache } from '../../internal/buffers/cache.ts'
+import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
+import { ServiceError } from '../../internal/domain/errors.ts'
+import { createHealth } from '../../internal/http/health.ts'
+import { ingestRoute } from '../../internal/http/ingest.ts'
+import { type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
+import { Receiver } from '../../internal/http/receiver.ts'
+import { mountRoutes } from '../../internal/http/routes/mount.ts'
+import { adminTable } from '../../internal/http/routes/table.ts'
+import { createApp } from '../../internal/http/server.ts'
+import { Ingest } from '../../internal/ingest/accept.ts'
+import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
+import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createCreditAccounts } from '../../internal/postgres/credits.ts'
+import { createCustomerStore } from '../../internal/postgres/customers.ts'
+import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
+import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
+import { isOutage } from '../../internal/postgres/outage.ts'
+import { createProjectStore } from '../../internal/postgres/projects.ts'
+import { createSecretBox } from '../../internal/postgres/secrets.ts'
+import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { freshDatabase } from '../support/servers.ts'
+import { MemoryInbox } from './memory-inbox.ts'
+
+/** The whole HTTP face over a real Postgres; only the broker's place is taken by a `MemoryInbox`. */
+export interface TestService {
+  readonly url: string
+  readonly port: number
+  readonly listener: Listener
+  readonly db: Database
+  readonly inbox: MemoryInbox
+  readonly ledger: CreditLedger
+  readonly apiKeys: ApiKeys
+  /** What the telemetry ports were told. */
+  readonly told: { failed: unknown[]; answered: number[]; late: string[]; unavailable: string[] }
+  /** Owner key of the customer, made on the spot. */
+  ownerKey(customerId: string): Promise<string>
+  stop(): Promise<void>
+}
+
+export interface TestServiceOptions {
+  databaseUrl?: string
+  local?: boolean
+  maxBodyBytes?: number
+  initialCredits?: number
+  listener?: Partial<ListenerOptions>
+}
+
+const clock = systemClock()
+
+export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
+  const databaseUrl = options.databaseUrl ?? (await freshDatabase())
+  const db = connect(databaseUrl, { max: 4 })
+  const box = createSecretBox([{ id: 'test', key: new Uint8Array(32).fill(7) }])
+  const cache = createBufferCache({ rows: createBufferRows(db, box), clock })
+  const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError: fail })
+  const statements = new PostgresCreditStatements({ open: () => connect(databaseUrl, { max: 4 }) })
+  const ledger = new CreditLedger({
+    boot: randomUUID(),
+    statements,
+    clock,
+    unavailable: (message, cause) => new LedgerUnavailableError(message, { cause }),
+    onClosed: () => fail(new Error('the ledger was closed by another node')),
+    onProblem: () => {},
+  })
+  const customers = createCustomers({
+    customers: createCustomerStore(db),
+    initialCredits: options.initialCredits ?? 100_000,
+  })
+  const apiKeys = createApiKeys({
+    keys: createApiKeyStore(db),
+    forget: keys.changed,
+    ensureCustomer: customers.ensure,
+    randomness: systemRandomness(),
+    newKeyId: randomUUID,
+  })
+  const local = options.local ?? true
+  const services = {
+    customers,
+    projects: createProjects({ projects: createProjectStore(db) }),
+    buffers: createBuffers({
+      buffers: createBufferStore(db, box),
+      records: cache,
+      checkDestination: () => null,
+      newUid: randomUUID,
+    }),
+    apiKeys,
+    credits: createCredits({
+      accounts: createCreditAccounts(db),
+      local,
+      credited: (customerId) => ledger.credited(customerId),
+    }),
+    deadLetters: createDeadLetterQueue({ store: createDeadLetterStore(db) }),
+    local,
+  }
+  const told: TestService['told'] = { failed: [], answered: [], late: [], unavailable: [] }
+  const inbox = new MemoryInbox()
+  const ingest = new Ingest({
+    buffers: cache,
+    keys,
+    ledger,
+    inbox,
+    clock,
+    telemetry: {
+      answered: (status) => told.answered.push(status),
+      lateVerdict: (outcome) => told.late.push(outcome),
+      unavailable: (dependency) => told.unavailable.push(dependency),
+    },
+  })
+  const gate = { closing: false }
+  const authenticator = {
+    ...createKeyAuthentication(keys),
+    byToken: () => Promise.reject(new ServiceError('tokenInvalid')),
+  }
+  const app = createApp({
+    telemetry: { failed: (event) => told.failed.push(event.error) },
+    gate,
+    isOutage,
+    health: createHealth(clock, '0.0.0', { postgres: () => db`SELECT 1` }),
+    ingest: ingestRoute({ ingest, clock, gate, maxBodyBytes: options.maxBodyBytes ?? 1_000_000 }),
+    admin: mountRoutes(adminTable(services), { authenticator, clock }),
+    others: local ? [new Receiver(clock).middleware] : [],
+  })
+  const listener = await listen(clock, app.callback(), gate, {
+    host: '127.0.0.1',
+    port: 0,
+    ...options.listener,
+  })
+  return {
+    url: listener.url,
+    port: listener.port,
+    listener,
+    db,
+    inbox,
+    ledger,
+    apiKeys,
+    told,
+    ownerKey: async (customerId) => (await apiKeys.createOwnerKey(customerId)).secret,
+    async stop() {
+      await listener.close(2_000)
+      await ledger.close()
+      await statements.end()
+      await keys.stop()
+      await db.end({ timeout: 2 })
+    },
+  }
+}
+
+function fail(error: unknown): never {
+  throw error
+}
