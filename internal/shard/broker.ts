@@ -41,7 +41,10 @@ export interface Reading {
 
 export interface Log {
   /** ONE attempt; the caller repeats under the same id. Never rejects. */
-  append(data: Uint8Array, options: { subject?: string; msgId: string; expectLastSeq?: number; timeoutMs: number }): Promise<AppendAnswer>
+  append(
+    data: Uint8Array,
+    options: { subject?: string; msgId: string; expectLastSeq?: number; timeoutMs: number },
+  ): Promise<AppendAnswer>
   /** State from the stream's leader. */
   state(): Promise<LogState>
   /** One stored message read from the leader; undefined when it is gone. */
@@ -53,7 +56,11 @@ export interface Log {
    * handler may return a promise: no further batch is handed over before it settles (back-pressure). Survives
    * reconnects and a deleted consumer by itself, from its own cursor; `onError` reports what it survived.
    */
-  follow(from: number, handler: (messages: LogMessage[]) => void | Promise<void>, onError: (error: Error) => void): Reading
+  follow(
+    from: number,
+    handler: (messages: LogMessage[]) => void | Promise<void>,
+    onError: (error: Error) => void,
+  ): Reading
   /** Messages with from <= seq <= to, in order; ends after `to` (or the last message below it). */
   range(from: number, to: number): AsyncIterable<LogMessage>
   /** Removes what is below `seq`; never the last message of the stream. */

@@ -1,4 +1,5 @@
 import type { BufferRecord, DlqReason, ErrorClass, FlushReason } from '../domain/model.ts'
+import type { BatchName } from './batch-name.ts'
 
 /** Configuration of buffers by internal uid, cached; see `internal/buffers`. */
 export interface Policies {
@@ -9,6 +10,8 @@ export interface Policies {
   /** Called after each change of a record; returns the unsubscriber. */
   onChange(listener: (record: BufferRecord) => void): () => void
 }
+
+export type { BatchName }
 
 /** A durable write of an owner: refused (`FencedError`) when `epoch` is below the one stored for the shard. */
 export interface Fence {
@@ -51,11 +54,6 @@ export interface DeadBatch {
   body: Uint8Array
   bodySha256: Uint8Array
   createdAt: number
-}
-
-export interface BatchName {
-  groupId: string
-  version: number
 }
 
 /** Owners' side of the dead letter queue and of the epoch row (design, section 5). All calls reject when Postgres is away. */
@@ -151,11 +149,26 @@ export interface ShardTelemetry {
     items: number
     sampled: boolean
   }): void
-  dead(event: { shard: number; groupId: string; bufferId: string; version: number; reason: DlqReason; items: number; paused: boolean }): void
+  dead(event: {
+    shard: number
+    groupId: string
+    bufferId: string
+    version: number
+    reason: DlqReason
+    items: number
+    paused: boolean
+  }): void
   discarded(event: { shard: number; bufferId: string; items: number }): void
   dropped(event: { shard: number; duplicates: number }): void
   /** Journal commit round trip, ms, with the number of its records. */
   commit(event: { shard: number; ms: number; records: number; bytes: number }): void
-  gauges(event: { shard: number; epoch: number; openGroups: number; bufferedItems: number; bufferedBytes: number; residentBytes: number }): void
+  gauges(event: {
+    shard: number
+    epoch: number
+    openGroups: number
+    bufferedItems: number
+    bufferedBytes: number
+    residentBytes: number
+  }): void
   problem(event: { shard: number; what: string; error: string; detail?: Record<string, unknown> }): void
 }

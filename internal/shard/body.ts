@@ -1,0 +1,82 @@
+/**
+ * The body of a batch: a join of the stored elements of its items (specification, "Delivery batch"; design,
+ * section 3). Nothing of a payload is parsed or written again, so every attempt sends the same bytes.
+ */
+import { createHash, hash } from 'node:crypto'
+import type { Buffer as BufferResource } from '../domain/model.ts'
+import { type ItemView, readItem } from '../domain/pack.ts'
+import type { FrameData } from './frames.ts'
+import type { LiveItem } from './live.ts'
+
+/** Version of this join; a seal names it, a rebuild must follow the same one. */
+export const SERIALIZER = 1
+
+export interface BatchBody {
+  readonly body: Buffer
+  readonly sha256: Buffer
+  /** First 16 bytes of SHA-256 over the item ids in order. */
+  readonly itemsHash: Buffer
+  readonly firstItemAt: number
+  readonly lastActivityAt: number
+}
+
+export type BatchOwner = Pick<BufferResource, 'customerId' | 'projectId' | 'bufferId'>
+
+export function viewsOf(items: readonly LiveItem[], data: FrameData): ItemView[] {
+  return items.map((item) => readItem(data(item.frame), item.offset))
+}
+
+export function buildBody(
+  owner: BatchOwner,
+  groupId: string,
+  segment: number,
+  items: readonly LiveItem[],
+  data: FrameData,
+): BatchBody {
+  const views = viewsOf(items, data)
+  const firstItemAt = Math.min(...views.map((view) => view.receivedAt))
+  const lastActivityAt = Math.max(...views.map((view) => view.receivedAt))
+  const { customerId, projectId, bufferId } = owner
+  const svc = { customerId, projectId, bufferId, groupKey: views[0]!.groupKey, groupHash: groupId, segment }
+  const window = { firstItemAt, lastActivityAt, itemsCount: items.length }
+  const head = `{"svc":${JSON.stringify(svc)},"window":${JSON.stringify(window)},"items":[`
+  const body = join(head, items, views, data)
+  return { body, sha256: hash('sha256', body, 'buffer'), itemsHash: hashOfItems(views), firstItemAt, lastActivityAt }
+}
+
+function join(head: string, items: readonly LiveItem[], views: ItemView[], data: FrameData): Buffer {
+  const headBytes = Buffer.byteLength(head)
+  let size = headBytes + views.length + 1
+  for (const view of views) size += view.elementLength
+  const body = Buffer.allocUnsafe(size)
+  let at = body.write(head, 0)
+  views.forEach((view, index) => {
+    if (index > 0) body[at++] = 0x2c
+    const frame = data(items[index]!.frame)
+    at += frame.copy(body, at, view.elementOffset, view.elementOffset + view.elementLength)
+  })
+  at += body.write(']}', at)
+  if (at !== size) throw new Error(`a body of ${size} bytes came out with ${at}`)
+  return body
+}
+
+function hashOfItems(views: ItemView[]): Buffer {
+  const ids = createHash('sha256')
+  for (const view of views) ids.update(view.itemId)
+  return ids.digest().subarray(0, 16)
+}
+
+/** What a dead letter tells of its events without the whole body. */
+export function summarize(items: readonly LiveItem[], data: FrameData) {
+  const views = viewsOf(items, data)
+  const first = views[0]!
+  const frame = data(items[0]!.frame)
+  // 500 characters take at most 2,000 bytes of UTF-8.
+  const preview = frame.toString('utf8', first.payloadOffset, Math.min(first.end - 1, first.payloadOffset + 2_004))
+  return {
+    groupKey: first.groupKey,
+    messageIds: views.map((view) => view.messageId),
+    firstPayloadPreview: preview.slice(0, 500),
+    payloadBytes: views.reduce((sum, view) => sum + view.payloadBytes, 0),
+  }
+}

@@ -1,0 +1,76 @@
+/** Buffers as the shard's groups see them: the current record, its group policy, and what it holds here. */
+import type { GroupPolicy } from '../group/model.ts'
+import type { BufferRecord } from '../domain/model.ts'
+import type { OpenGroup } from './live.ts'
+
+/** Until the record is known, and while the replay runs: nothing is sealed or sent. */
+const UNKNOWN: GroupPolicy = {
+  maxItems: 10_000,
+  maxBytes: 16 * 1024 * 1024,
+  idleTimeoutMs: 60_000,
+  maxWaitFromFirstMs: 60_000,
+  maxGroupItems: 1_000_000_000,
+  maxGroupBytes: Number.MAX_SAFE_INTEGER,
+  maxAttempts: 1,
+  backoff: { initialMs: 1_000, maxMs: 60_000, multiplier: 2 },
+  minDelayBetweenFlushMs: 0,
+  maxConcurrencyPerGroup: 1,
+  state: 'held',
+}
+
+export class BufferBook {
+  readonly uid: string
+  readonly groups = new Set<OpenGroup>()
+  record: BufferRecord | undefined
+  /** What groups follow now. */
+  policy: GroupPolicy = UNKNOWN
+  /** The same, but held: for groups whose replay or restoration is not over. */
+  heldPolicy: GroupPolicy = UNKNOWN
+  #items = 0
+  #bytes = 0
+
+  constructor(uid: string) {
+    this.uid = uid
+  }
+
+  get items(): number {
+    return this.#items
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  hold(bytes: number): void {
+    this.#items++
+    this.#bytes += bytes
+  }
+
+  let(bytes: number): void {
+    this.#items--
+    this.#bytes -= bytes
+  }
+
+  /** Takes a record that is not older than the known one; false when it is. */
+  update(record: BufferRecord): boolean {
+    if (this.record && record.version < this.record.version) return false
+    this.record = record
+    this.policy = groupPolicy(record)
+    this.heldPolicy = { ...this.policy, state: 'held' }
+    return true
+  }
+}
+
+/** Enabled: active. Disabled: held. Deleted: delivered with the last configuration, or discarded when it was disabled. */
+export function groupPolicy({ buffer, deleted }: BufferRecord): GroupPolicy {
+  return {
+    ...buffer.batch,
+    maxGroupItems: buffer.overflow.maxGroupItems,
+    maxGroupBytes: buffer.overflow.maxGroupBytes,
+    maxAttempts: buffer.throughput.maxAttempts,
+    backoff: buffer.throughput.backoff,
+    minDelayBetweenFlushMs: buffer.throughput.minDelayBetweenFlushMs,
+    maxConcurrencyPerGroup: buffer.throughput.maxConcurrencyPerGroup,
+    state: buffer.enabled ? 'active' : deleted ? 'discarding' : 'held',
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * The payload bytes of buffered items: whole messages of the inbox (packs) or of the journal (keeps), as long
+ * as one of their items is live. Past the budget a message's bytes are dropped and read again when a batch
+ * needs them (design, section 6), so memory is bounded whatever is buffered.
+ */
+import type { LogMessage } from './broker.ts'
+
+export type FrameSource = 'inbox' | 'journal'
+
+/** One stored message that holds live items. */
+export class Frame {
+  readonly source: FrameSource
+  readonly seq: number
+  /** null: dropped for the budget, read again on demand. */
+  data: Buffer | null = null
+  /** Live items in it. */
+  live = 0
+
+  constructor(source: FrameSource, seq: number) {
+    this.source = source
+    this.seq = seq
+  }
+}
+
+/** A message that must be stored is gone: the broker lost it, or a successor purged it. */
+export class MissingFrameError extends Error {
+  override readonly name = 'MissingFrameError'
+}
+
+export type FrameData = (frame: Frame) => Buffer
+
+export interface FrameItem {
+  readonly frame: Frame
+}
+
+/** Messages read again are kept for the next batch up to this share of the budget. */
+const REREAD_SHARE = 8
+const READS_AT_ONCE = 16
+
+export class Frames {
+  readonly #budget: number
+  readonly #load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>
+  #resident = 0
+  /** Read again past the budget, oldest first. */
+  readonly #reread = new Set<Frame>()
+  #rereadBytes = 0
+
+  /** @param budget bytes of payload frames kept in memory. */
+  constructor(budget: number, load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>) {
+    this.#budget = budget
+    this.#load = load
+  }
+
+  get residentBytes(): number {
+    return this.#resident
+  }
+
+  /** The bytes of a message that was just read; kept when the budget allows. */
+  offer(frame: Frame, data: Uint8Array): void {
+    if (frame.data || frame.live === 0 || this.#resident + data.length > this.#budget) return
+    this.#keep(frame, data)
+  }
+
+  /** One item of it is over. */
+  release(frame: Frame): void {
+    if (--frame.live === 0) this.#drop(frame)
+  }
+
+  /** Runs `use` with the bytes of all the items' frames: at once when they are resident, else after reading them. Rejects with MissingFrameError. */
+  with<T>(items: readonly FrameItem[], use: (data: FrameData) => T): T | Promise<T> {
+    const missing = new Set<Frame>()
+    for (const { frame } of items) if (!frame.data) missing.add(frame)
+    if (missing.size === 0) return use(({ data }) => data!)
+    return this.#readAgain([...missing]).then((read) => use((frame) => read.get(frame) ?? frame.data!))
+  }
+
+  async #readAgain(frames: Frame[]): Promise<Map<Frame, Buffer>> {
+    const read = new Map<Frame, Buffer>()
+    const next = frames.values()
+    const worker = async () => {
+      for (const frame of next) read.set(frame, await this.#read(frame))
+    }
+    await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, frames.length) }, worker))
+    return read
+  }
+
+  async #read(frame: Frame): Promise<Buffer> {
+    if (frame.data) return frame.data
+    const message = await this.#load(frame.source, frame.seq)
+    if (!message) throw new MissingFrameError(`${frame.source} message ${frame.seq} is gone`)
+    const data = asBuffer(message.data)
+    if (frame.live > 0 && !frame.data) this.#cache(frame, data)
+    return data
+  }
+
+  #cache(frame: Frame, data: Buffer): void {
+    this.#keep(frame, data)
+    if (this.#resident <= this.#budget) return
+    this.#reread.add(frame)
+    this.#rereadBytes += data.length
+    for (const oldest of this.#reread) {
+      if (this.#rereadBytes <= this.#budget / REREAD_SHARE) break
+      this.#drop(oldest)
+    }
+  }
+
+  #keep(frame: Frame, data: Uint8Array): void {
+    frame.data = asBuffer(data)
+    this.#resident += data.length
+  }
+
+  #drop(frame: Frame): void {
+    if (!frame.data) return
+    this.#resident -= frame.data.length
+    if (this.#reread.delete(frame)) this.#rereadBytes -= frame.data.length
+    frame.data = null
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+}

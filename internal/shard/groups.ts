@@ -1,0 +1,116 @@
+/** The shard's open groups and the buffers they belong to, with their current configuration. */
+import { createGroup } from '../group/state.ts'
+import type { BufferRecord } from '../domain/model.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { BufferBook } from './book.ts'
+import type { OpenGroup } from './live.ts'
+import type { Policies } from './ports.ts'
+
+const LOAD_RETRY_MS = 500
+/** Groups that take a policy change before others get the event loop. */
+const CHANGE_SLICE = 500
+
+export interface GroupsOptions {
+  readonly policies: Policies
+  readonly clock: Clock
+  /** The group's policy is another now. */
+  readonly onPolicy: (group: OpenGroup) => void
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
+export class Groups {
+  readonly #options: GroupsOptions
+  readonly #open = new Map<string, OpenGroup>()
+  readonly #books = new Map<string, BufferBook>()
+  readonly #unsubscribe: () => void
+  #closed = false
+
+  constructor(options: GroupsOptions) {
+    this.#options = options
+    this.#unsubscribe = options.policies.onChange((record) => this.#changed(record))
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  books(): Iterable<BufferBook> {
+    return this.#books.values()
+  }
+
+  all(): Iterable<OpenGroup> {
+    return this.#open.values()
+  }
+
+  get(id: string): OpenGroup | undefined {
+    return this.#open.get(id)
+  }
+
+  /** The group; a new one is opened as held when `held`, and `onPolicy` follows a change of its buffer. */
+  open(id: string, bufferUid: string, held: boolean): OpenGroup {
+    const known = this.#open.get(id)
+    if (known) return known
+    const book = this.#book(bufferUid)
+    const now = this.#options.clock.now()
+    const group: OpenGroup = {
+      id,
+      book,
+      machine: createGroup(held ? book.heldPolicy : book.policy, now),
+      wakeAt: Number.POSITIVE_INFINITY,
+      restoring: 0,
+    }
+    this.#open.set(id, group)
+    book.groups.add(group)
+    return group
+  }
+
+  retire(group: OpenGroup): void {
+    this.#open.delete(group.id)
+    group.wakeAt = Number.POSITIVE_INFINITY
+    group.book.groups.delete(group)
+    if (group.book.groups.size === 0) this.#books.delete(group.book.uid)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#unsubscribe()
+  }
+
+  #book(uid: string): BufferBook {
+    const known = this.#books.get(uid)
+    if (known) return known
+    const book = new BufferBook(uid)
+    this.#books.set(uid, book)
+    const record = this.#options.policies.peek(uid)
+    if (record) book.update(record)
+    else void this.#load(book)
+    return book
+  }
+
+  /** Until the record is known the buffer's groups are held. */
+  async #load(book: BufferBook): Promise<void> {
+    while (!this.#closed && !book.record && this.#books.get(book.uid) === book) {
+      try {
+        const record = await this.#options.policies.load(book.uid)
+        if (record) return this.#changed(record)
+        this.#options.onProblem('items of a buffer that does not exist are held', new Error(`buffer ${book.uid}`))
+      } catch (error) {
+        this.#options.onProblem('the configuration of a buffer cannot be read', error)
+      }
+      await new Promise<void>((resume) => this.#options.clock.after(LOAD_RETRY_MS, resume))
+    }
+  }
+
+  #changed(record: BufferRecord): void {
+    const book = this.#books.get(record.uid)
+    if (book?.update(record)) this.#tell([...book.groups])
+  }
+
+  #tell(groups: OpenGroup[]): void {
+    for (const group of groups.splice(0, CHANGE_SLICE)) {
+      if (this.#closed) return
+      if (this.#open.get(group.id) === group) this.#options.onPolicy(group)
+    }
+    if (groups.length > 0) this.#options.clock.after(0, () => this.#tell(groups))
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * Keeps both logs short (design, section 4): the horizon advances, what lags behind it is carried into the
+ * journal, snapshots let the journal be cut, purges follow what is committed. A purge is true whoever sends
+ * it, because it follows a committed record.
+ */
+import type { Clock } from '../runtime/clock.ts'
+import type { Log } from './broker.ts'
+import type { FoldState } from './fold.ts'
+import type { Frames } from './frames.ts'
+import type { Intake } from './intake.ts'
+import type { Journal } from './journal.ts'
+import { carry, laggingItems } from './keeping.ts'
+import type { LiveItems } from './live.ts'
+import type { Projector } from './projector.ts'
+import { SNAPSHOT_PART_BYTES, writeSnapshot } from './snapshot.ts'
+import type { Twins } from './twins.ts'
+
+export interface HousekeepingLimits {
+  /** Between two rounds, ms. */
+  readonly everyMs: number
+  /** Purges of the inbox stay so far behind (ms): behind all retries of an append. */
+  readonly purgeLagMs: number
+  /** What is over above the horizon is carried around when it outweighs what is live so many times … */
+  readonly keepRatio: number
+  /** … and is at least so large, bytes. */
+  readonly keepBytes: number
+  /** A snapshot is due when the journal grew by its last size, at least by this, bytes. */
+  readonly snapshotBytes: number
+  /** Share of a stream's `max_bytes` from which on housekeeping does not wait for the other limits. */
+  readonly fullShare: number
+}
+
+export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
+  everyMs: 1_000,
+  purgeLagMs: 30_000,
+  keepRatio: 3,
+  keepBytes: 64 * 1024 * 1024,
+  snapshotBytes: 1024 * 1024,
+  fullShare: 0.6,
+}
+
+export interface HousekeepingOptions {
+  readonly clock: Clock
+  readonly limits: HousekeepingLimits
+  readonly inboxLog: Log
+  readonly journalLog: Log
+  readonly journal: Journal
+  readonly state: FoldState
+  readonly intake: Intake
+  readonly live: LiveItems
+  readonly twins: Twins
+  readonly frames: Frames
+  readonly projector: Projector
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
+/** At that (monotonic) time the owner had read the inbox up to `cursor`: so many bytes since its claim. */
+interface Mark {
+  readonly cursor: number
+  readonly at: number
+  readonly bytes: number
+}
+
+export class Housekeeping {
+  readonly #options: HousekeepingOptions
+  #marks: Mark[] = []
+  #purgedInbox = 0
+  #purgedJournal = 0
+  #snapshotSize = 0
+  #snapshotBegin = 0
+  #grownSince: number
+  #cancel: (() => void) | null = null
+  #running: Promise<void> | null = null
+  #stopped = false
+
+  /** @param journalBytes size of the journal at the claim, bytes. */
+  constructor(options: HousekeepingOptions, journalBytes: number) {
+    this.#options = options
+    this.#grownSince = -journalBytes
+    this.#arm()
+  }
+
+  /** Nothing is begun afterwards. A round that waits for a commit of a lost journal is left behind. */
+  stop(): void {
+    this.#stopped = true
+    this.#cancel?.()
+  }
+
+  /** One round now, beside those of the timer. */
+  async round(): Promise<void> {
+    while (this.#running) await this.#running
+    this.#running = this.#round()
+      .catch((error: unknown) => {
+        if (!this.#stopped) this.#options.onProblem('housekeeping', error)
+      })
+      .finally(() => {
+        this.#running = null
+      })
+    await this.#running
+  }
+
+  #arm(): void {
+    if (this.#stopped) return
+    this.#cancel = this.#options.clock.after(this.#options.limits.everyMs, () => {
+      void this.round().then(() => this.#arm())
+    })
+  }
+
+  async #round(): Promise<void> {
+    if (this.#options.intake.replaying) return
+    this.#mark()
+    await this.#advanceHorizon()
+    await this.#purgeInbox()
+    await this.#keep()
+    await this.#snapshot()
+    await this.#purgeJournal()
+  }
+
+  #mark(): void {
+    const { intake, clock } = this.#options
+    const last = this.#marks.at(-1)
+    if (last?.cursor === intake.cursor) return
+    this.#marks.push({ cursor: intake.cursor, at: clock.monotonic(), bytes: intake.bytesRead })
+  }
+
+  /** Every inbox position below it is over or kept, and its record is committed. */
+  #lowestOpen(): number {
+    const { live, twins, intake } = this.#options
+    return Math.min(live.lowestInboxSeq ?? intake.cursor, twins.lowestDropping ?? intake.cursor, intake.cursor)
+  }
+
+  async #advanceHorizon(): Promise<void> {
+    const seq = this.#lowestOpen()
+    if (seq <= this.#options.state.horizon) return
+    await this.#write({ type: 'horizon', seq })
+  }
+
+  async #purgeInbox(): Promise<void> {
+    const { state, clock, limits, inboxLog } = this.#options
+    const before = clock.monotonic() - limits.purgeLagMs
+    const old = this.#marks.findLast((mark) => mark.at <= before)
+    const target = Math.min(state.horizon, old?.cursor ?? 0)
+    if (target <= this.#purgedInbox) return
+    await inboxLog.purgeBelow(target)
+    this.#purgedInbox = target
+    const first = this.#marks.findLastIndex((mark) => mark.cursor <= target)
+    this.#marks.splice(0, Math.max(0, first))
+  }
+
+  async #keep(): Promise<void> {
+    const { live, intake, state, limits, inboxLog, journal, frames } = this.#options
+    const passed = this.#marks.findLast((mark) => mark.cursor <= state.horizon)?.bytes ?? 0
+    const above = intake.bytesRead - passed
+    const over = above - live.inboxBytes
+    const outweighed = over > limits.keepBytes && over > limits.keepRatio * live.inboxBytes
+    if (!outweighed && !(over > live.inboxBytes && (await nearlyFull(inboxLog, limits)))) return
+    // The newest quarter is left: it is likely to be over soon by itself.
+    const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? intake.cursor
+    await carry(laggingItems(live.inInbox(), until), { frames, journal, live, stopped: () => this.#stopped })
+    await this.#advanceHorizon()
+  }
+
+  async #snapshot(): Promise<void> {
+    const { journal, limits, projector } = this.#options
+    const grown = journal.bytesWritten - this.#grownSince
+    if (grown < Math.max(limits.snapshotBytes, this.#snapshotSize)) return
+    let begin = 0
+    let bytes: Buffer = Buffer.alloc(0)
+    await this.#write({ type: 'snapshot-begin' }, (seq) => {
+      begin = seq
+      // Exactly what the fold holds after the commit of the begin.
+      bytes = writeSnapshot(this.#options.state)
+    })
+    for (let at = 0; at < bytes.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
+      await this.#write({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
+    }
+    await this.#write({ type: 'snapshot-end' })
+    this.#snapshotBegin = begin
+    this.#snapshotSize = bytes.length
+    this.#grownSince = journal.bytesWritten
+    projector.advance(journal.lastSeq)
+    await projector.flush().catch((error: unknown) => this.#options.onProblem('delivery counters', error))
+    await this.#keepAgain()
+  }
+
+  async #purgeJournal(): Promise<void> {
+    if (this.#snapshotBegin === 0) return
+    const { state, journalLog, projector, limits, onProblem } = this.#options
+    let target = this.#snapshotBegin
+    for (const { commit } of state.kept.values()) target = Math.min(target, commit)
+    if (projector.position + 1 < target) {
+      if (await nearlyFull(journalLog, limits)) {
+        onProblem('delivery counters lag behind a journal that is nearly full', new Error(`${projector.waiting} wait`))
+      } else target = projector.position + 1
+    }
+    if (target <= this.#purgedJournal) return
+    await journalLog.purgeBelow(target)
+    this.#purgedJournal = target
+  }
+
+  /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */
+  async #keepAgain(): Promise<void> {
+    const { live, journalLog, limits, journal, frames } = this.#options
+    const { bytes, firstSeq, lastSeq } = await journalLog.state()
+    const kept = [...live.kept()]
+    const liveBytes = kept.reduce((sum, item) => sum + item.size, 0)
+    if (bytes - liveBytes <= Math.max(limits.keepBytes, limits.keepRatio * liveBytes)) return
+    const middle = (firstSeq + lastSeq) / 2
+    const items = kept.filter((item) => item.frame.seq < middle)
+    await carry(items, { frames, journal, live, stopped: () => this.#stopped })
+  }
+
+  #write(record: Parameters<Journal['write']>[0], committed?: (seq: number) => void): Promise<void> {
+    if (this.#stopped) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#options.journal.write(record, (seq) => {
+        committed?.(seq)
+        resolve()
+      })
+    })
+  }
+}
+
+async function nearlyFull(log: Log, { fullShare }: HousekeepingLimits): Promise<boolean> {
+  const { bytes, maxBytes } = await log.state()
+  return maxBytes > 0 && bytes > maxBytes * fullShare
+}

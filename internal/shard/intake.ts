@@ -1,0 +1,192 @@
+/**
+ * Reads the inbox in order from the shard's own cursor and gives every item its place: over, known, a member
+ * of an outstanding batch, a twin, or buffered in its group. Reading twice is harmless.
+ *
+ * Invariant: until the replay has passed what the inbox held at the claim, every group is held, or a batch
+ * could be sealed before older items of its group are seen.
+ */
+import { decodePack, type ItemView, readItem, readPackHeader } from '../domain/pack.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Batches } from './batches.ts'
+import type { LogMessage } from './broker.ts'
+import { type FoldState, isOver } from './fold.ts'
+import { Frame, type Frames } from './frames.ts'
+import type { Groups } from './groups.ts'
+import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
+import type { HighWater, Position } from './records.ts'
+import type { Restoration } from './restoration.ts'
+import { PackVerdict, type Twins } from './twins.ts'
+
+/** Packs older than this are not answered any more: their ingress asked, or gave up. */
+const VERDICT_AGE_MS = 60_000
+
+/** A live item that stands in the journal, read from its keep. */
+export interface KeptEntry {
+  readonly position: Position
+  readonly at: number
+  readonly frame: Frame
+  readonly data: Uint8Array
+  readonly offset: number
+}
+
+export interface IntakeOptions {
+  readonly clock: Clock
+  readonly state: FoldState
+  readonly frames: Frames
+  readonly live: LiveItems
+  readonly groups: Groups
+  readonly twins: Twins
+  readonly batches: Batches
+  readonly restoration: Restoration
+  /** Last inbox sequence at the claim. */
+  readonly head: number
+  /** Kept items in ascending order of their positions. */
+  readonly kept: Iterator<KeptEntry>
+  readonly onReplayed: () => void
+}
+
+export class Intake {
+  readonly #options: IntakeOptions
+  #cursor: number
+  #lastAt = 0
+  #highWater: HighWater | null
+  #replaying = true
+  #nextKept: KeptEntry | undefined
+  #bytesRead = 0
+
+  constructor(options: IntakeOptions) {
+    this.#options = options
+    this.#cursor = options.state.horizon
+    this.#highWater = options.state.highWater
+    this.#nextKept = options.kept.next().value
+  }
+
+  /** Next inbox sequence to be read. */
+  get cursor(): number {
+    return this.#cursor
+  }
+
+  /** The broker's time of the last pack read, Unix ms. */
+  get lastAt(): number {
+    return this.#lastAt
+  }
+
+  get highWater(): HighWater | null {
+    return this.#highWater
+  }
+
+  get replaying(): boolean {
+    return this.#replaying
+  }
+
+  /** Bytes of packs read since the claim. */
+  get bytesRead(): number {
+    return this.#bytesRead
+  }
+
+  /** To be called once after construction: an empty inbox has nothing to replay. */
+  begin(): void {
+    this.#endReplay()
+  }
+
+  take(messages: readonly LogMessage[]): void {
+    for (const message of messages) {
+      if (message.seq < this.#cursor) continue
+      this.#takePack(message)
+      this.#cursor = message.seq + 1
+      this.#lastAt = message.at
+      this.#bytesRead += message.data.length
+    }
+    this.#endReplay()
+  }
+
+  /** The broker has nothing above `seq`: what is missing below was purged. */
+  reachedEnd(seq: number): void {
+    if (seq + 1 > this.#cursor) this.#cursor = seq + 1
+    this.#endReplay()
+  }
+
+  #endReplay(): void {
+    if (!this.#replaying || this.#cursor <= this.#options.head) return
+    this.#placeKeptBelow(Number.POSITIVE_INFINITY, 0)
+    this.#replaying = false
+    this.#options.onReplayed()
+  }
+
+  #takePack({ seq, at, data }: LogMessage): void {
+    const { frames, twins, clock } = this.#options
+    const frame = new Frame('inbox', seq)
+    let verdict: PackVerdict | null = null
+    const header = decodePack(data, (view, index) => {
+      if (view.explicit && !verdict) verdict = this.#verdictFor(data, at, clock.now())
+      this.#placeKeptBelow(seq, index)
+      this.#place({ seq, index }, at, frame, view, verdict)
+    })
+    frames.offer(frame, data)
+    if (seq > (this.#highWater?.seq ?? 0)) this.#highWater = { seq, packId: header.packId }
+    if (verdict) twins.settle(verdict)
+  }
+
+  #verdictFor(data: Uint8Array, at: number, now: number): PackVerdict | null {
+    const { packId, replySubject } = readPackHeader(data)
+    return replySubject && at > now - VERDICT_AGE_MS ? new PackVerdict(packId, replySubject) : null
+  }
+
+  /** Kept items stand between those of the inbox in the order of their positions. */
+  #placeKeptBelow(seq: number, index: number): void {
+    for (let kept = this.#nextKept; kept && isBelow(kept.position, seq, index); kept = this.#nextKept) {
+      const view = readItem(kept.data, kept.offset)
+      this.#place(kept.position, kept.at, kept.frame, view, null)
+      this.#options.frames.offer(kept.frame, kept.data)
+      this.#nextKept = this.#options.kept.next().value
+    }
+  }
+
+  #place(position: Position, at: number, frame: Frame, view: ItemView, verdict: PackVerdict | null): void {
+    const { state, live, groups, twins, restoration, batches, clock } = this.#options
+    if (live.get(position)) return
+    const fromInbox = frame.source === 'inbox'
+    if (isOver(state, position)) return
+    // Carried by a keep: its place is there.
+    if (fromInbox && state.kept.has(position.seq, position.index)) return
+    const batch = state.sealed.get(position.seq, position.index)
+    const itemId = view.explicit ? view.itemId : null
+    if (itemId !== null && !batch) {
+      if (twins.isDropping(itemId)) return
+      const original = twins.original(view.groupToken, view.messageId)
+      if (original) return twins.drop({ ...position, itemId }, original, verdict)
+    }
+    const group = groups.open(view.groupToken, view.bufferUid, this.#replaying)
+    const item = newItem(position, at, frame, view, group, itemId)
+    live.add(item)
+    twins.add(item)
+    if (batch) restoration.member(batch, item)
+    else batches.step(group, { kind: 'item', at: clock.now(), item })
+  }
+}
+
+function isBelow(position: Position, seq: number, index: number): boolean {
+  return position.seq < seq || (position.seq === seq && position.index < index)
+}
+
+function newItem(
+  { seq, index }: Position,
+  at: number,
+  frame: Frame,
+  view: ItemView,
+  group: OpenGroup,
+  itemId: string | null,
+): LiveItem {
+  return {
+    seq,
+    index,
+    at,
+    bytes: view.payloadBytes,
+    frame,
+    offset: view.offset,
+    size: view.end - view.offset,
+    group,
+    messageId: itemId === null ? null : view.messageId,
+    itemId,
+  }
+}

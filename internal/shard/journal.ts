@@ -1,0 +1,183 @@
+/**
+ * The owner's end of its journal: group commits, exactly one in flight, each conditional on the last sequence
+ * that the owner knows (design, section 4). Exactly one, because a pipeline of predicted sequences does not
+ * fence: another claim's record fills the sequence that the next but one expects.
+ *
+ * Invariant: a record's callback runs after the broker stored its commit and the fold took it, in the order
+ * of the writes; once fenced or closed no callback runs any more.
+ */
+import type { Clock } from '../runtime/clock.ts'
+import type { Log } from './broker.ts'
+import { encodeCommit, encodeRecord } from './codec.ts'
+import { applyCommit, type FoldState } from './fold.ts'
+import { FencedError } from './ports.ts'
+import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
+
+/** One try of an append; then again under the same id. */
+const APPEND_TIMEOUT_MS = 2_000
+/** Pause after an answer that asks for patience. */
+const RETRY_PAUSE_MS = 50
+/** Every so many commits carry the high-water mark, beside horizons and snapshots. */
+const HIGH_WATER_EVERY = 1_000
+
+/** @param seq sequence of the record's commit. @param applied false: the record was void. @param data the commit's bytes. */
+export type Committed = (seq: number, applied: boolean, data: Buffer) => void
+
+interface Queued {
+  readonly record: JournalRecord
+  readonly bytes: Buffer
+  readonly committed: Committed | undefined
+}
+
+export interface JournalOptions {
+  readonly log: Log
+  readonly clock: Clock
+  readonly boot: string
+  readonly epoch: number
+  /** The sequence that the next commit expects: the claim's. */
+  readonly lastSeq: number
+  readonly state: FoldState
+  /** What the owner has read of the inbox, for the high-water mark. */
+  readonly highWater: () => HighWater | null
+  /** Round trip of a commit, ms. */
+  readonly onCommit: (event: { ms: number; records: number; bytes: number }) => void
+  /** Called once, when this owner lost its shard or the journal broke; nothing is written afterwards. */
+  readonly onLost: (error: Error) => void
+}
+
+export class Journal {
+  readonly #options: JournalOptions
+  #queue: Queued[] = []
+  #lastSeq: number
+  #number = 0
+  #flying: Promise<void> | null = null
+  #scheduled = false
+  #closed = false
+  #bytes = 0
+
+  constructor(options: JournalOptions) {
+    this.#options = options
+    this.#lastSeq = options.lastSeq
+  }
+
+  /** Sequence of the last own commit. */
+  get lastSeq(): number {
+    return this.#lastSeq
+  }
+
+  /** Bytes that this owner appended. */
+  get bytesWritten(): number {
+    return this.#bytes
+  }
+
+  get idle(): boolean {
+    return this.#queue.length === 0 && !this.#flying
+  }
+
+  write(record: JournalRecord, committed?: Committed): void {
+    if (this.#closed) return
+    this.#queue.push({ record, bytes: encodeRecord(record), committed })
+    if (this.#scheduled || this.#flying) return
+    this.#scheduled = true
+    // After the running task, so that what it writes shares one commit.
+    queueMicrotask(() => {
+      this.#scheduled = false
+      this.#pump()
+    })
+  }
+
+  /** A commit without records: proves that this owner is still the last claimant. Rejects with FencedError. */
+  async prove(): Promise<void> {
+    await this.#commit([])
+  }
+
+  /** Nothing more is written; resolves when the commit in flight has its answer or was given up. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#queue = []
+    await this.#flying
+  }
+
+  #pump(): void {
+    if (this.#flying || this.#closed || this.#queue.length === 0) return
+    const taken = this.#take()
+    this.#flying = this.#commit(taken)
+      .catch((error: unknown) => this.#lose(error))
+      .finally(() => {
+        this.#flying = null
+        this.#pump()
+      })
+  }
+
+  /**
+   * As much of the queue as one commit may hold, with at most one seal of a group (its sequence is the version)
+   * and at most one keep (a kept item is named by commit and ordinal).
+   */
+  #take(): Queued[] {
+    let size = 0
+    let count = 0
+    const taken = new Set<string>()
+    for (const { record, bytes } of this.#queue) {
+      if (count > 0 && size + bytes.length > MAX_COMMIT_BYTES) break
+      const single = record.type === 'seal' ? record.groupId : record.type === 'keep' ? record.type : null
+      if (single !== null && taken.has(single)) break
+      if (single !== null) taken.add(single)
+      size += bytes.length
+      count++
+    }
+    return this.#queue.splice(0, count)
+  }
+
+  async #commit(taken: Queued[]): Promise<void> {
+    const { clock, boot, epoch, state, onCommit } = this.#options
+    const number = ++this.#number
+    const marked = taken.some(({ record }) => record.type === 'horizon' || record.type === 'snapshot-begin')
+    const highWater = marked || number % HIGH_WATER_EVERY === 1 ? this.#options.highWater() : null
+    const header = { boot, epoch, at: clock.now(), highWater }
+    const began = clock.monotonic()
+    const data = encodeCommit(
+      header,
+      taken.map(({ bytes }) => bytes),
+    )
+    const seq = await this.#store(data, `${epoch}:${number}`)
+    this.#lastSeq = seq
+    this.#bytes += data.length
+    onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
+    const commit = { ...header, records: taken.map(({ record }) => record) }
+    const applied = applyCommit(state, { seq, commit })
+    if (this.#closed) return
+    taken.forEach(({ committed }, index) => committed?.(seq, applied[index] ?? false, data))
+  }
+
+  async #store(data: Buffer, msgId: string): Promise<number> {
+    const { log, clock } = this.#options
+    for (;;) {
+      const answer = await log.append(data, { msgId, expectLastSeq: this.#lastSeq, timeoutMs: APPEND_TIMEOUT_MS })
+      if (answer.kind === 'stored') return answer.seq
+      if (answer.kind === 'wrong-sequence') {
+        const own = await this.#ownLast(msgId)
+        if (own !== undefined) return own
+      }
+      if (this.#closed) throw new Error('the journal was closed before its last commit was answered')
+      await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+    }
+  }
+
+  /**
+   * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else
+   * is another claim. undefined: the broker did not answer, ask again.
+   */
+  async #ownLast(msgId: string): Promise<number | undefined> {
+    const last = await this.#options.log.last().catch(() => null)
+    if (last === null) return undefined
+    if (last?.msgId === msgId) return last.seq
+    throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`)
+  }
+
+  #lose(error: unknown): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#queue = []
+    this.#options.onLost(error instanceof Error ? error : new Error(String(error)))
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Outstanding batches at a take-over. Their items are collected while the inbox is replayed; then each batch
+ * is either known to Postgres (only its `dead` record is missing), complete (it goes on where it was), or
+ * cannot be rebuilt (it is given up, design, section 5). Groups without one do not wait for Postgres.
+ */
+import type { Clock } from '../runtime/clock.ts'
+import type { Batches } from './batches.ts'
+import { batchKey } from './batch-name.ts'
+import type { OpenBatch } from './fold.ts'
+import type { Journal } from './journal.ts'
+import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
+import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
+import type { Projector } from './projector.ts'
+import { FencedError } from './ports.ts'
+import { PositionMap } from './positions.ts'
+import type { Twins } from './twins.ts'
+
+const RETRY_MS = 500
+
+export interface RestorationOptions {
+  readonly fence: Fence
+  readonly clock: Clock
+  readonly outstanding: readonly OpenBatch[]
+  readonly deadLetters: DeadLetters
+  /** Resolves when Postgres knows this epoch; rejects when it knows a higher one. */
+  readonly raised: Promise<void>
+  readonly telemetry: ShardTelemetry
+  readonly onFatal: (error: Error) => void
+}
+
+export class Restoration {
+  readonly #options: RestorationOptions
+  readonly #members = new Map<OpenBatch, PositionMap<LiveItem>>()
+  readonly #groups = new Map<OpenBatch, OpenGroup>()
+  #stopped = false
+
+  constructor(options: RestorationOptions) {
+    this.#options = options
+  }
+
+  stop(): void {
+    this.#stopped = true
+  }
+
+  /** An item of an outstanding batch was read. */
+  member(batch: OpenBatch, item: LiveItem): void {
+    let members = this.#members.get(batch)
+    if (!members) {
+      members = new PositionMap()
+      this.#members.set(batch, members)
+      this.#groups.set(batch, item.group)
+      item.group.restoring++
+    }
+    members.set(item.seq, item.index, item)
+  }
+
+  /** After the replay: gives every batch its way on. `resume` lets its group go on. */
+  async finish(into: {
+    batches: Batches
+    journal: Journal
+    projector: Projector
+    live: LiveItems
+    twins: Twins
+    resume: (group: OpenGroup) => void
+  }): Promise<void> {
+    const { outstanding } = this.#options
+    if (outstanding.length === 0) return
+    const known = await this.#known()
+    if (this.#stopped) return
+    for (const batch of outstanding) {
+      if (known.has(batchKey(batch))) this.#dead(batch, into)
+      else this.#restore(batch, into)
+    }
+  }
+
+  async #known(): Promise<Set<string>> {
+    const { fence, deadLetters, outstanding, raised, clock, telemetry } = this.#options
+    const names = outstanding.map(({ groupId, version }) => ({ groupId, version }))
+    for (;;) {
+      try {
+        await raised
+        return new Set((await deadLetters.known(fence, names)).map(batchKey))
+      } catch (error) {
+        if (error instanceof FencedError || this.#stopped) throw error
+        telemetry.problem({ shard: fence.shard, what: 'dead letters cannot be read', error: String(error) })
+        await new Promise<void>((resume) => clock.after(RETRY_MS, resume))
+      }
+    }
+  }
+
+  #itemsOf(batch: OpenBatch): LiveItem[] {
+    const members = this.#members.get(batch)
+    if (!members) return []
+    return batch.seal.positions.flatMap(({ seq, index }) => members.get(seq, index) ?? [])
+  }
+
+  #dead(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
+    const { groupId, version, seal, attempt } = batch
+    const items = this.#itemsOf(batch)
+    const fact: DeliveryFact = {
+      outcome: 'dead',
+      bufferUid: seal.bufferUid,
+      at: this.#options.clock.now(),
+      items: seal.positions.length,
+      attempts: attempt,
+      timeToFlushMs: 0,
+      durationMs: 0,
+    }
+    into.journal.write({ type: 'dead', groupId, version, fact }, (seq, applied) => {
+      if (applied) into.projector.add(seq, fact)
+      for (const item of items) {
+        into.twins.remove(item)
+        into.live.remove(item)
+      }
+      this.#resume(batch, into.resume)
+    })
+  }
+
+  #restore(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
+    const { groupId, version, seal, attempt, nextAt } = batch
+    const items = this.#itemsOf(batch)
+    const group = this.#groups.get(batch)
+    if (!group || items.length < seal.positions.length) return this.#giveUp(batch, items.length, into.journal)
+    into.batches.restore(group, { version, attempt, nextAt, items, segment: seal.segment, sealed: sealOf(batch) })
+    this.#resume(batch, into.resume)
+    void groupId
+  }
+
+  #resume(batch: OpenBatch, resume: (group: OpenGroup) => void): void {
+    const group = this.#groups.get(batch)
+    if (!group) return
+    group.restoring--
+    if (group.restoring === 0) resume(group)
+  }
+
+  /** Under our own fence: a stale owner that misses purged items is refused here. Then a fresh replay seals what is left anew. */
+  #giveUp({ groupId, version, seal }: OpenBatch, found: number, journal: Journal): void {
+    const { telemetry, fence, onFatal } = this.#options
+    const detail = { groupId, version, items: seal.positions.length, found }
+    telemetry.problem({ shard: fence.shard, what: 'items of a sealed batch are missing', error: 'given up', detail })
+    journal.write({ type: 'unseal', groupId, version }, () =>
+      onFatal(new Error(`batch ${version} of ${groupId} was given up: ${found} of ${seal.positions.length} items left`)),
+    )
+  }
+}
+
+function sealOf({ seal }: OpenBatch) {
+  const { bodySha256, itemsHash, firstItemAt, lastActivityAt } = seal
+  return { sha256: bodySha256, itemsHash, firstItemAt, lastActivityAt }
+}

@@ -1,0 +1,95 @@
+/**
+ * Claiming a shard (design, section 4): epoch record without expectation, the fold up to it, one conditional
+ * commit that proves the claim, and the check that the broker did not lose its tail.
+ */
+import { readPackHeader } from '../domain/pack.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Broker, Log } from './broker.ts'
+import { encodeCommit, encodeRecord, decodeCommit } from './codec.ts'
+import { type FoldState, JournalFold } from './fold.ts'
+import type { DeliveryFact } from './ports.ts'
+
+const APPEND_TIMEOUT_MS = 2_000
+const RETRY_PAUSE_MS = 50
+
+/** The broker does not have what this shard has already seen: positions would come to mean two things. */
+export class LostTailError extends Error {
+  override readonly name = 'LostTailError'
+}
+
+export interface Claim {
+  readonly epoch: number
+  readonly state: FoldState
+  /** Settled batches found in the journal, in order. */
+  readonly facts: { seq: number; fact: DeliveryFact }[]
+}
+
+export interface ClaimOptions {
+  readonly broker: Broker
+  readonly shard: number
+  readonly clock: Clock
+  readonly boot: string
+  /** Of this claim among all of this boot. */
+  readonly claim: number
+  readonly stopped: () => boolean
+}
+
+/** Appends the epoch record and folds the journal up to it. Rejects when stopped, or when the journal cannot be read. */
+export async function claimShard(options: ClaimOptions): Promise<Claim> {
+  const journal = options.broker.journal(options.shard)
+  const epoch = await appendEpoch(journal, options)
+  const { fold, facts } = await foldJournal(journal, epoch)
+  return { epoch, state: fold.state, facts }
+}
+
+async function appendEpoch(journal: Log, { boot, claim, clock, stopped }: ClaimOptions): Promise<number> {
+  const header = { boot, epoch: 0, at: clock.now(), highWater: null }
+  const data = encodeCommit(header, [encodeRecord({ type: 'epoch' })])
+  while (!stopped()) {
+    // No expectation: a conditional claim starves against a zombie that keeps writing. The last claim wins.
+    const answer = await journal.append(data, { msgId: `${boot}:${claim}`, timeoutMs: APPEND_TIMEOUT_MS })
+    if (answer.kind === 'stored') return answer.seq
+    await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+  }
+  throw new Error('stopped before the claim was stored')
+}
+
+/** Exported for the repair command and for tests: the fold of everything up to and including `to`. */
+export async function foldJournal(
+  journal: Log,
+  to: number,
+): Promise<{ fold: JournalFold; facts: { seq: number; fact: DeliveryFact }[] }> {
+  const fold = new JournalFold()
+  const facts: { seq: number; fact: DeliveryFact; applied: boolean }[] = []
+  const { firstSeq } = await journal.state()
+  for await (const message of journal.range(firstSeq, to)) {
+    const commit = decodeCommit(message.data)
+    const applied = fold.apply({ seq: message.seq, commit })
+    if (fold.restoredAt === message.seq) markApplied(facts)
+    commit.records.forEach((record, index) => {
+      if (record.type !== 'done' && record.type !== 'dead') return
+      facts.push({ seq: message.seq, fact: record.fact, applied: applied[index] ?? false })
+    })
+  }
+  return { fold, facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })) }
+}
+
+/** Before the first snapshot of a purged journal the fold misses batches whose seals are gone: their facts count. */
+function markApplied(facts: { applied: boolean }[]): void {
+  for (const fact of facts) fact.applied = true
+}
+
+/** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */
+export async function checkHighWater(inbox: Log, shard: number, state: FoldState): Promise<void> {
+  const mark = state.highWater
+  if (!mark) return
+  const { firstSeq, lastSeq } = await inbox.state()
+  if (mark.seq < firstSeq && mark.seq <= lastSeq) return
+  const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
+  if (message && readPackHeader(message.data).packId === mark.packId) return
+  if (!message && mark.seq <= lastSeq && mark.seq < (await inbox.state()).firstSeq) return
+  throw new LostTailError(
+    `shard ${shard}: the broker lost messages (the inbox ends at ${lastSeq}, an owner saw ${mark.seq}): ` +
+      `run \`npm run repair -- ${shard}\``,
+  )
+}

@@ -1,0 +1,124 @@
+/**
+ * Deduplication by the owner (design, section 3): the explicit message ids of all buffered items, the drops
+ * of their twins, and what ingresses are told about them.
+ *
+ * Invariant: a drop is committed before anybody is told of it.
+ */
+import { type Answer, type Ask, type Duplicate, decodeAsk, encodeAnswer, encodeVerdict, type Fate } from '../domain/verdict.ts'
+import type { Broker } from './broker.ts'
+import type { FoldState } from './fold.ts'
+import type { Journal } from './journal.ts'
+import type { LiveItem, LiveItems } from './live.ts'
+
+/** A pack whose explicit items wait for their verdicts. */
+export class PackVerdict {
+  readonly packId: string
+  readonly replySubject: string
+  readonly duplicates: Duplicate[] = []
+  /** Drops on their way to the journal, and the reading of the pack itself. */
+  pending = 1
+
+  constructor(packId: string, replySubject: string) {
+    this.packId = packId
+    this.replySubject = replySubject
+  }
+}
+
+export class Twins {
+  readonly #broker: Pick<Broker, 'publish'>
+  readonly #journal: Journal
+  readonly #state: FoldState
+  readonly #live: LiveItems
+  readonly #onDropped: (duplicates: number) => void
+  readonly #originals = new Map<string, LiveItem>()
+  /** Item ids whose drop is not committed yet, with their inbox sequences: they hold the horizon back. */
+  readonly #dropping = new Map<string, number>()
+
+  constructor(options: {
+    broker: Pick<Broker, 'publish'>
+    journal: Journal
+    state: FoldState
+    live: LiveItems
+    onDropped: (duplicates: number) => void
+  }) {
+    this.#broker = options.broker
+    this.#journal = options.journal
+    this.#state = options.state
+    this.#live = options.live
+    this.#onDropped = options.onDropped
+  }
+
+  /** The lowest inbox sequence of a drop that is not committed. */
+  get lowestDropping(): number | undefined {
+    for (const seq of this.#dropping.values()) return seq
+    return undefined
+  }
+
+  /** The buffered item of this group with this message id. */
+  original(groupId: string, messageId: string): LiveItem | undefined {
+    return this.#originals.get(`${groupId}/${messageId}`)
+  }
+
+  isDropping(itemId: string): boolean {
+    return this.#dropping.has(itemId)
+  }
+
+  /** A buffered item with an explicit id: its later twins are dropped while it is buffered. */
+  add(item: LiveItem): void {
+    if (item.messageId === null) return
+    const key = `${item.group.id}/${item.messageId}`
+    if (!this.#originals.has(key)) this.#originals.set(key, item)
+  }
+
+  remove(item: LiveItem): void {
+    if (item.messageId === null) return
+    const key = `${item.group.id}/${item.messageId}`
+    if (this.#originals.get(key) === item) this.#originals.delete(key)
+  }
+
+  /** Drops a later twin. The same item stored twice is not a twin of itself: dropped, but not told. */
+  drop(twin: { seq: number; index: number; itemId: string }, original: LiveItem, verdict: PackVerdict | null): void {
+    const { seq, index, itemId } = twin
+    const originalItemId = original.itemId ?? itemId
+    if (verdict) verdict.pending++
+    this.#dropping.set(itemId, seq)
+    const record = { type: 'drop', position: { seq, index }, itemId, originalItemId } as const
+    this.#journal.write(record, (_seq, applied) => {
+      this.#dropping.delete(itemId)
+      if (applied) this.#onDropped(1)
+      if (!verdict) return
+      if (applied && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })
+      this.settle(verdict)
+    })
+  }
+
+  /** One of the things the pack waited for is done; the last one sends the verdict. */
+  settle(verdict: PackVerdict): void {
+    if (--verdict.pending > 0) return
+    const { packId, duplicates } = verdict
+    this.#broker.publish(verdict.replySubject, encodeVerdict({ packId, duplicates }))
+  }
+
+  /** Answers an ingress that got no verdict, or that asks before it charges. `cursor`: next inbox sequence to be read. */
+  answer(bytes: Uint8Array, reply: string | undefined, cursor: number): void {
+    const ask = decodeAsk(bytes)
+    if (ask && reply) this.#broker.publish(reply, encodeAnswer(this.#answerTo(ask, cursor)))
+  }
+
+  #answerTo(ask: Ask, cursor: number): Answer {
+    if (ask.kind === 'twin') {
+      const original = this.original(ask.groupToken, ask.messageId)
+      return { kind: 'twin', id: ask.id, itemId: original?.itemId ?? null }
+    }
+    const fates = ask.items.map(({ index, itemId }) => this.#fateOf(ask.seq, index, itemId, cursor))
+    return { kind: 'position', id: ask.id, fates }
+  }
+
+  #fateOf(seq: number, index: number, itemId: string, cursor: number): Fate {
+    const drop = this.#state.drops.get(itemId)
+    if (drop && drop.originalItemId !== itemId) return { kind: 'duplicate', of: drop.originalItemId }
+    if (this.#live.get({ seq, index })) return { kind: 'new' }
+    if (seq >= cursor || this.#dropping.has(itemId)) return { kind: 'unknown' }
+    return { kind: 'new' }
+  }
+}
