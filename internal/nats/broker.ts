@@ -1,0 +1,64 @@
+/** The broker port of shards over one connection (see `internal/shard/broker.ts`). */
+import type { Clock } from '../runtime/clock.ts'
+import type { Broker, Log } from '../shard/broker.ts'
+import { Appender } from './append.ts'
+import type { Connection } from './connection.ts'
+import { StreamLog } from './log.ts'
+import { inboxName, journalName, type LogName } from './names.ts'
+
+export interface BrokerOptions {
+  clock: Clock
+  /** In front of stream names and of the logs' subjects; core subjects stand as they are. Default empty. */
+  prefix?: string
+}
+
+/** A broker, and what ends its pending appends with `unknown`; the connection stays the caller's. */
+export type NatsBroker = Broker & { close(): void }
+
+export function createBroker(connection: Connection, options: BrokerOptions): NatsBroker {
+  const { clock, prefix = '' } = options
+  const appender = new Appender(connection, clock)
+  const log = (name: LogName): Log => new StreamLog({ connection, appender, clock, name, prefix })
+  return {
+    inbox: remembered((shard) => log(inboxName(shard, prefix))),
+    journal: remembered((shard) => log(journalName(shard, prefix))),
+    publish(subject, data, reply) {
+      // At most once: what cannot be sent now is not kept for later.
+      if (connection.connected)
+        connection.nats.publish(subject, data, reply === undefined ? undefined : { reply })
+    },
+    subscribe: (subject, handler) => subscribe(connection, subject, handler),
+    onReconnect: (listener) => connection.onReconnect(listener),
+    close: () => appender.close(),
+  }
+}
+
+function remembered(make: (shard: number) => Log): (shard: number) => Log {
+  const logs = new Map<number, Log>()
+  return (shard) => {
+    const log = logs.get(shard) ?? make(shard)
+    logs.set(shard, log)
+    return log
+  }
+}
+
+function subscribe(
+  connection: Connection,
+  subject: string,
+  handler: (data: Uint8Array, reply: string | undefined) => void,
+): () => void {
+  const subscription = connection.nats.subscribe(subject, {
+    callback: (refused, message) => {
+      try {
+        if (refused) throw refused
+        handler(Buffer.from(message.data), message.reply || undefined)
+      } catch (error) {
+        // Thrown further, it would end the client's reading of its socket.
+        connection.warn(`${subject}: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    },
+  })
+  return () => {
+    if (!connection.nats.isClosed()) subscription.unsubscribe()
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * Creates the streams of an installation at its first start and verifies them at every later one (design,
+ * section 3).
+ *
+ * Every stream carries the shard count in its metadata, and, once all streams of the first start exist, a
+ * mark that they were complete. So a lost stream is told from an interrupted first start: what is missing
+ * beside a marked stream was there once, and making it anew would hide the loss. When *all* streams are gone
+ * this looks like a first start; the epochs in Postgres tell then (design, section 4).
+ */
+import { type JetStreamManager, NatsError, type StreamInfo } from 'nats'
+import type { Clock } from '../runtime/clock.ts'
+import { type Connection, UnusableBrokerError } from './connection.ts'
+import { inboxName, journalName, type LogName } from './names.ts'
+import { streamNotFound } from './stream-api.ts'
+import {
+  inboxDuplicateWindowMs,
+  journalDuplicateWindowMs,
+  type ReportedConfig,
+  type StreamSizes,
+  sizeStreams,
+  streamConfig,
+  streamFaults,
+} from './stream-config.ts'
+
+export interface StreamOptions {
+  clock: Clock
+  shards: number
+  replicas: number
+  /** In front of stream names and subjects; default empty. */
+  prefix?: string
+  /** Bytes that all logs together may take of the broker's store; default: what its account allows. */
+  storeBytes?: number
+}
+
+const shardsKey = 'penstock.shards'
+const completeKey = 'penstock.complete'
+
+/** When neither configuration nor account says what the store holds, bytes; halved until it fits. */
+const assumedStoreBytes = 64 * 1024 ** 3
+
+const nameInUse = 10058
+/** Storage or account limits, whichever the broker meets first. */
+const tooLarge = new Set([10002, 10005, 10023, 10028, 10047])
+
+/** How long a stream without leader is waited for at the start, ms. */
+const leaderWaitMs = 15_000
+const leaderPauseMs = 250
+
+interface Wanted {
+  name: LogName
+  duplicateWindowMs: number
+  bytesOf: (sizes: StreamSizes) => number
+}
+
+/**
+ * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
+ * missing beside others that were complete, or the logs are not empty and made for another count of shards.
+ */
+export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  await new Installation(manager, options).ensure()
+}
+
+class Installation {
+  readonly #manager: JetStreamManager
+  readonly #options: StreamOptions
+  readonly #prefix: string
+
+  constructor(manager: JetStreamManager, options: StreamOptions) {
+    this.#manager = manager
+    this.#options = options
+    this.#prefix = options.prefix ?? ''
+  }
+
+  async ensure(): Promise<void> {
+    const found = await this.#found()
+    const kept = await this.#reshard(found)
+    const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
+    this.#refuseLoss(kept, missing)
+    await this.#create(missing)
+    for (const wanted of this.#wanted()) await this.#verify(wanted)
+    await this.#markComplete()
+  }
+
+  #wanted(): Wanted[] {
+    const shards = Array.from({ length: this.#options.shards }, (_, shard) => shard)
+    const inboxes = shards.map((shard) => ({
+      name: inboxName(shard, this.#prefix),
+      duplicateWindowMs: inboxDuplicateWindowMs,
+      bytesOf: (sizes: StreamSizes) => sizes.inboxBytes,
+    }))
+    const journals = shards.map((shard) => ({
+      name: journalName(shard, this.#prefix),
+      duplicateWindowMs: journalDuplicateWindowMs,
+      bytesOf: (sizes: StreamSizes) => sizes.journalBytes,
+    }))
+    return [...inboxes, ...journals]
+  }
+
+  /** Every log there is, of whatever shard count, by stream name. */
+  async #found(): Promise<Map<string, StreamInfo>> {
+    const logs = new Map<string, StreamInfo>()
+    for await (const name of this.#manager.streams.names()) {
+      if (this.#shardOf(name) === undefined) continue
+      const info = await this.#info(name)
+      if (info !== undefined) logs.set(name, info)
+    }
+    return logs
+  }
+
+  #shardOf(stream: string): number | undefined {
+    const number = /^(?:INBOX|JOURNAL)_(\d+)$/.exec(stream.slice(this.#prefix.length))?.[1]
+    return stream.startsWith(this.#prefix) && number !== undefined ? Number(number) : undefined
+  }
+
+  #isInbox(stream: string): boolean {
+    return stream.startsWith(`${this.#prefix}INBOX_`)
+  }
+
+  /** Waits for a leader: a stream that exists and does not answer is not a missing one. */
+  async #info(name: string): Promise<StreamInfo | undefined> {
+    const { clock } = this.#options
+    const deadline = clock.monotonic() + leaderWaitMs
+    for (;;) {
+      try {
+        return await this.#manager.streams.info(name)
+      } catch (cause) {
+        if (codeOf(cause) === streamNotFound) return undefined
+        if (clock.monotonic() > deadline) {
+          throw new UnusableBrokerError(`stream ${name} exists, but does not answer: ${describe(cause)}`, {
+            cause,
+          })
+        }
+        await new Promise<void>((resolve) => clock.after(leaderPauseMs, resolve))
+      }
+    }
+  }
+
+  /** With another shard count: refuses, or begins anew when no inbox ever held an item. */
+  async #reshard(found: Map<string, StreamInfo>): Promise<Map<string, StreamInfo>> {
+    const { shards } = this.#options
+    const made = madeFor(found)
+    if (made === undefined || made === shards) return found
+    for (const name of found.keys()) {
+      // Looked at once more: a node with the former count may have started meanwhile.
+      const info = await this.#info(name)
+      if (info !== undefined && this.#isInbox(name) && everHeld(info)) {
+        throw new UnusableBrokerError(
+          `the logs were made for ${made} shards and ${name} is not empty: they cannot be used with ${shards}`,
+        )
+      }
+    }
+    for (const name of found.keys()) await this.#manager.streams.delete(name)
+    return new Map()
+  }
+
+  #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): void {
+    const lost = missing[0]?.name.stream
+    if (lost === undefined) return
+    const witness = [...kept.values()].find((info) => info.config.metadata?.[completeKey] || everHeld(info))
+    if (witness === undefined) return
+    throw new UnusableBrokerError(
+      `stream ${lost} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
+    )
+  }
+
+  async #create(missing: Wanted[]): Promise<void> {
+    const made = new Set<string>()
+    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? assumedStoreBytes
+    let refusal: string | undefined
+    while (missing.length > made.size) {
+      const sizes = sizeStreams(storeBytes, this.#options.shards)
+      if (sizes === undefined) {
+        const why = refusal ?? `${storeBytes} bytes are not enough`
+        throw new UnusableBrokerError(`no room for the logs of ${this.#options.shards} shards: ${why}`)
+      }
+      refusal = await this.#createSized(missing, sizes, made)
+      storeBytes = Math.floor(storeBytes / 2)
+      if (refusal === undefined) return
+    }
+  }
+
+  /** What the account may store on each server, undefined when that is not limited. */
+  async #accountBytes(): Promise<number | undefined> {
+    const { limits } = await this.#manager.getAccountInfo()
+    return limits.max_storage > 0 ? Math.floor(limits.max_storage / this.#options.replicas) : undefined
+  }
+
+  /** The broker's words when it has no room for these sizes; `made` gathers what it had room for. */
+  async #createSized(missing: Wanted[], sizes: StreamSizes, made: Set<string>): Promise<string | undefined> {
+    for (const { name, bytesOf } of missing) {
+      // Shrunk, not removed: another node that starts at the same time may count on it already.
+      if (made.has(name.stream))
+        await this.#manager.streams.update(name.stream, { max_bytes: bytesOf(sizes) })
+    }
+    for (const wanted of missing) {
+      if (made.has(wanted.name.stream)) continue
+      const refusal = await this.#add(wanted, wanted.bytesOf(sizes))
+      if (refusal !== undefined) return refusal
+      made.add(wanted.name.stream)
+    }
+    return undefined
+  }
+
+  /** The broker's words when that is too large for it. */
+  async #add({ name, duplicateWindowMs }: Wanted, maxBytes: number): Promise<string | undefined> {
+    const { clock, replicas, shards } = this.#options
+    const metadata = { [shardsKey]: String(shards) }
+    const config = streamConfig({
+      name,
+      maxBytes,
+      duplicateWindowMs,
+      replicas,
+      createdAt: clock.now(),
+      metadata,
+    })
+    try {
+      await this.#manager.streams.add(config)
+      return undefined
+    } catch (cause) {
+      const code = codeOf(cause)
+      // Another node starts at the same time; only `first_seq` differs.
+      if (code === nameInUse) return undefined
+      if (code !== undefined && tooLarge.has(code)) return describe(cause)
+      throw new UnusableBrokerError(`stream ${config.name} cannot be created: ${describe(cause)}`, { cause })
+    }
+  }
+
+  async #verify({ name, duplicateWindowMs }: Wanted): Promise<void> {
+    const info = await this.#info(name.stream)
+    if (info === undefined)
+      throw new UnusableBrokerError(`stream ${name.stream} went away while it was verified`)
+    const demands = { name, duplicateWindowMs, replicas: this.#options.replicas }
+    const faults = streamFaults(info.config as ReportedConfig, demands)
+    if (faults.length > 0) throw new UnusableBrokerError(`stream ${name.stream}: ${faults.join('; ')}`)
+  }
+
+  async #markComplete(): Promise<void> {
+    for (const { name } of this.#wanted()) {
+      const info = await this.#info(name.stream)
+      if (info === undefined || info.config.metadata?.[completeKey]) continue
+      const metadata = { ...info.config.metadata, [completeKey]: 'true' }
+      await this.#manager.streams.update(name.stream, { metadata })
+    }
+  }
+}
+
+/** The shard count that these logs carry, undefined when none does. */
+function madeFor(found: Map<string, StreamInfo>): number | undefined {
+  for (const { config } of found.values()) {
+    const shards = Number(config.metadata?.[shardsKey])
+    if (shards > 0) return shards
+  }
+  return undefined
+}
+
+/** Whether anything was ever stored: a purged stream counts. */
+function everHeld({ state, config }: StreamInfo): boolean {
+  return state.messages > 0 || state.last_seq >= Math.max(1, config.first_seq ?? 1)
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof NatsError ? error.api_error?.err_code : undefined
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
