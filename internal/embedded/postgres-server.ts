@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 
@@ -26,6 +27,8 @@ const STOPPING: StopStep[] = [
   { signal: 'SIGINT', waitMs: 6_000 },
   { signal: 'SIGQUIT', waitMs: 2_000 },
 ]
+/** How long the sessions of a killed server are waited for, ms. */
+const PREDECESSOR_MS = 10_000
 const MAX_LOG_BYTES = 10 * 1024 * 1024
 
 export interface PostgresServerOptions {
@@ -157,7 +160,20 @@ async function initialise(cluster: Cluster): Promise<void> {
   }
 }
 
+/** After a kill of the postmaster alone its sessions take a moment to notice; until then a new one refuses to start. */
 async function launchPostgres(cluster: Cluster, port: number): Promise<ServerProcess> {
+  const deadline = performance.now() + PREDECESSOR_MS
+  for (;;) {
+    try {
+      return await launchOnce(cluster, port)
+    } catch (error) {
+      if (!predecessorLives(error) || performance.now() > deadline) throw error
+      await delay(50)
+    }
+  }
+}
+
+async function launchOnce(cluster: Cluster, port: number): Promise<ServerProcess> {
   const from = startLog(cluster.logFile)
   const args = ['-D', cluster.data, ...settings(cluster.options, port).flatMap((setting) => ['-c', setting])]
   const command = runAs(cluster.user, cluster.binaries.postgres, args, reached(cluster))
@@ -181,7 +197,6 @@ function settings(options: PostgresServerOptions, port: number): string[] {
     'shared_buffers=64MB',
     'max_wal_size=512MB',
     `fsync=${durable}`,
-    `synchronous_commit=${durable}`,
     `full_page_writes=${durable}`,
     'jit=off',
     'timezone=UTC',
@@ -230,6 +245,10 @@ function startLog(logFile: string): number {
 
 function lostThePort(error: unknown): boolean {
   return error instanceof ServerExitedError && /could not bind|Address already in use/.test(error.text)
+}
+
+function predecessorLives(error: unknown): boolean {
+  return error instanceof ServerExitedError && /shared memory block|still in use/.test(error.text)
 }
 
 function firstLine(error: unknown): string {
