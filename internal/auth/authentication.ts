@@ -3,9 +3,10 @@
 import { ServiceError } from '../domain/errors.ts'
 import type { ApiKeyRecord } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
+import { DeadlineError } from '../runtime/deadline.ts'
 
 export interface KeyAuthentication {
-  /** Throws 401 `Invalid or revoked API key`; rejects with the database's error while it cannot be asked. */
+  /** Throws 401 `Invalid or revoked API key`; 503 while the database cannot be asked. */
   byKey(secret: string): Promise<Principal>
 }
 
@@ -14,11 +15,15 @@ export function createKeyAuthentication(keys: {
 }): KeyAuthentication {
   return {
     async byKey(secret) {
-      const record = await keys.authenticate(secret)
+      const record = await keys.authenticate(secret).catch(refuseWhenLate)
       if (record === undefined) throw new ServiceError('keyInvalid')
       return principalOf(record)
     },
   }
+}
+
+function refuseWhenLate(error: unknown): never {
+  throw error instanceof DeadlineError ? new ServiceError('databaseUnavailable', {}, { cause: error }) : error
 }
 
 export function principalOf(record: ApiKeyRecord): Principal {

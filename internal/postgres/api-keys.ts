@@ -3,6 +3,7 @@
 import type { ApiKeyRows, ApiKeyStore, NewApiKey } from '../auth/ports.ts'
 import type { ApiKeyRecord, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
+import { refusingWhenAway } from './availability.ts'
 import type { Database, Queryable, Transaction } from './connection.ts'
 
 interface ApiKeyRow {
@@ -19,16 +20,16 @@ interface ApiKeyRow {
 }
 
 export function createApiKeyStore(db: Database): ApiKeyStore {
-  return {
+  return refusingWhenAway<ApiKeyStore>({
     insert: (key, activeLimit) => insertWithin(db, key, activeLimit),
     list: (scope) => listKeys(db, scope),
     revoke: (scope, keyId) => revokeKey(db, scope, keyId),
     ensure: (key) => ensureKey(db, key),
-  }
+  })
 }
 
 export function createApiKeyRows(db: Database): ApiKeyRows {
-  return {
+  return refusingWhenAway<ApiKeyRows>({
     async byHashes(hashes) {
       const rows = await db<ApiKeyRow[]>`
         SELECT * FROM api_keys
@@ -36,7 +37,7 @@ export function createApiKeyRows(db: Database): ApiKeyRows {
       return new Map(rows.map((row) => [row.hash.toString('hex'), keyOf(row)]))
     },
     markUsed: (uses) => markUsed(db, uses),
-  }
+  })
 }
 
 function insertWithin(

@@ -6,6 +6,7 @@ import { configOf } from '../domain/buffer.ts'
 import { mapSecrets } from '../domain/buffer-secrets.ts'
 import type { Buffer, BufferConfig, BufferRecord } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
+import { refusingWhenAway } from './availability.ts'
 import type { Database, Queryable, Transaction } from './connection.ts'
 import { reachable } from './scope.ts'
 import type { SecretBox } from './secrets.ts'
@@ -27,7 +28,7 @@ interface BufferRow {
 }
 
 export function createBufferStore(db: Database, box: SecretBox): BufferStore {
-  return {
+  return refusingWhenAway<BufferStore>({
     insert: (buffer) => insertBuffer(db, box, buffer),
     list: (scope, projectId) => listBuffers(db, box, scope, projectId),
     async find(scope, bufferId) {
@@ -36,11 +37,11 @@ export function createBufferStore(db: Database, box: SecretBox): BufferStore {
     },
     update: (scope, bufferId, change) => updateBuffer(db, box, scope, bufferId, change),
     softDelete: (scope, bufferId) => deleteBuffer(db, box, scope, bufferId),
-  }
+  })
 }
 
 export function createBufferRows(db: Database, box: SecretBox): BufferRows {
-  return {
+  return refusingWhenAway<BufferRows>({
     async byUids(uids) {
       const rows = await db<BufferRow[]>`SELECT * FROM buffers WHERE uid = ANY (${[...uids]}::uuid[])`
       return new Map(rows.map((row) => [row.uid, recordOrError(box, row)]))
@@ -50,7 +51,7 @@ export function createBufferRows(db: Database, box: SecretBox): BufferRows {
         SELECT * FROM buffers WHERE buffer_id = ANY (${[...bufferIds]}::text[]) AND deleted_at IS NULL`
       return new Map(rows.map((row) => [row.buffer_id, recordOrError(box, row)]))
     },
-  }
+  })
 }
 
 function insertBuffer(

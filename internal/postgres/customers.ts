@@ -2,6 +2,7 @@
 
 import type { CustomerStore, NewCustomer } from '../accounts/ports.ts'
 import type { Customer } from '../domain/model.ts'
+import { refusingWhenAway } from './availability.ts'
 import type { Database, Transaction } from './connection.ts'
 
 interface CustomerRow {
@@ -15,7 +16,7 @@ interface CustomerRow {
 }
 
 export function createCustomerStore(db: Database): CustomerStore {
-  return {
+  return refusingWhenAway<CustomerStore>({
     insert: (customer) =>
       db.begin(async (transaction) => {
         const inserted = await insertCustomer(transaction, customer)
@@ -23,7 +24,7 @@ export function createCustomerStore(db: Database): CustomerStore {
         return inserted ?? 'exists'
       }),
     find: (reader, customerId) => findCustomer(db, reader, customerId),
-  }
+  })
 }
 
 async function insertCustomer(db: Transaction, customer: NewCustomer): Promise<Customer | undefined> {

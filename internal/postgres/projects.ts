@@ -3,6 +3,7 @@
 import type { NewProject, ProjectStore } from '../accounts/ports.ts'
 import type { Project } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
+import { refusingWhenAway } from './availability.ts'
 import { type Database, FOREIGN_KEY_VIOLATION, sqlState } from './connection.ts'
 import { reachable } from './scope.ts'
 
@@ -16,13 +17,13 @@ interface ProjectRow {
 }
 
 export function createProjectStore(db: Database): ProjectStore {
-  return {
+  return refusingWhenAway<ProjectStore>({
     insert: (project) => insertProject(db, project),
     list: (scope) => listProjects(db, scope),
     find: (scope, projectId) => findProject(db, scope, projectId),
     update: (scope, projectId, change) => updateProject(db, scope, projectId, change),
     delete: (scope, projectId) => deleteProject(db, scope, projectId),
-  }
+  })
 }
 
 async function insertProject(db: Database, project: NewProject): Promise<Project | 'no-customer' | 'exists'> {

@@ -1,0 +1,170 @@
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import {
+  type AccountsNode,
+  accountsNode,
+  bufferBody,
+  initialCredits,
+  principal,
+  refusal,
+} from '../support/accounts.ts'
+
+describe('accounts', () => {
+  let node: AccountsNode
+  const acme = principal('acme')
+  const other = principal('other')
+
+  before(async () => {
+    node = await accountsNode()
+    await node.customers.ensure('acme')
+    await node.customers.ensure('other')
+  })
+  after(() => node.close())
+
+  describe('customers', () => {
+    it('starts with the initial credits, granted in a transaction', async () => {
+      const created = await node.customers.create(acme, { customerId: 'child', name: 'Child' })
+      expect(created).to.include({ customerId: 'child', name: 'Child', enabled: true })
+      expect(created).to.include({
+        credits: initialCredits,
+        creditLimit: initialCredits,
+        creditsUsedThisMonth: 0,
+      })
+      expect(created.createdAt).to.be.closeTo(Date.now(), 60_000)
+      const rows = await node.db`
+        SELECT amount, type, balance_after FROM credit_transactions WHERE customer_id = 'child'`
+      expect([...rows]).to.deep.equal([
+        { amount: initialCredits, type: 'grant', balance_after: initialCredits },
+      ])
+    })
+
+    it('is readable by itself and its creator, and by nobody else', async () => {
+      await node.customers.create(acme, { customerId: 'daughter', name: 'Daughter' })
+      for (const reader of [acme, principal('daughter')]) {
+        expect(await node.customers.read(reader, 'daughter')).to.include({ customerId: 'daughter' })
+      }
+      expect(await refusal(node.customers.read(other, 'daughter'))).to.include({ status: 404 })
+      expect(await refusal(node.customers.read(acme, 'nobody'))).to.include({ status: 404 })
+      expect(await refusal(node.customers.read(principal('daughter'), 'acme'))).to.include({ status: 404 })
+    })
+
+    it('refuses a taken id and grants nothing again', async () => {
+      await node.customers.create(acme, { customerId: 'twice', name: 'A' })
+      const attempts = await Promise.all(
+        [1, 2, 3].map(() => refusal(node.customers.create(acme, { customerId: 'twice', name: 'B' }))),
+      )
+      expect(attempts.map(({ status }) => status)).to.deep.equal([409, 409, 409])
+      await node.customers.ensure('twice')
+      const rows = await node.db`SELECT 1 FROM credit_transactions WHERE customer_id = 'twice'`
+      expect(rows.length).to.equal(1)
+    })
+
+    it('names the field of bad input', async () => {
+      const bad = [
+        [{ customerId: undefined, name: 'x' }, 'customerId'],
+        [{ customerId: '..', name: 'x' }, 'customerId'],
+        [{ customerId: 'a'.repeat(129), name: 'x' }, 'customerId'],
+        [{ customerId: 'a', name: undefined }, 'name'],
+        [{ customerId: 'a', name: '' }, 'name'],
+        [{ customerId: 'a', name: 'x'.repeat(257) }, 'name'],
+        [{ customerId: 'a', name: 'nul\u0000' }, 'name'],
+        [{ customerId: 'a', name: '\ud800' }, 'name'],
+        [{ customerId: 'a', name: 7 }, 'name'],
+      ] as const
+      for (const [input, field] of bad) {
+        const { status, error } = await refusal(node.customers.create(acme, input))
+        expect(status, JSON.stringify(input)).to.equal(400)
+        expect(error).to.match(new RegExp(`^${field} `))
+      }
+    })
+
+    it('is not created by a project-scoped key', async () => {
+      const scoped = principal('acme', { projectIds: ['p'] })
+      const refused = await refusal(node.customers.create(scoped, { customerId: 'scoped', name: 'x' }))
+      expect(refused.status).to.equal(403)
+    })
+  })
+
+  describe('projects', () => {
+    it('creates, reads, lists newest first, changes and deletes', async () => {
+      const made = principal('lister')
+      await node.customers.ensure('lister')
+      for (const projectId of ['list-a', 'list-b'])
+        await node.projects.create(made, { projectId, name: projectId })
+      expect((await node.projects.list(made)).map(({ projectId }) => projectId)).to.deep.equal([
+        'list-b',
+        'list-a',
+      ])
+      const before = await node.projects.read(made, 'list-a')
+      expect(before).to.include({ customerId: 'lister', name: 'list-a', enabled: true })
+      const renamed = await node.projects.update(made, 'list-a', { name: 'New' })
+      expect(renamed).to.include({ name: 'New', enabled: true, createdAt: before.createdAt })
+      expect(await node.projects.update(made, 'list-a', { enabled: false })).to.include({
+        name: 'New',
+        enabled: false,
+      })
+      await node.projects.remove(made, 'list-a')
+      expect(await refusal(node.projects.read(made, 'list-a'))).to.include({
+        status: 404,
+        error: 'Project not found',
+      })
+      expect(await refusal(node.projects.remove(made, 'list-a'))).to.include({ status: 404 })
+    })
+
+    it('refuses a foreign customerId, an unknown customer and a taken id of whomever', async () => {
+      await node.projects.create(acme, { projectId: 'taken', name: 'x' })
+      const foreign = node.projects.create(acme, { projectId: 'p1', name: 'x', customerId: 'other' })
+      expect(await refusal(foreign)).to.include({ status: 403 })
+      const ghost = node.projects.create(principal('ghost'), { projectId: 'p2', name: 'x' })
+      expect(await refusal(ghost)).to.include({ status: 400, error: 'Customer not found' })
+      const twice = node.projects.create(other, { projectId: 'taken', name: 'x' })
+      expect(await refusal(twice)).to.include({ status: 409 })
+    })
+
+    it('hides the projects of others', async () => {
+      await node.projects.create(acme, { projectId: 'mine', name: 'x' })
+      expect(await refusal(node.projects.read(other, 'mine'))).to.include({ status: 404 })
+      expect(await refusal(node.projects.update(other, 'mine', { name: 'y' }))).to.include({ status: 404 })
+      expect(await refusal(node.projects.remove(other, 'mine'))).to.include({ status: 404 })
+      expect((await node.projects.read(acme, 'mine')).name).to.equal('x')
+      expect((await node.projects.list(other)).map(({ projectId }) => projectId)).not.to.include('mine')
+    })
+
+    it('shows a project-scoped key its own projects only', async () => {
+      for (const projectId of ['in', 'out']) await node.projects.create(acme, { projectId, name: 'x' })
+      const scoped = principal('acme', { projectIds: ['in'] })
+      expect((await node.projects.list(scoped)).map(({ projectId }) => projectId)).to.deep.equal(['in'])
+      expect(await node.projects.read(scoped, 'in')).to.include({ projectId: 'in' })
+      expect(await refusal(node.projects.read(scoped, 'out'))).to.include({ status: 404 })
+      expect(await refusal(node.projects.update(scoped, 'out', { name: 'y' }))).to.include({ status: 404 })
+      expect(await refusal(node.projects.remove(scoped, 'out'))).to.include({ status: 404 })
+      expect(await refusal(node.projects.create(scoped, { projectId: 'new', name: 'x' }))).to.include({
+        status: 403,
+      })
+    })
+
+    it('stays while it has buffers, and goes when they are deleted', async () => {
+      await node.projects.create(acme, { projectId: 'full', name: 'x' })
+      await node.buffers.create(acme, bufferBody('in-full', 'full'))
+      expect(await refusal(node.projects.remove(acme, 'full'))).to.include({ status: 400 })
+      await node.buffers.remove(acme, 'in-full')
+      await node.projects.remove(acme, 'full')
+      expect(await refusal(node.projects.read(acme, 'full'))).to.include({ status: 404 })
+    })
+
+    it('never leaves a buffer without its project, however deletion and creation race', async () => {
+      for (let round = 0; round < 20; round++) {
+        const projectId = `race-${round}`
+        await node.projects.create(acme, { projectId, name: 'x' })
+        await Promise.allSettled([
+          node.buffers.create(acme, bufferBody(`race-buffer-${round}`, projectId)),
+          node.projects.remove(acme, projectId),
+        ])
+      }
+      const orphans = await node.db`
+        SELECT buffer_id FROM buffers b WHERE deleted_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.project_id = b.project_id)`
+      expect([...orphans]).to.deep.equal([])
+    })
+  })
+})
