@@ -21,8 +21,8 @@ export function numberText(bytes: Uint8Array, segments: readonly string[]): stri
 }
 
 /**
- * `onPath` counts the open containers that lie on the path; only when the innermost open container is the
- * last of them (`depth === onPath`) do its members matter.
+ * One pass over the tokens. `#onPath` counts the open containers that lie on the path; only when the innermost
+ * open container is the last of them do its members matter.
  */
 class PathScan {
   found: string | null = null
@@ -32,13 +32,13 @@ class PathScan {
   /** Of each open container on the path: the next element's index, or -1 in an object. */
   readonly #indexes: number[] = []
   #depth = 0
-  #matches: boolean
+  /** Whether the next value is on the path; the root is. */
+  #matches = true
 
   constructor(bytes: Uint8Array, segments: readonly string[]) {
     this.#bytes = bytes
     this.#segments = segments
     this.#names = segments.map((segment) => Buffer.from(segment))
-    this.#matches = true
   }
 
   run(): void {
@@ -53,7 +53,7 @@ class PathScan {
     if (closes(byte)) return this.#close(at)
     if (byte === comma) return this.#next(at)
     if (byte === quote) return this.#string(at)
-    if (byte <= 0x20) return at + 1
+    if (byte <= 0x20 || byte === colon) return at + 1
     return this.#scalar(at)
   }
 

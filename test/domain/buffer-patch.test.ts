@@ -245,7 +245,7 @@ describe('secrets of a buffer', () => {
 
 describe('clone of a buffer', () => {
   it('copies the whole configuration under another name', () => {
-    const copy = expected((buffer) => void (buffer.name = 'Orders (Copy)'))
+    const copy = configOf({ ...storedBuffer(), name: 'Orders (Copy)' })
     for (const body of [undefined, {}]) {
       expect(parseBufferClone(storedBuffer(), body)).to.deep.equal({ ok: true, value: copy })
     }

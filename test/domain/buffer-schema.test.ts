@@ -1,0 +1,66 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { parseBufferCreate } from '../../internal/domain/buffer.ts'
+import {
+  bufferConfigSchema,
+  bufferCreateSchema,
+  bufferSchema,
+  type Schema,
+} from '../../internal/domain/buffer-schema.ts'
+import { creation } from './sample-buffer.ts'
+
+/** Every schema in the tree with its dotted path. */
+function* fields(schema: Schema, path = ''): Generator<[path: string, schema: Schema]> {
+  yield [path, schema]
+  for (const [name, member] of Object.entries(schema.properties ?? {})) {
+    yield* fields(member, path === '' ? name : `${path}.${name}`)
+  }
+  if (schema.additionalProperties) yield* fields(schema.additionalProperties, `${path}.*`)
+}
+
+const all = [...fields(bufferSchema)]
+
+describe('the schema of a buffer', () => {
+  it('describes every field', () => {
+    for (const [path, schema] of all) expect(schema.description, path).to.match(/\S{3,}/)
+  })
+
+  it('bounds every string, number and map, as the CRD needs', () => {
+    const stored = ['consecutiveDlqCount', 'createdAt', 'updatedAt']
+    for (const [path, schema] of all.filter(([path]) => !stored.includes(path))) {
+      if (schema.type === 'string') expect(schema.enum ?? schema.maxLength, path).not.to.equal(undefined)
+      if (schema.type === 'integer' || schema.type === 'number') {
+        expect(schema, path).to.include.keys('minimum', 'maximum')
+      }
+      if (schema.type === 'object' && !schema.properties) expect(schema.maxProperties, path).to.be.above(0)
+    }
+  })
+
+  it('refuses unknown fields in every object with named members', () => {
+    for (const [path, schema] of all.filter(([, schema]) => schema.properties)) {
+      expect(schema.additionalProperties, path).to.equal(false)
+    }
+  })
+
+  it('has defaults that its own bounds allow', () => {
+    const parsed = parseBufferCreate(creation())
+    expect(parsed.ok && Object.keys(parsed.value.config).sort()).to.deep.equal(
+      Object.keys(bufferConfigSchema.properties ?? {}).sort(),
+    )
+  })
+
+  it('names the same members for creation and storage', () => {
+    const created = Object.keys(bufferCreateSchema.properties ?? {})
+    expect(Object.keys(bufferSchema.properties ?? {})).to.have.members([
+      ...created,
+      'consecutiveDlqCount',
+      'createdAt',
+      'updatedAt',
+    ])
+    expect(bufferSchema.required).to.have.members(Object.keys(bufferSchema.properties ?? {}))
+  })
+
+  it('is plain data, so documents can be derived from it', () => {
+    expect(JSON.parse(JSON.stringify(bufferSchema))).to.deep.equal(bufferSchema)
+  })
+})

@@ -1,0 +1,176 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { extractGroupKey, extractMessageId, type HeaderLookup } from '../../internal/domain/extract.ts'
+import type { GroupKeyConfig } from '../../internal/domain/model.ts'
+
+const body = (text: string) => ({ bytes: Buffer.from(text), value: JSON.parse(text) })
+
+function headers(sent: Record<string, string>): HeaderLookup {
+  const lower = new Map(Object.entries(sent).map(([name, value]) => [name.toLowerCase(), value]))
+  return (name) => lower.get(name.toLowerCase())
+}
+
+function keyOf(config: GroupKeyConfig, text: string, sent: Record<string, string> = {}): string {
+  const found = extractGroupKey(config, body(text), headers(sent))
+  return found.ok ? found.value : `${found.error.status} ${found.error.body.error}`
+}
+
+const at = (path: string): GroupKeyConfig => ({ mode: 'jsonpath', path })
+const missing = '400 Could not extract group key from request'
+
+describe('the group key', () => {
+  const found: [json: string, path: string, key: string][] = [
+    ['{"a":"x"}', '$.a', 'x'],
+    ['{"a":" x "}', '$.a', ' x '],
+    ['{"a":"0"}', '$.a', '0'],
+    ['{"a":0}', '$.a', '0'],
+    ['{"a":-0}', '$.a', '-0'],
+    ['{"a":1.0}', '$.a', '1.0'],
+    ['{"a":1e400}', '$.a', '1e400'],
+    ['{"a":9007199254740993}', '$.a', '9007199254740993'],
+    ['{"a":true}', '$.a', 'true'],
+    ['{"a":false}', '$.a', 'false'],
+    ['{"a":{"b":{"c":"deep"}}}', '$.a.b.c', 'deep'],
+    ['{"a":["x","y"]}', '$.a.1', 'y'],
+    ['[{"a":"x"}]', '$.0.a', 'x'],
+    ['{"a":1,"a":2}', '$.a', '2'],
+    ['{"a":"x","a":"y"}', '$.a', 'y'],
+    ['{"\\u0061":5}', '$.a', '5'],
+    ['{"constructor":{"name":"own"}}', '$.constructor.name', 'own'],
+    ['{"__proto__":{"a":"own"}}', '$.__proto__.a', 'own'],
+    ['{"a":"\\ud800"}', '$.a', '\ufffd'],
+    ['{"größe":"XL"}', '$.größe', 'XL'],
+  ]
+  for (const [json, path, key] of found) {
+    it(`at ${path} of ${json} is ${JSON.stringify(key)}`, () => expect(keyOf(at(path), json)).to.equal(key))
+  }
+
+  const none: [json: string, path: string][] = [
+    ['{}', '$.a'],
+    ['{"a":""}', '$.a'],
+    ['{"a":null}', '$.a'],
+    ['{"a":{}}', '$.a'],
+    ['{"a":[]}', '$.a'],
+    ['{"a":["x"]}', '$.a'],
+    ['{"a":["x"]}', '$.a.length'],
+    ['{"a":["x"]}', '$.a.1'],
+    ['{"a":["x"]}', '$.a.-1'],
+    ['{"a":["x"]}', '$.a.00'],
+    ['{"a":"x"}', '$.a.length'],
+    ['{"a":"x"}', '$.a.0'],
+    ['{"a":1}', '$.a.b'],
+    ['{"a":{"b":"x"}}', '$.b'],
+    ['{}', '$.constructor.name'],
+    ['{}', '$.__proto__'],
+    ['{"a":{}}', '$.a.__proto__.constructor.name'],
+    ['{}', '$.toString.name'],
+    ['[]', '$.length'],
+    ['null', '$.a'],
+    ['"text"', '$.length'],
+    ['5', '$.a'],
+    ['true', '$.a'],
+  ]
+  for (const [json, path] of none) {
+    it(`is not at ${path} of ${json}; the fallback header then counts`, () => {
+      expect(keyOf(at(path), json)).to.equal(missing)
+      const config: GroupKeyConfig = { mode: 'jsonpath', path, fallbackHeader: 'X-Key' }
+      expect(keyOf(config, json)).to.equal(missing)
+      expect(keyOf(config, json, { 'x-key': '' })).to.equal(missing)
+      expect(keyOf(config, json, { 'x-key': 'h' })).to.equal('h')
+    })
+  }
+
+  it('comes from the body before the header in jsonpath mode', () => {
+    const config: GroupKeyConfig = { mode: 'jsonpath', path: '$.a', fallbackHeader: 'X-Key' }
+    expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('b')
+  })
+
+  it('comes from the header alone in header mode', () => {
+    const config: GroupKeyConfig = { mode: 'header', path: '$.a', fallbackHeader: 'X-Key' }
+    expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('h')
+    expect(keyOf(config, '{"a":"b"}')).to.equal(missing)
+  })
+
+  it('has at most 1,024 UTF-8 bytes, wherever it comes from', () => {
+    const config: GroupKeyConfig = { mode: 'jsonpath', path: '$.a', fallbackHeader: 'X-Key' }
+    const tooLong = '400 Group key must be at most 1024 bytes'
+    expect(keyOf(config, JSON.stringify({ a: 'k'.repeat(1024) }))).to.have.length(1024)
+    expect(keyOf(config, JSON.stringify({ a: 'ö'.repeat(512) }))).to.have.length(512)
+    expect(keyOf(config, JSON.stringify({ a: 'k'.repeat(1025) }), { 'X-Key': 'h' })).to.equal(tooLong)
+    expect(keyOf(config, JSON.stringify({ a: `${'ö'.repeat(512)}k` }))).to.equal(tooLong)
+    expect(keyOf(config, `{"a":1${'0'.repeat(1023)}}`)).to.have.length(1024)
+    expect(keyOf(config, `{"a":1${'0'.repeat(1024)}}`)).to.equal(tooLong)
+    expect(keyOf(config, '{}', { 'X-Key': 'h'.repeat(1024) })).to.have.length(1024)
+    expect(keyOf(config, '{}', { 'X-Key': 'h'.repeat(1025) })).to.equal(tooLong)
+  })
+
+  it('cannot hold NUL', () => {
+    expect(keyOf(at('$.a'), '{"a":"x\\u0000"}')).to.equal(
+      '400 Group key must not contain the character U+0000',
+    )
+  })
+})
+
+function idOf(text: string, sent: Record<string, string> = {}): string | null {
+  const found = extractMessageId(body(text), headers(sent))
+  return found.ok ? found.value : `${found.error.status} ${found.error.body.error}`
+}
+
+describe('the message id', () => {
+  const found: [json: string, id: string][] = [
+    ['{"messageId":"m-1"}', 'm-1'],
+    ['{"messageId":7}', '7'],
+    ['{"messageId":0}', '0'],
+    ['{"messageId":7.10}', '7.10'],
+    ['{"messageId":12345678901234567890}', '12345678901234567890'],
+    ['{"messageId":1,"message\\u0049d":2}', '2'],
+    ['{"messageId":"\\ud800"}', '\ufffd'],
+  ]
+  for (const [json, id] of found) {
+    it(`of ${json} is ${id}, whatever the header says`, () => {
+      expect(idOf(json, { 'X-Idempotency-Key': 'h' })).to.equal(id)
+    })
+  }
+
+  const none = [
+    '{}',
+    '{"messageId":""}',
+    '{"messageId":null}',
+    '{"messageId":true}',
+    '{"messageId":{}}',
+    '{"messageId":["m"]}',
+    '{"data":{"messageId":"m"}}',
+    '{"__proto__":{"messageId":"m"}}',
+    '[{"messageId":"m"}]',
+    'null',
+    '"messageId"',
+    '5',
+  ]
+  for (const json of none) {
+    it(`is not in ${json}; the header then counts`, () => {
+      expect(idOf(json)).to.equal(null)
+      expect(idOf(json, { 'X-Idempotency-Key': '' })).to.equal(null)
+      expect(idOf(json, { 'x-idempotency-key': 'h' })).to.equal('h')
+    })
+  }
+
+  it('has at most 512 UTF-8 bytes; the error names where it came from', () => {
+    const json = (id: string) => JSON.stringify({ messageId: id })
+    expect(idOf(json('m'.repeat(512)))).to.have.length(512)
+    expect(idOf(json('ö'.repeat(256)))).to.have.length(256)
+    const inBody = '400 messageId must be at most 512 bytes'
+    for (const long of ['m'.repeat(513), `${'ö'.repeat(256)}m`, 'm'.repeat(1_000_000)]) {
+      expect(idOf(json(long), { 'X-Idempotency-Key': 'h' })).to.equal(inBody)
+    }
+    expect(idOf(`{"messageId":1${'0'.repeat(511)}}`)).to.have.length(512)
+    expect(idOf(`{"messageId":1${'0'.repeat(512)}}`)).to.equal(inBody)
+    expect(idOf('{}', { 'X-Idempotency-Key': 'h'.repeat(512) })).to.have.length(512)
+    expect(idOf('{}', { 'X-Idempotency-Key': 'h'.repeat(513) })).to.equal(
+      '400 X-Idempotency-Key must be at most 512 bytes',
+    )
+  })
+
+  it('cannot hold NUL', () => {
+    expect(idOf('{"messageId":"a\\u0000b"}')).to.equal('400 messageId must not contain the character U+0000')
+  })
+})
