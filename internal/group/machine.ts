@@ -28,6 +28,7 @@ export function step<I extends GroupItem>(
   const effects: Effect<I>[] = []
   state.now = Math.max(state.now, input.at)
   if (input.kind === 'tick' || state.now >= (state.wakeAt ?? 0)) state.wakeAt = undefined
+  if (isEmpty(state)) state.backlog.restart()
   const wasBlocked = isSealBlocked(state)
   apply(state, input, effects)
   state.backlog.closeIfFull(state.policy)
@@ -59,6 +60,11 @@ function apply<I extends GroupItem>(state: GroupState<I>, input: Input<I>, effec
     case 'result':
       demand(state, input.batch, 'result', 'delivering')
       ended(state, input.batch, input.result, effects)
+      break
+    case 'withdrawn':
+      demand(state, input.batch, 'withdrawn', 'delivering')
+      input.batch.phase = 'waiting'
+      input.batch.nextAttemptAt = input.notBefore
       break
     case 'attempt-recorded':
       demand(state, input.batch, 'attempt-recorded', 'recording-attempt')
@@ -160,7 +166,6 @@ function pursue<I extends GroupItem>(state: GroupState<I>, effects: Effect<I>[])
     beginAttempts(state, effects)
     seal(state, effects)
   }
-  if (isEmpty(state)) state.backlog.restart()
   if (isEmpty(state) && state.now >= delayEndsAt(state)) effects.push({ kind: 'retire' })
   else armWake(state, nextUsefulAt(state), effects)
 }

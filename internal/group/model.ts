@@ -108,6 +108,13 @@ export type Input<I> =
       readonly batch: Batch<I>
       readonly result: AttemptOutcome
     }
+  /** The attempt was not begun after all; it may begin at `notBefore` at the earliest, ms. */
+  | {
+      readonly kind: 'withdrawn'
+      readonly at: number
+      readonly batch: Batch<I>
+      readonly notBefore: number
+    }
   /** The attempt record (number and time of the next attempt) is committed. */
   | { readonly kind: 'attempt-recorded'; readonly at: number; readonly batch: Batch<I> }
   /** Done, dead or discard is committed: the batch is over. */
