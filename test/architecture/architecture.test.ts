@@ -1,0 +1,56 @@
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import { breachesOfInjectedTime } from './injected-time.ts'
+import { breachesOfLayers } from './layers.ts'
+import { readSources } from './sources.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const FIXTURE = join(import.meta.dirname, 'fixture')
+const FOLDERS = ['cmd', 'internal', 'operator']
+
+describe('the layout', () => {
+  it('has no import against its direction', () => {
+    expect(breachesOfLayers(readSources(ROOT, FOLDERS))).to.deep.equal([])
+  })
+
+  it('leaves time and randomness to whoever runs the pure parts', () => {
+    expect(breachesOfInjectedTime(readSources(ROOT, FOLDERS))).to.deep.equal([])
+  })
+})
+
+describe('the checks of the layout', () => {
+  it('tell each kind of import against the direction, and nothing else', () => {
+    expect(breachesOfLayers(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+      'internal/accounts/sibling.ts imports internal/billing/ports.ts: a use case imports no sibling',
+      'internal/buffers/configured.ts imports internal/runtime/config.ts: only cmd joins the parts',
+      'internal/delivery/machine.ts imports internal/group/machine.ts: only shards run the group machine',
+      'internal/domain/outward.ts imports internal/group/machine.ts: domain imports nothing but itself and pure modules',
+      'internal/domain/reading.ts imports node:fs: domain imports nothing but itself and pure modules',
+      'internal/group/fetching.ts imports undici: group imports domain and pure modules only',
+      'internal/http/adapter.ts imports internal/postgres/rows.ts: an adapter imports no other adapter but its ports',
+      'internal/ingest/adapter.ts imports internal/nats/append.ts: a use case imports no adapter',
+      'internal/ingest/library.ts imports koa: a use case imports no library of an adapter',
+      'internal/runtime/knowing.ts imports internal/shard/ports.ts: runtime imports domain only',
+      'internal/shard/dynamic.ts imports internal/postgres/rows.ts: a use case imports no adapter',
+      'operator/insider.ts imports internal/accounts/sibling.ts: the operator knows the service by its interface',
+    ])
+  })
+
+  it('tell real time and randomness in the pure parts, but not in comments or elsewhere', () => {
+    expect(breachesOfInjectedTime(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+      'internal/domain/dated.ts:2 uses new Date()',
+      'internal/group/random.ts:2 uses Math.random',
+      'internal/shard/timed.ts:1 uses setImmediate',
+      "internal/shard/timed.ts:1 uses 'node:timers/promises'",
+      'internal/shard/timed.ts:4 uses Date.now',
+      'internal/shard/timed.ts:5 uses setTimeout',
+      'internal/shard/timed.ts:6 uses setInterval',
+    ])
+  })
+
+  it('refuse to check nothing', () => {
+    expect(() => readSources(FIXTURE, ['nowhere'])).to.throw('no sources')
+  })
+})
