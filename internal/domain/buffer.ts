@@ -30,7 +30,6 @@ export interface BufferChange {
 const ajv = new Ajv({
   strict: true,
   useDefaults: true,
-  ownProperties: true,
   verbose: true,
   formats: { uri: true },
 })

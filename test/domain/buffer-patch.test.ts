@@ -164,6 +164,9 @@ describe('PATCH of a buffer', () => {
   it('survives a patch of a million levels', () => {
     const deep = JSON.parse(`${'{"batch":'.repeat(1_000_000)}1${'}'.repeat(1_000_000)}`)
     expect(errorOf(deep)).to.equal('batch.batch is not a known field')
+    expect(errorOf({ delivery: { headers: { 'X-Deep': deep } } })).to.equal(
+      'delivery.headers.X-Deep must be a string',
+    )
   })
 
   const readOnly = ['bufferId', 'projectId', 'customerId', 'consecutiveDlqCount', 'createdAt', 'updatedAt']

@@ -80,6 +80,16 @@ describe('the group key', () => {
     })
   }
 
+  it('is never inherited', () => {
+    Object.defineProperty(Object.prototype, 'inherited', { value: 'x', configurable: true })
+    try {
+      expect(keyOf(at('$.inherited'), '{}')).to.equal(missing)
+      expect(keyOf(at('$.a.inherited'), '{"a":{}}')).to.equal(missing)
+    } finally {
+      Reflect.deleteProperty(Object.prototype, 'inherited')
+    }
+  })
+
   it('comes from the body before the header in jsonpath mode', () => {
     const config: GroupKeyConfig = { mode: 'jsonpath', path: '$.a', fallbackHeader: 'X-Key' }
     expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('b')
