@@ -1,0 +1,269 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamUpdateConfig,
+} from 'nats'
+import type { Connection } from '../../internal/nats/connection.ts'
+import { inboxName, journalName } from '../../internal/nats/names.ts'
+import {
+  type ReportedConfig,
+  sizeStreams,
+  streamConfig,
+  streamFaults,
+} from '../../internal/nats/stream-config.ts'
+import { ensureStreams, type StreamOptions } from '../../internal/nats/streams.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { natsAccount, ownNats } from '../support/servers.ts'
+import { connectTo, storeBytesPerShard } from './support.ts'
+
+const megabyte = 1024 * 1024
+
+async function refusal(attempt: Promise<unknown>): Promise<string> {
+  try {
+    await attempt
+  } catch (error) {
+    expect((error as Error).name).to.equal('UnusableBrokerError')
+    expect((error as Error).message).not.to.contain('\n')
+    return (error as Error).message
+  }
+  throw new Error('was not refused')
+}
+
+describe('streams at the start', () => {
+  let connection: Connection
+  let manager: JetStreamManager
+
+  const ensure = (changes: Partial<StreamOptions> = {}) => {
+    const shards = changes.shards ?? 2
+    const defaults = { clock: systemClock(), shards, replicas: 1, storeBytes: shards * storeBytesPerShard }
+    return ensureStreams(connection, { ...defaults, ...changes })
+  }
+  const names = async () => {
+    const list: string[] = []
+    for await (const name of manager.streams.names()) list.push(name)
+    return list.sort()
+  }
+  const store = (subject: string) => connection.nats.request(subject, 'x')
+
+  beforeEach(async () => {
+    ;({ connection } = await connectTo((await natsAccount()).url))
+    manager = await connection.nats.jetstreamManager()
+  })
+  afterEach(() => connection.close())
+
+  it('are made as the design says', async () => {
+    await ensure()
+    expect(await names()).to.deep.equal(['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1'])
+    const { config } = await manager.streams.info('INBOX_1')
+    expect(config).to.deep.include({
+      subjects: ['items.1.>'],
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
+      discard: DiscardPolicy.New,
+      max_age: 0,
+      max_msgs: -1,
+      max_msgs_per_subject: -1,
+      duplicate_window: nanos(30_000),
+      num_replicas: 1,
+      allow_direct: false,
+      deny_delete: true,
+    })
+    const journal = (await manager.streams.info('JOURNAL_1')).config
+    expect(journal).to.deep.include({ subjects: ['journal.1'], duplicate_window: nanos(120_000) })
+    expect(journal.max_bytes).to.equal(config.max_bytes + 64 * megabyte)
+  })
+
+  it('stand at the next start, also of two nodes at once', async () => {
+    await Promise.all([ensure(), ensure(), ensure()])
+    await store('items.0.mixed')
+    await ensure()
+    expect((await manager.streams.info('INBOX_0')).state.messages).to.equal(1)
+  })
+
+  it('live beside others under a prefix', async () => {
+    await ensure({ prefix: 'A_' })
+    await ensure({ prefix: 'B_', shards: 1 })
+    await store('A_items.0.mixed')
+    expect(await names())
+      .to.include.members(['A_INBOX_1', 'B_INBOX_0'])
+      .and.not.include('B_INBOX_1')
+    await ensure({ prefix: 'A_' })
+  })
+
+  it('go on after an interrupted first start', async () => {
+    await ensure()
+    for (const name of ['INBOX_0', 'JOURNAL_0', 'JOURNAL_1']) {
+      const { config } = await manager.streams.info(name)
+      const { 'penstock.complete': _, ...metadata } = config.metadata ?? {}
+      await manager.streams.update(name, { metadata })
+    }
+    await manager.streams.delete('INBOX_1')
+    await ensure()
+    expect(await names()).to.include('INBOX_1')
+  })
+
+  it('are refused when one is missing that was there', async () => {
+    await ensure()
+    await manager.streams.delete('JOURNAL_1')
+    const text = await refusal(ensure())
+    expect(text).to.contain('JOURNAL_1 is missing')
+    expect(await names()).not.to.include('JOURNAL_1')
+  })
+
+  it('begin anew with another shard count while no item was ever stored', async () => {
+    await ensure()
+    await store('journal.0')
+    await ensure({ shards: 1 })
+    expect(await names()).to.deep.equal(['INBOX_0', 'JOURNAL_0'])
+    await ensure({ shards: 3 })
+    expect((await names()).length).to.equal(6)
+  })
+
+  it('are refused with another shard count when an item was stored, even if it is purged', async () => {
+    await ensure()
+    await store('items.1.mixed')
+    await manager.streams.purge('INBOX_1')
+    for (const shards of [1, 4]) {
+      expect(await refusal(ensure({ shards }))).to.contain('made for 2 shards and INBOX_1 is not empty')
+    }
+    expect((await names()).length).to.equal(4)
+  })
+
+  const edits: [string, Partial<StreamUpdateConfig>, string][] = [
+    ['age', { max_age: nanos(60_000), duplicate_window: nanos(30_000) }, 'max_age'],
+    ['count', { max_msgs: 1_000 }, 'max_msgs'],
+    ['count a subject', { max_msgs_per_subject: 1 }, 'max_msgs_per_subject'],
+    ['eviction', { discard: DiscardPolicy.Old }, 'discard'],
+    ['subjects', { subjects: ['items.0.>', 'other'] }, 'subjects'],
+    ['a short memory of ids', { duplicate_window: nanos(1_000) }, 'duplicate_window'],
+    ['size', { max_bytes: -1 }, 'max_bytes'],
+    ['no answers', { no_ack: true }, 'no_ack'],
+  ]
+  for (const [what, edit, setting] of edits) {
+    it(`are refused when edited to lose data: ${what}`, async () => {
+      await ensure()
+      await manager.streams.update('INBOX_0', edit)
+      expect(await refusal(ensure())).to.match(new RegExp(`^stream INBOX_0: ${setting} is .*must be `))
+    })
+  }
+
+  it('are refused when somebody else made them otherwise', async () => {
+    await ensure()
+    for (const [name, changes] of [
+      ['JOURNAL_0', { storage: StorageType.Memory }],
+      ['JOURNAL_1', { retention: RetentionPolicy.Workqueue }],
+    ] as const) {
+      await manager.streams.delete(name)
+      await manager.streams.add({
+        name,
+        subjects: [`journal.${name.at(-1)}`],
+        max_bytes: megabyte,
+        ...changes,
+      })
+    }
+    expect(await refusal(ensure())).to.contain('stream JOURNAL_0: storage is "memory"')
+    await manager.streams.delete('JOURNAL_0')
+    const whole = streamConfig({
+      name: journalName(0),
+      maxBytes: megabyte,
+      duplicateWindowMs: 120_000,
+      replicas: 1,
+      createdAt: Date.now(),
+      metadata: {},
+    })
+    await manager.streams.add(whole)
+    expect(await refusal(ensure())).to.contain('stream JOURNAL_1: retention is "workqueue"')
+  })
+
+  it('need more replicas than they have: refused', async () => {
+    await ensure()
+    expect(await refusal(ensure({ replicas: 3 }))).to.contain('num_replicas is 1, must be 3')
+  })
+
+  it('are made smaller until they fit the store', async () => {
+    const server = await ownNats({ accounts: [] })
+    const other = await connectTo(server.url)
+    const api = await other.connection.nats.jetstreamManager()
+    // The embedded broker offers 1 TiB.
+    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * megabyte }
+    await api.streams.add({ ...ballast, storage: StorageType.File })
+    await ensureStreams(other.connection, {
+      clock: systemClock(),
+      shards: 2,
+      replicas: 1,
+      storeBytes: 16_000 * megabyte,
+    })
+    let sum = 0
+    for await (const { config } of api.streams.list()) if (config.name !== 'BALLAST') sum += config.max_bytes
+    expect(sum).to.be.within(700 * megabyte, 2_000 * megabyte)
+    const tooMany = ensureStreams(other.connection, {
+      clock: systemClock(),
+      shards: 9,
+      replicas: 1,
+      prefix: 'X_',
+    })
+    expect(await refusal(tooMany)).to.contain('no room for the logs of 9 shards')
+    await other.connection.close()
+    await server.stop()
+  })
+})
+
+describe('sizes of streams', () => {
+  it('fit the store in sum, the journal larger by what housekeeping needs', () => {
+    for (const [store, shards] of [
+      [1024 ** 4, 16],
+      [2 * 1024 ** 3, 8],
+      [500 * megabyte, 2],
+    ] as const) {
+      const sizes = sizeStreams(store, shards)
+      if (sizes === undefined) throw new Error('no sizes')
+      expect(sizes.journalBytes - sizes.inboxBytes).to.equal(64 * megabyte)
+      expect(shards * (sizes.journalBytes + sizes.inboxBytes)).to.be.within(store * 0.85, store)
+    }
+    expect(sizeStreams(100 * megabyte, 2)).to.equal(undefined)
+  })
+})
+
+describe('faults of a stream', () => {
+  const plan = {
+    maxBytes: megabyte,
+    duplicateWindowMs: 30_000,
+    replicas: 3,
+    createdAt: 1.79e12,
+    metadata: {},
+  }
+  const right = streamConfig({ name: inboxName(0), ...plan }) as StreamConfig
+  const demands = { name: inboxName(0), duplicateWindowMs: 30_000, replicas: 3 }
+  const faults = (changes: object) => streamFaults({ ...right, ...changes } as ReportedConfig, demands)
+
+  it('are none for what we make, with more replicas and a longer window too', () => {
+    expect(faults({})).to.deep.equal([])
+    expect(faults({ num_replicas: 5, duplicate_window: nanos(60_000) })).to.deep.equal([])
+  })
+
+  it('name each setting that loses data', () => {
+    const cases: [object, string][] = [
+      [{ mirror: { name: 'M' } }, 'mirror'],
+      [{ sources: [{ name: 'S' }] }, 'sources'],
+      [{ persist_mode: 'async' }, 'persist_mode'],
+      [{ retention: RetentionPolicy.Interest }, 'retention'],
+      [{ discard_new_per_subject: true }, 'discard_new_per_subject'],
+      [{ sealed: true }, 'sealed'],
+      [{ deny_purge: true }, 'deny_purge'],
+      [{ first_seq: 1 }, 'first_seq'],
+      [{ max_msg_size: 1_000 }, 'max_msg_size'],
+      [{ num_replicas: 1 }, 'num_replicas'],
+      [{ subject_transform: { src: 'a', dest: 'b' } }, 'subject_transform'],
+    ]
+    for (const [changes, setting] of cases) {
+      expect(faults(changes), setting).to.have.length(1)
+      expect(faults(changes)[0]).to.match(new RegExp(`^${setting} is .*, must be `))
+    }
+  })
+})
