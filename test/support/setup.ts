@@ -14,7 +14,7 @@ export async function mochaGlobalTeardown(): Promise<void> {
 
 export function mochaGlobalSetup(): void {
   process.on('exit', killServers)
-  for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
 }
 
 function reportLeaks(): void {

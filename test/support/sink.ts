@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 
 export interface SinkRequest {
   /** 0, 1, 2 … in the order in which the requests were received completely. */
@@ -18,6 +19,8 @@ export interface SinkRequest {
   readonly headers: IncomingMessage['headers']
   /** Names and values alternating, as sent. */
   readonly rawHeaders: readonly string[]
+  /** The name that a TLS client asked for; false when it named none, undefined without TLS. */
+  readonly servername: string | false | undefined
   /** The exact bytes of the body. */
   readonly body: Buffer
   /** The body parsed as JSON. */
@@ -218,6 +221,8 @@ export class Sink {
       path: request.url ?? '',
       headers: request.headers,
       rawHeaders: request.rawHeaders,
+      servername:
+        'servername' in request.socket ? ((request.socket as TLSSocket).servername ?? false) : undefined,
       body,
       json: () => JSON.parse(body.toString('utf8')),
     }
