@@ -1,4 +1,5 @@
-import type { Buffer } from '../../internal/domain/model.ts'
+import { parseBufferCreate } from '../../internal/domain/buffer.ts'
+import type { Buffer, BufferConfig } from '../../internal/domain/model.ts'
 
 type Json = Record<string, unknown>
 
@@ -64,4 +65,18 @@ export function storedBuffer(): Buffer {
     createdAt: 1000,
     updatedAt: 2000,
   }
+}
+
+/** The configuration that `body` creates; throws its error. */
+export function configOf(body: unknown): BufferConfig {
+  const parsed = parseBufferCreate(body)
+  if (!parsed.ok) throw new Error(parsed.error)
+  return parsed.value.config
+}
+
+/** The error of a creation that must fail. */
+export function errorOf(body: unknown): string {
+  const parsed = parseBufferCreate(body)
+  if (parsed.ok) throw new Error(`accepted ${JSON.stringify(body)}`)
+  return parsed.error
 }
