@@ -1,0 +1,195 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
+import type { Role } from '../../internal/domain/model.ts'
+import { type AccountsNode, accountsNode, principal, refusal } from '../support/accounts.ts'
+
+describe('API keys', () => {
+  let node: AccountsNode
+  let accounts = 0
+  before(async () => {
+    node = await accountsNode()
+  })
+  after(() => node.close())
+
+  /** A customer with the projects p and q of its own, and its owner. */
+  async function account() {
+    const customerId = `account-${accounts++}`
+    await node.customers.ensure(customerId)
+    const owner = principal(customerId)
+    const projects = ['p', 'q'].map((letter) => `${customerId}-${letter}`) as [string, string]
+    for (const projectId of projects) await node.projects.create(owner, { projectId, name: 'x' })
+    return { customerId, owner, projects }
+  }
+
+  it('shows the secret once, in the documented form, and works at once', async () => {
+    const { owner, customerId } = await account()
+    const created = await node.apiKeys.create(owner, { name: 'deploy' })
+    expect(created.secret).to.match(/^svk_[0-9a-f]{48}$/)
+    expect(created).to.include({ name: 'deploy', role: 'owner', keyPrefix: created.secret.slice(0, 8) })
+    expect(new Date(created.createdAt).toISOString()).to.equal(created.createdAt)
+    expect(created).not.to.have.property('projectIds')
+    const keys = createKeyAuthentication(node.keyCache)
+    expect(await keys.byKey(created.secret)).to.deep.equal({
+      customerId,
+      role: 'owner',
+      keyId: created.keyId,
+      via: 'key',
+    })
+    const [listed] = await node.apiKeys.list(owner)
+    expect(listed).to.deep.equal({
+      keyId: created.keyId,
+      customerId,
+      name: 'deploy',
+      keyPrefix: created.keyPrefix,
+      role: 'owner',
+      createdAt: created.createdAt,
+      revokedAt: null,
+      lastUsedAt: null,
+    })
+  })
+
+  it('names the field of bad input', async () => {
+    const { owner } = await account()
+    const bad = [
+      [{ name: undefined }, /^name is required/],
+      [{ name: '' }, /^name /],
+      [{ name: 'x'.repeat(101) }, /^name /],
+      [{ name: 'x', role: 'root' }, /^role must be one of: viewer, member, admin, owner/],
+      [{ name: 'x', projectIds: 'p' }, /^projectIds /],
+      [{ name: 'x', projectIds: [] }, /^projectIds /],
+      [{ name: 'x', projectIds: [7] }, /^projectIds /],
+      [{ name: 'x', projectIds: ['no-such'] }, /^projectIds /],
+      [{ name: 'x', projectIds: ['nul\u0000'] }, /^projectIds /],
+    ] as const
+    for (const [input, text] of bad) {
+      const { status, error } = await refusal(node.apiKeys.create(owner, input))
+      expect(status, JSON.stringify(input)).to.equal(400)
+      expect(error).to.match(text)
+    }
+    expect(await node.apiKeys.list(owner)).to.deep.equal([])
+    expect((await node.apiKeys.create(owner, { name: '😀'.repeat(100) })).name).to.have.length(200)
+  })
+
+  it('gives at most the role of the caller, by default exactly that', async () => {
+    const order: Role[] = ['viewer', 'member', 'admin', 'owner']
+    for (const [rank, callerRole] of order.entries()) {
+      const { customerId } = await account()
+      const caller = principal(customerId, { role: callerRole })
+      expect((await node.apiKeys.create(caller, { name: 'default' })).role).to.equal(callerRole)
+      for (const [wanted, role] of order.entries()) {
+        const attempt = node.apiKeys.create(caller, { name: role, role })
+        if (wanted <= rank) expect((await attempt).role).to.equal(role)
+        else expect((await refusal(attempt)).status).to.equal(403)
+      }
+    }
+  })
+
+  it('gives at most the projects of the caller, by default exactly those', async () => {
+    const { customerId, owner, projects } = await account()
+    const [p, q] = projects
+    const scoped = principal(customerId, { projectIds: [p] })
+    expect((await node.apiKeys.create(scoped, { name: 'same' })).projectIds).to.deep.equal([p])
+    expect((await refusal(node.apiKeys.create(scoped, { name: 'x', projectIds: [q] }))).status).to.equal(403)
+    expect((await refusal(node.apiKeys.create(scoped, { name: 'x', projectIds: [p, q] }))).status).to.equal(
+      403,
+    )
+    const both = await node.apiKeys.create(owner, { name: 'both', projectIds: [q, p, q] })
+    expect(both.projectIds).to.deep.equal([q, p])
+    const foreign = await account()
+    const stolen = node.apiKeys.create(owner, { name: 'x', projectIds: [foreign.projects[0]] })
+    expect((await refusal(stolen)).status).to.equal(400)
+  })
+
+  it('shows a project-scoped caller only the keys that reach no further', async () => {
+    const { customerId, owner, projects } = await account()
+    const [p, q] = projects
+    const wide = await node.apiKeys.create(owner, { name: 'all' })
+    await node.apiKeys.create(owner, { name: 'p', projectIds: [p] })
+    await node.apiKeys.create(owner, { name: 'p and q', projectIds: [p, q] })
+    const scoped = principal(customerId, { projectIds: [p] })
+    expect((await node.apiKeys.list(scoped)).map(({ name }) => name)).to.deep.equal(['p'])
+    expect((await node.apiKeys.list(owner)).map(({ name }) => name)).to.deep.equal(['p and q', 'p', 'all'])
+    expect((await refusal(node.apiKeys.revoke(scoped, wide.keyId))).status).to.equal(404)
+  })
+
+  it('allows ten active keys, however many are asked for at once', async () => {
+    const { owner } = await account()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 25 }, (_, n) => node.apiKeys.create(owner, { name: `key ${n}` })),
+    )
+    const refused = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
+    expect(outcomes.length - refused.length).to.equal(10)
+    expect(new Set(refused.map(({ reason }) => reason.status))).to.deep.equal(new Set([409]))
+    const [first] = await node.apiKeys.list(owner)
+    await node.apiKeys.revoke(owner, first!.keyId)
+    await node.apiKeys.create(owner, { name: 'in its place' })
+    expect((await refusal(node.apiKeys.create(owner, { name: 'one more' }))).status).to.equal(409)
+  })
+
+  it('stops working the moment it is revoked, and cannot be revoked twice', async () => {
+    const { owner } = await account()
+    const { keyId, secret } = await node.apiKeys.create(owner, { name: 'short' })
+    const keys = createKeyAuthentication(node.keyCache)
+    await keys.byKey(secret)
+    await node.apiKeys.revoke(owner, keyId)
+    expect(await refusal(keys.byKey(secret))).to.deep.equal({
+      status: 401,
+      error: 'Invalid or revoked API key',
+    })
+    const [listed] = await node.apiKeys.list(owner)
+    expect(Date.parse(listed?.revokedAt ?? '')).to.be.closeTo(Date.now(), 60_000)
+    expect((await refusal(node.apiKeys.revoke(owner, keyId))).status).to.equal(409)
+    expect((await refusal(node.apiKeys.revoke(owner, 'no-such'))).status).to.equal(404)
+    const stranger = await account()
+    expect((await refusal(node.apiKeys.revoke(stranger.owner, keyId))).status).to.equal(404)
+  })
+
+  describe('of the installation', () => {
+    const random = () => `svk_${randomBytes(24).toString('hex')}`
+
+    it('are ensured with their customer, by any number of starting nodes', async () => {
+      const secret = random()
+      const starts = Array.from({ length: 5 }, () => node.apiKeys.ensureOwnerKey('operated', secret))
+      expect(await Promise.all(starts)).to.deep.equal(Array(5).fill('active'))
+      const owner = await createKeyAuthentication(node.keyCache).byKey(secret)
+      expect(owner).to.include({ customerId: 'operated', role: 'owner' })
+      expect(await node.apiKeys.list(owner)).to.have.length(1)
+      expect(await node.customers.read(owner, 'operated')).to.include({ name: 'operated' })
+    })
+
+    it('stay revoked, and belong to one customer', async () => {
+      const secret = random()
+      await node.apiKeys.ensureOwnerKey('operated-2', secret)
+      const owner = await createKeyAuthentication(node.keyCache).byKey(secret)
+      await node.apiKeys.revoke(owner, owner.keyId!)
+      expect(await node.apiKeys.ensureOwnerKey('operated-2', secret)).to.equal('revoked')
+      const stolen = await node.apiKeys.ensureOwnerKey('operated-3', secret).catch((error) => error)
+      expect(stolen.message).to.contain('belongs to another customer').and.not.to.contain(secret)
+      const malformed = await node.apiKeys.ensureOwnerKey('operated-3', 'svk_abc').catch((error) => error)
+      expect(malformed.message).to.contain('operated-3')
+    })
+
+    it('can be made beyond the limit', async () => {
+      const { customerId, owner } = await account()
+      for (let n = 0; n < 10; n++) await node.apiKeys.create(owner, { name: 'x' })
+      const { secret } = await node.apiKeys.createOwnerKey(customerId)
+      expect(await createKeyAuthentication(node.keyCache).byKey(secret)).to.include({
+        customerId,
+        role: 'owner',
+      })
+    })
+  })
+
+  it('leaves no secret in the database', async () => {
+    const { owner } = await account()
+    const { secret } = await node.apiKeys.create(owner, { name: 'hashed' })
+    const rows = await node.db`SELECT api_keys::text AS row FROM api_keys`
+    const text = rows.map(({ row }) => row).join('\n')
+    expect(text)
+      .not.to.contain(secret.slice(8))
+      .and.not.to.contain(Buffer.from(secret.slice(8)).toString('hex'))
+    expect(text).to.contain(secret.slice(0, 8))
+  })
+})

@@ -1,0 +1,180 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { createKeyCache } from '../../internal/auth/key-cache.ts'
+import { hashOf } from '../../internal/auth/secret.ts'
+import type { ApiKeyRecord } from '../../internal/domain/model.ts'
+import type { KeyDirectory } from '../../internal/ingest/ports.ts'
+import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { type AccountsNode, accountsNode, principal } from '../support/accounts.ts'
+
+const secretOf = (n: number) => `svk_${n.toString(16).padStart(48, '0')}`
+
+describe('the cache of API keys on Postgres', () => {
+  let node: AccountsNode
+  const acme = principal('acme')
+  beforeEach(async () => {
+    node = await accountsNode()
+    await node.customers.ensure('acme')
+  })
+  afterEach(() => node.close())
+
+  it('answers a key at once after its creation on another node, though it was refused before', async () => {
+    const directory: KeyDirectory = node.keyCache
+    const secret = secretOf(1)
+    expect(await directory.authenticate(secret)).to.equal(undefined)
+    const second = await accountsNode(node.url)
+    await second.apiKeys.ensureOwnerKey('acme', secret)
+    expect(await directory.authenticate(secret)).to.include({ customerId: 'acme', role: 'owner' })
+    await second.close()
+  })
+
+  it('writes last uses in one statement, at the interval and at the end, and never backwards', async () => {
+    const { secret } = await node.apiKeys.create(acme, { name: 'used' })
+    const clock = steppedClock(1_700_000_000_000)
+    const cache = createKeyCache({
+      rows: createApiKeyRows(node.db),
+      clock,
+      onError: (error) => expect.fail(String(error)),
+    })
+    const lastUse = async () => (await node.apiKeys.list(acme))[0]?.lastUsedAt
+    await cache.authenticate(secret)
+    expect(await lastUse()).to.equal(null)
+    clock.advance(5_000)
+    await cache.authenticate(secret)
+    clock.advance(30_000)
+    await cache.stop()
+    expect(await lastUse()).to.equal(new Date(1_700_000_005_000).toISOString())
+    clock.set(1_600_000_000_000)
+    await cache.authenticate(secret)
+    await cache.stop()
+    expect(await lastUse()).to.equal(new Date(1_700_000_005_000).toISOString())
+  })
+
+  it('counts a last use as no change of configuration', async () => {
+    const { secret } = await node.apiKeys.create(acme, { name: 'used' })
+    await node.keyCache.authenticate(secret)
+    await node.keyCache.stop()
+    expect((await node.apiKeys.list(acme))[0]?.lastUsedAt).to.be.a('string')
+    expect([...(await node.db`SELECT * FROM config_changes`)]).to.deep.equal([])
+  })
+})
+
+describe('the cache of API keys', () => {
+  function scripted() {
+    const asked: { hashes: readonly string[]; answer: (found: [string, ApiKeyRecord][]) => void }[] = []
+    const failures: unknown[] = []
+    let writes: (uses: ReadonlyMap<string, number>) => Promise<void> = async () => {}
+    const clock = steppedClock(1_000)
+    const cache = createKeyCache({
+      rows: {
+        byHashes: (hashes) =>
+          new Promise((resolve) => {
+            asked.push({ hashes, answer: (found) => resolve(new Map(found)) })
+          }),
+        markUsed: (uses) => writes(uses),
+      },
+      clock,
+      onError: (error) => failures.push(error),
+    })
+    return { asked, cache, clock, failures, onWrite: (write: typeof writes) => (writes = write) }
+  }
+
+  const key = (keyId: string, revokedAt: string | null = null) => ({ keyId, revokedAt }) as ApiKeyRecord
+
+  it('asks one question at a time, however many wrong keys are tried', async () => {
+    const { asked, cache } = scripted()
+    const tries = Array.from({ length: 500 }, (_, n) => cache.authenticate(secretOf(n)))
+    expect(asked.map(({ hashes }) => hashes.length)).to.deep.equal([1])
+    asked[0]?.answer([])
+    await tries[0]
+    expect(asked.map(({ hashes }) => hashes.length)).to.deep.equal([1, 499])
+    asked[1]?.answer([])
+    expect(new Set(await Promise.all(tries))).to.deep.equal(new Set([undefined]))
+  })
+
+  it('asks nothing about what has not the form of a key', async () => {
+    const { asked, cache } = scripted()
+    const hex = 'a'.repeat(48)
+    for (const text of [
+      '',
+      'svk_',
+      `svk_${hex.slice(1)}`,
+      `svk_${hex}a`,
+      `svk_${hex.toUpperCase()}`,
+      `svk_${hex}\n`,
+    ]) {
+      expect(await cache.authenticate(text)).to.equal(undefined)
+    }
+    expect(asked).to.deep.equal([])
+  })
+
+  it('refuses a key that was revoked while it was being read', async () => {
+    const { asked, cache } = scripted()
+    const attempt = cache.authenticate(secretOf(1))
+    cache.changed(['k'])
+    asked[0]?.answer([[hashOf(secretOf(1)), key('k')]])
+    await turn()
+    asked[1]?.answer([[hashOf(secretOf(1)), key('k', 'now')]])
+    expect(await attempt).to.equal(undefined)
+  })
+
+  it('reads a known key again only after it changed', async () => {
+    const { asked, cache } = scripted()
+    const answer = (index: number) => asked[index]?.answer([[hashOf(secretOf(1)), key('k')]])
+    for (const change of [() => {}, () => cache.changed(['k']), () => cache.reset()]) {
+      change()
+      const before = asked.length
+      const attempt = cache.authenticate(secretOf(1))
+      expect(asked.length - before).to.equal(1)
+      answer(before)
+      expect(await attempt).to.include({ keyId: 'k' })
+      expect(await cache.authenticate(secretOf(1))).to.include({ keyId: 'k' })
+      expect(asked.length - before).to.equal(1)
+    }
+  })
+
+  it('keeps last uses that could not be written', async () => {
+    const { asked, cache, clock, failures, onWrite } = scripted()
+    const attempt = cache.authenticate(secretOf(1))
+    asked[0]?.answer([[hashOf(secretOf(1)), key('k')]])
+    await attempt
+    onWrite(() => Promise.reject(new Error('away')))
+    clock.advance(30_000)
+    await turn()
+    expect(failures).to.have.length(1)
+    const written: [string, number][] = []
+    onWrite(async (uses) => void written.push(...uses))
+    await cache.stop()
+    expect(written).to.deep.equal([['k', 1_000]])
+  })
+})
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** Wall time and timers move by hand. */
+function steppedClock(start: number): Clock & { advance(ms: number): void; set(at: number): void } {
+  let at = start
+  let timers: { due: number; task: () => void }[] = []
+  return {
+    ...systemClock(),
+    now: () => at,
+    after(ms, task) {
+      const timer = { due: at + ms, task }
+      timers.push(timer)
+      return () => {
+        timers = timers.filter((other) => other !== timer)
+      }
+    },
+    set: (to) => {
+      at = to
+    },
+    advance(ms) {
+      at += ms
+      const due = timers.filter((timer) => timer.due <= at)
+      timers = timers.filter((timer) => timer.due > at)
+      for (const { task } of due) task()
+    },
+  }
+}
