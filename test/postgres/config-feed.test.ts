@@ -1,0 +1,174 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import {
+  type ConfigFeed,
+  type ConfigListener,
+  createConfigFeed,
+} from '../../internal/postgres/config-feed.ts'
+import { type AccountsNode, accountsNode, bufferBody, principal } from '../support/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** Longer than any test: what arrives did not come by a poll. */
+const NEVER_MS = 3_600_000
+const acme = principal('acme')
+
+describe('the change feed', () => {
+  let writer: AccountsNode
+  let reader: AccountsNode
+  let feed: ConfigFeed
+
+  beforeEach(async () => {
+    writer = await accountsNode()
+    reader = await accountsNode(writer.url)
+    await writer.customers.ensure('acme')
+    await writer.projects.create(acme, { projectId: 'p', name: 'x' })
+    await writer.buffers.create(acme, bufferBody('b', 'p'))
+  })
+  afterEach(async () => {
+    await feed.stop()
+    await Promise.all([writer.close(), reader.close()])
+  })
+
+  async function follow(pollMs: number, more: ConfigListener[] = []): Promise<void> {
+    const { db, clock, bufferCache, keyCache, errors } = reader
+    feed = createConfigFeed({
+      db,
+      clock,
+      pollMs,
+      onError: (error) => errors.push(error),
+      listeners: [{ entity: 'buffer', ...bufferCache }, { entity: 'api_key', ...keyCache }, ...more],
+    })
+    await feed.start()
+  }
+
+  const seen = (bufferId: string) => reader.bufferCache.peekById(bufferId)
+
+  it('brings what another node commits, by notification alone', async () => {
+    await follow(NEVER_MS)
+    await reader.bufferCache.loadById('b')
+    await writer.buffers.update(acme, 'b', { batch: { maxItems: 9 } })
+    await eventually(() => seen('b')?.buffer.batch.maxItems === 9)
+    // As the auto-pause writes it: in SQL, and knowing nothing of versions.
+    await writer.db`UPDATE buffers SET enabled = false, consecutive_dlq_count = 3 WHERE buffer_id = 'b'`
+    await eventually(() => seen('b')?.buffer.enabled === false)
+    const { uid } = seen('b')!
+    await writer.buffers.remove(acme, 'b')
+    await eventually(() => seen('b') === undefined)
+    expect(reader.bufferCache.peek(uid)).to.include({ deleted: true })
+  })
+
+  it('ends a key that was revoked on another node', async () => {
+    await follow(NEVER_MS)
+    const { keyId, secret } = await writer.apiKeys.create(acme, { name: 'x' })
+    expect(await reader.keyCache.authenticate(secret)).to.include({ keyId })
+    await writer.apiKeys.revoke(acme, keyId)
+    await eventually(async () => (await reader.keyCache.authenticate(secret)) === undefined)
+  })
+
+  it('says nothing of a counter or of a rolled back change', async () => {
+    await follow(NEVER_MS)
+    await writer.db`UPDATE buffers SET consecutive_dlq_count = 1 WHERE buffer_id = 'b'`
+    await writer.db
+      .begin(async (transaction) => {
+        await transaction`UPDATE buffers SET enabled = false WHERE buffer_id = 'b'`
+        throw new Error('rolled back')
+      })
+      .catch(() => {})
+    expect([...(await writer.db`SELECT version FROM config_version`)]).to.deep.equal([{ version: 0 }])
+    expect([...(await writer.db`SELECT 1 FROM config_changes`)]).to.deep.equal([])
+  })
+
+  it('finds by its poll what no notification told', async () => {
+    await silence(writer)
+    await follow(20)
+    await reader.bufferCache.loadById('b')
+    await writer.buffers.update(acme, 'b', { name: 'silent' })
+    await eventually(() => seen('b')?.buffer.name === 'silent')
+  })
+
+  it('misses nothing while its connection is cut', async () => {
+    await follow(NEVER_MS)
+    await reader.bufferCache.loadById('b')
+    for (let round = 0; round < 5; round++) {
+      const cut = writer.db`
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND query ILIKE 'listen%'`
+      await Promise.all([cut, writer.buffers.update(acme, 'b', { name: `round ${round}` })])
+      await eventually(() => seen('b')?.buffer.name === `round ${round}`)
+    }
+  })
+
+  it('hands over every one of many changes that overlap', async () => {
+    await follow(NEVER_MS)
+    const ids = Array.from({ length: 12 }, (_, n) => `many-${n}`)
+    for (const id of ids) await writer.buffers.create(acme, bufferBody(id, 'p'))
+    await Promise.all(ids.map((id) => reader.bufferCache.loadById(id)))
+    const rounds = ids.flatMap((id) =>
+      [1, 2, 3].map((maxItems) => writer.buffers.update(acme, id, { batch: { maxItems } })),
+    )
+    await Promise.all(rounds)
+    const stored = await writer.buffers.list(acme)
+    await eventually(() => {
+      for (const id of ids) {
+        expect(seen(id)?.buffer).to.deep.equal(stored.find(({ bufferId }) => bufferId === id))
+      }
+    })
+  })
+
+  it('asks a listener again that failed', async () => {
+    const asked: string[][] = []
+    const failing: ConfigListener = {
+      entity: 'buffer',
+      reset: () => {},
+      changed: async (ids) => {
+        asked.push([...ids])
+        if (asked.length < 3) throw new Error('not yet')
+      },
+    }
+    await follow(20, [failing])
+    await writer.buffers.update(acme, 'b', { name: 'x' })
+    await eventually(() => asked.length === 3)
+    expect(new Set(asked.map(String)).size).to.equal(1)
+    expect(reader.errors.map(String)).to.deep.equal(['Error: not yet', 'Error: not yet'])
+  })
+
+  it('reads everything again when the database went back to an earlier state', async () => {
+    await writer.buffers.update(acme, 'b', { name: 'later' })
+    await follow(20)
+    await reader.bufferCache.loadById('b')
+    await writer.db.begin(async (transaction) => {
+      await transaction`ALTER TABLE buffers DISABLE TRIGGER USER`
+      await transaction`
+        UPDATE buffers SET version = 1, config = jsonb_set(config, '{name}', '"earlier"') WHERE buffer_id = 'b'`
+      await transaction`ALTER TABLE buffers ENABLE TRIGGER USER`
+      await transaction`UPDATE config_version SET version = 0`
+      await transaction`TRUNCATE config_changes`
+    })
+    await eventually(() => seen('b')?.buffer.name === 'earlier')
+    await writer.buffers.update(acme, 'b', { name: 'and on' })
+    await eventually(() => seen('b')?.buffer.name === 'and on')
+  })
+
+  it('makes no transaction wait for another that changed configuration and goes on', async () => {
+    await follow(NEVER_MS)
+    await writer.buffers.create(acme, bufferBody('c', 'p'))
+    await writer.db.begin(async (transaction) => {
+      await transaction`UPDATE buffers SET enabled = false WHERE buffer_id = 'b'`
+      // Would run into the lock time-out if the counter were held before the commit.
+      await reader.db`UPDATE buffers SET enabled = false WHERE buffer_id = 'c'`
+    })
+    const rows = await writer.db`SELECT version FROM config_changes ORDER BY version`
+    expect(rows.map(({ version }) => version)).to.deep.equal([1, 2])
+  })
+})
+
+/** Changes are still counted, but nobody is told. */
+async function silence({ db }: AccountsNode): Promise<void> {
+  await db`
+    CREATE OR REPLACE FUNCTION publish_config_change(changed_entity text, changed_id text) RETURNS void
+    LANGUAGE sql AS $$
+      WITH next AS (UPDATE config_version SET version = version + 1 RETURNING version)
+      INSERT INTO config_changes (entity, id, version) SELECT changed_entity, changed_id, version FROM next
+        ON CONFLICT (entity, id) DO UPDATE SET version = excluded.version
+    $$`
+}

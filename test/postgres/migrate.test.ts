@@ -1,0 +1,63 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { migrate } from '../../internal/postgres/migrate.ts'
+import { emptyDatabase } from '../support/servers.ts'
+
+describe('migrate', () => {
+  let url: string
+  let db: Database
+  let folder: string
+  const files = () => pathToFileURL(`${folder}/`)
+  const applied = async () =>
+    (await db`SELECT name FROM schema_migrations ORDER BY name`).map(({ name }) => name)
+
+  beforeEach(async () => {
+    url = await emptyDatabase()
+    db = connect(url)
+    folder = await mkdtemp(join(tmpdir(), 'migrations-'))
+  })
+  afterEach(async () => {
+    await db.end()
+    await rm(folder, { recursive: true })
+  })
+
+  it('brings an empty database to the schema, and does nothing the second time', async () => {
+    await migrate(url)
+    const first = await db`SELECT * FROM schema_migrations ORDER BY name`
+    await migrate(url)
+    expect([...(await db`SELECT * FROM schema_migrations ORDER BY name`)]).to.deep.equal([...first])
+    expect([...(await db`SELECT version FROM config_version`)]).to.deep.equal([{ version: 0 }])
+  })
+
+  it('lets starters that arrive together wait for each other', async () => {
+    await writeFile(
+      join(folder, '001-once.sql'),
+      'CREATE TABLE once (n int); SELECT pg_sleep(0.2); INSERT INTO once VALUES (1);',
+    )
+    await Promise.all(Array.from({ length: 4 }, () => migrate(url, files())))
+    expect((await db`SELECT * FROM once`).length).to.equal(1)
+  })
+
+  it('undoes all of a file that fails, keeps those before it, and goes on from there', async () => {
+    await writeFile(join(folder, '001-good.sql'), 'CREATE TABLE good ();')
+    await writeFile(join(folder, '002-bad.sql'), 'CREATE TABLE half (); SELECT nonsense;')
+    const error = await migrate(url, files()).catch((reason) => reason)
+    expect(error.message).to.contain('002-bad.sql').and.to.contain('nonsense')
+    expect(await applied()).to.deep.equal(['001-good.sql'])
+    expect([...(await db`SELECT to_regclass('half')::text AS half`)]).to.deep.equal([{ half: null }])
+    await writeFile(join(folder, '002-bad.sql'), 'CREATE TABLE half ();')
+    await migrate(url, files())
+    expect(await applied()).to.deep.equal(['001-good.sql', '002-bad.sql'])
+  })
+
+  it('refuses a file whose name would have no place in the order', async () => {
+    await writeFile(join(folder, 'late.sql'), 'SELECT 1')
+    const error = await migrate(url, files()).catch((reason) => reason)
+    expect(error.message).to.contain('late.sql')
+  })
+})
