@@ -207,7 +207,6 @@ function seal<I extends GroupItem>(state: GroupState<I>, effects: Effect<I>[]): 
   state.batches ??= []
   state.batches.push(batch)
   state.lastSealAt = state.now
-  state.sizeDueAt = undefined
   noteSize(state, state.now)
   effects.push({ kind: 'seal', batch })
 }

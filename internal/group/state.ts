@@ -17,7 +17,10 @@ export interface GroupState<I extends GroupItem> {
   batches: Batch<I>[] | undefined
   /** The earliest wake on its way; every later need of a tick re-arms when that one arrives. */
   wakeAt: number | undefined
-  /** Since when a size trigger has held for the front segment; defined exactly while one holds. Never above `now`. */
+  /**
+   * Since when a size trigger has held for the front segment, over seals too (`lastSealAt` outweighs it then);
+   * defined exactly while one holds. Never above `now`.
+   */
   sizeDueAt: number | undefined
   /** When a hold or a taken slot last stopped a seal and ended. Never above `now`. */
   freedAt: number | undefined

@@ -142,7 +142,7 @@ function policyOf(choices: Choices, states: readonly GroupPolicy['state'][]): Gr
     idleTimeoutMs: choices.of([100, 500]),
     maxWaitFromFirstMs: choices.of([400, 100, 1500]),
     maxGroupItems: choices.of([3, 100, 1, 2]),
-    maxGroupBytes: choices.of([5000, 60]),
+    maxGroupBytes: choices.of([5000, 60, 0]),
     maxAttempts: choices.of([3, 1, 2]),
     backoff: { initialMs: choices.of([100, 0, 1000]), maxMs: 500, multiplier: choices.of([2, 1.5]) },
     minDelayBetweenFlushMs: choices.of([0, 300]),
