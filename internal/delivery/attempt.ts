@@ -1,0 +1,42 @@
+import type { BufferRecord, ErrorClass } from '../domain/model.ts'
+
+/** One batch to send with its buffer's current configuration. */
+export interface Attempt {
+  record: BufferRecord
+  /** Value of the idempotency header, `grp:<groupId>:v<version>`. */
+  key: string
+  /** Sent byte for byte. */
+  body: Uint8Array
+  /**
+   * Asked when the attempt's turn has come, which is long after the call when the destination is slow.
+   * False withdraws it: nothing is sent and the result is `unsent`.
+   */
+  proceed?: () => boolean
+}
+
+export interface SendOptions {
+  proceed?: () => boolean
+  /** Whose share of the origin's connections is used; attempts of one flow keep their order of start. Default: the URL. */
+  flow?: string
+  /** Longest wait for a turn, ms; afterwards `unsent`. Default: as long as the queue (bounded by its length) takes. */
+  maxWaitMs?: number
+}
+
+export interface AttemptResult {
+  /** The head of a 2xx response arrived within the deadline. */
+  delivered: boolean
+  /** False for 2xx and 4xx. */
+  retryable: boolean
+  /** HTTP status, 0 when no response arrived. */
+  statusCode: number
+  /** null when delivered. */
+  errorClass: ErrorClass | null
+  /** One short line without addresses, header values or bodies; null when delivered. */
+  error: string | null
+  /** From its turn (not the call) to the end, whole ms. */
+  durationMs: number
+  /** The first 4 KB of the response body as text, null when none arrived. */
+  responseBody: string | null
+  /** Nothing was sent: the attempt was withdrawn, found the queue full, or waited too long. It does not count as an attempt. */
+  unsent?: boolean
+}

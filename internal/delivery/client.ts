@@ -1,0 +1,223 @@
+import type { Dispatcher } from 'undici'
+import type { DeliveryConfig } from '../domain/model.ts'
+import { errorClassOf, outcomeOf } from '../domain/outcome.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
+import type { Connection } from './connection.ts'
+import { type Answer, Exchange } from './exchange.ts'
+import { ClosingError, failureOf } from './failure.ts'
+import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
+import { Lane } from './lane.ts'
+import type { QueueLimits, Turn } from './queue.ts'
+import { deliveryRequest } from './request.ts'
+
+export interface DeliveryClientOptions extends GuardOptions {
+  clock: Clock
+  /** Of the service, for the user agent. */
+  version: string
+  /** Each origin's. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
+  limits?: Partial<QueueLimits>
+  /** For a whole attempt, connecting included. Default 10,000 (specification, Limits). */
+  deadlineMs?: number
+}
+
+/** How much is going on, over all origins. */
+export interface DeliveryGauges {
+  origins: number
+  running: number
+  waiting: number
+  idleConnections: number
+}
+
+const defaultLimits: QueueLimits = { connections: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
+
+/**
+ * Sends batches to their destinations (design, section 8): keep-alive, one bounded queue an origin, one
+ * deadline an attempt, redirects not followed, only to permitted addresses.
+ *
+ * The deadline and `durationMs` begin when the attempt's turn comes. Waiting for it is no failure of the
+ * destination and never ends in one: an attempt that finds the queue full, or is withdrawn, comes back
+ * `unsent`. The wait is bounded, for the queue is, and each turn before it ends within the deadline.
+ *
+ * An attempt is one request. It is not repeated here, not even when a kept-alive connection turns out to
+ * be closed: the destination may have read it, and the number of attempts is the caller's to count.
+ */
+export class DeliveryClient {
+  readonly #clock: Clock
+  readonly #guard: Guard
+  readonly #limits: QueueLimits
+  readonly #deadlineMs: number
+  readonly #userAgent: string
+  readonly #lanes = new Map<string, Lane>()
+  readonly #running = new Set<Exchange>()
+  #closed: Promise<void> | undefined
+  #onQuiet: (() => void) | undefined
+
+  constructor(options: DeliveryClientOptions) {
+    this.#clock = options.clock
+    this.#guard = new Guard(options)
+    this.#limits = { ...defaultLimits, ...options.limits }
+    this.#deadlineMs = options.deadlineMs ?? 10_000
+    this.#userAgent = `Penstock/${options.version}`
+  }
+
+  /** One attempt with the configuration of `record`; its buffer is the flow. Rejects only with what `proceed` throws. */
+  attempt({ record, key, body, proceed }: Attempt): Promise<AttemptResult> {
+    return this.send(record.buffer.delivery, key, body, { flow: record.uid, proceed })
+  }
+
+  /** One attempt to `target`, for a manual retry or a test of a buffer. Rejects only with what `proceed` throws. */
+  send(
+    target: DeliveryConfig,
+    key: string,
+    body: Uint8Array,
+    options: SendOptions = {},
+  ): Promise<AttemptResult> {
+    if (this.#closed) return Promise.resolve(unsent('the service is stopping'))
+    const url = URL.parse(target.url)
+    if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+      return Promise.resolve(failed(new BlockedDestinationError(target.url), 0))
+    }
+    const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
+    return this.#inTurn(this.#lane(url), request, body.length, {
+      ...options,
+      flow: options.flow ?? target.url,
+    })
+  }
+
+  gauges(): DeliveryGauges {
+    const lanes = [...this.#lanes.values()]
+    const sum = (count: (lane: Lane) => number) => lanes.reduce((total, lane) => total + count(lane), 0)
+    return {
+      origins: lanes.length,
+      running: sum((lane) => lane.queue.running),
+      waiting: sum((lane) => lane.queue.waiting),
+      idleConnections: sum((lane) => lane.idle),
+    }
+  }
+
+  /**
+   * Refuses what waits and what comes (`unsent`), lets running attempts end for up to `boundMs`, then cuts
+   * them; resolves when every connection is closed.
+   */
+  close(boundMs = this.#deadlineMs): Promise<void> {
+    this.#closed ??= this.#close(boundMs)
+    return this.#closed
+  }
+
+  #lane(url: URL): Lane {
+    const known = this.#lanes.get(url.origin)
+    if (known) return known
+    const forget = () => this.#lanes.delete(url.origin)
+    const lane = new Lane(new URL(url.origin), this.#guard, this.#limits, forget)
+    this.#lanes.set(url.origin, lane)
+    return lane
+  }
+
+  #inTurn(
+    lane: Lane,
+    request: () => Dispatcher.DispatchOptions,
+    bytes: number,
+    { flow, proceed, maxWaitMs }: SendOptions & { flow: string },
+  ): Promise<AttemptResult> {
+    const { promise, resolve } = Promise.withResolvers<AttemptResult>()
+    let stopWaiting = () => {}
+    const turn: Turn = {
+      flow,
+      bytes,
+      start: () => {
+        stopWaiting()
+        resolve(this.#run(lane, flow, request, proceed))
+      },
+      refuse: (reason) => {
+        stopWaiting()
+        resolve(unsent(reason))
+      },
+    }
+    if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(lane, turn, maxWaitMs)
+    if (!lane.queue.enter(turn)) turn.refuse('too many attempts wait for the destination')
+    return promise
+  }
+
+  #limitWait(lane: Lane, turn: Turn, maxWaitMs: number): () => void {
+    return this.#clock.after(maxWaitMs, () => {
+      if (lane.queue.withdraw(turn))
+        turn.refuse(`no free connection to the destination within ${maxWaitMs} ms`)
+    })
+  }
+
+  async #run(
+    lane: Lane,
+    flow: string,
+    request: () => Dispatcher.DispatchOptions,
+    proceed?: () => boolean,
+  ): Promise<AttemptResult> {
+    let connection: Connection | undefined
+    let reusable = false
+    try {
+      if (proceed && !proceed()) return unsent('withdrawn')
+      const started = this.#clock.monotonic()
+      connection = lane.take()
+      const answer = await this.#exchange(connection, request())
+      reusable = answer.reusable
+      return resultOf(answer, Math.round(this.#clock.monotonic() - started))
+    } finally {
+      lane.leave(flow, connection, reusable)
+    }
+  }
+
+  async #exchange(connection: Connection, request: Dispatcher.DispatchOptions): Promise<Answer> {
+    const exchange = new Exchange(connection, request, this.#clock, this.#deadlineMs)
+    this.#running.add(exchange)
+    try {
+      return await exchange.answer
+    } finally {
+      this.#running.delete(exchange)
+      if (this.#running.size === 0) this.#onQuiet?.()
+    }
+  }
+
+  async #close(boundMs: number): Promise<void> {
+    for (const lane of [...this.#lanes.values()]) lane.queue.empty('the service is stopping')
+    await this.#quiet(boundMs)
+    for (const exchange of [...this.#running]) exchange.abort(new ClosingError('the service is stopping'))
+    await this.#quiet(boundMs)
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.close()))
+  }
+
+  /** Resolves when no exchange runs, at the latest after `boundMs`. */
+  async #quiet(boundMs: number): Promise<void> {
+    if (this.#running.size === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onQuiet = resolve
+    const cancel = this.#clock.after(boundMs, resolve)
+    await promise
+    cancel()
+  }
+}
+
+function resultOf({ status, error, body }: Answer, durationMs: number): AttemptResult {
+  if (error) return failed(error, durationMs)
+  const outcome = outcomeOf(status)
+  const hint = status >= 300 && status < 400 ? ' (redirects are not followed)' : ''
+  return {
+    delivered: outcome === 'delivered',
+    retryable: outcome === 'retry',
+    statusCode: status,
+    errorClass: errorClassOf(status),
+    error: outcome === 'delivered' ? null : `the destination answered ${status}${hint}`,
+    durationMs,
+    responseBody: body,
+  }
+}
+
+/** Without a response an attempt is always retried. */
+function failed(error: Error, durationMs: number): AttemptResult {
+  const nothing = { delivered: false, retryable: true, statusCode: 0, responseBody: null }
+  return { ...nothing, ...failureOf(error), durationMs }
+}
+
+function unsent(reason: string): AttemptResult {
+  const nothing = { delivered: false, retryable: true, statusCode: 0, responseBody: null, durationMs: 0 }
+  return { ...nothing, errorClass: 'timeout', error: `nothing was sent: ${reason}`, unsent: true }
+}

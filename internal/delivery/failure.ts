@@ -1,0 +1,57 @@
+/** Why no response arrived, in the classes of design, section 9. */
+import type { ErrorClass } from '../domain/model.ts'
+import { BlockedDestinationError, HandshakeError } from './guard.ts'
+
+/** The whole attempt's deadline passed. */
+export class DeadlineError extends Error {
+  override readonly name = 'DeadlineError'
+}
+
+/** The client is being closed. */
+export class ClosingError extends Error {
+  override readonly name = 'ClosingError'
+}
+
+export interface Failure {
+  errorClass: ErrorClass
+  /** Short, without addresses and secrets: it is stored and shown. */
+  error: string
+}
+
+export function failureOf(error: Error): Failure {
+  if (error instanceof DeadlineError) return { errorClass: 'timeout', error: error.message }
+  if (error instanceof ClosingError) return { errorClass: 'connection', error: error.message }
+  if (error instanceof BlockedDestinationError) {
+    return { errorClass: 'blocked_destination', error: 'the destination has no permitted address' }
+  }
+  return failureOfCode(error, codeOf(error instanceof HandshakeError ? error.cause : error))
+}
+
+const texts: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection closed while sending',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
+  UND_ERR_INVALID_ARG: 'the request cannot be sent as configured',
+  UND_ERR_SOCKET: 'connection closed before the response',
+  UND_ERR_HEADERS_OVERFLOW: 'the head of the response is too large',
+}
+
+function failureOfCode(error: Error, code: string): Failure {
+  if (error instanceof HandshakeError || /^ERR_(SSL|TLS)_/.test(code)) {
+    return { errorClass: 'tls', error: `TLS failed (${code})` }
+  }
+  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) {
+    return { errorClass: 'dns', error: `the host name does not resolve (${code})` }
+  }
+  if (code === 'ETIMEDOUT') return { errorClass: 'timeout', error: 'connecting timed out (ETIMEDOUT)' }
+  if (code.startsWith('HPE_'))
+    return { errorClass: 'connection', error: `the response is not HTTP (${code})` }
+  return { errorClass: 'connection', error: `${texts[code] ?? 'connection failed'} (${code})` }
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : error instanceof Error ? error.name : 'unknown'
+}

@@ -1,0 +1,123 @@
+/**
+ * Opens the sockets of deliveries, and only to permitted addresses (design, section 8). The check is part
+ * of connecting: the addresses that are judged are the ones handed to the socket, so a name that resolves
+ * differently a moment later changes nothing. TLS verifies the certificate against the name.
+ */
+import { lookup as dnsLookup } from 'node:dns/promises'
+import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net'
+import { connect as tlsConnect } from 'node:tls'
+import { type Cidr, isPermitted } from './addresses.ts'
+
+/** No address of the destination is permitted. */
+export class BlockedDestinationError extends Error {
+  override readonly name = 'BlockedDestinationError'
+}
+
+/** TCP stood, TLS failed; `cause` says how. */
+export class HandshakeError extends Error {
+  override readonly name = 'HandshakeError'
+}
+
+export interface ResolvedAddress {
+  address: string
+  family: number
+}
+
+/** All addresses of a name, best first. */
+export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>
+
+export interface GuardOptions {
+  allow: readonly Cidr[]
+  /** Default: the system's resolver, hosts file and search domains included. */
+  resolve?: Resolve
+  /** PEM of the trusted roots. Default: those of Node, with NODE_EXTRA_CA_CERTS. */
+  roots?: string
+}
+
+export interface Endpoint {
+  /** A name, or an address without brackets. */
+  hostname: string
+  port: number
+  secure: boolean
+}
+
+export class Guard {
+  readonly #allow: readonly Cidr[]
+  readonly #resolve: Resolve
+  readonly #roots: string | undefined
+  readonly #lookups = new Map<string, Promise<ResolvedAddress[]>>()
+
+  constructor(options: GuardOptions) {
+    this.#allow = options.allow
+    this.#resolve = options.resolve ?? ((hostname) => dnsLookup(hostname, { all: true }))
+    this.#roots = options.roots
+  }
+
+  /**
+   * Begins to connect; `done` is called once, with the usable socket or the reason against it. The socket
+   * is returned at once, so that the caller can give up: destroying it is always enough. Throws
+   * BlockedDestinationError for a literal address, which no lookup would ever see.
+   */
+  connect(endpoint: Endpoint, done: (error: Error | null, socket: Socket) => void): Socket {
+    const { hostname, port, secure } = endpoint
+    if (isIP(hostname) && !isPermitted(hostname, this.#allow)) throw new BlockedDestinationError(hostname)
+    const options = { host: hostname, port, lookup: this.#lookup, autoSelectFamily: true }
+    const socket = (secure ? this.#secure(options) : tcpConnect(options)).setNoDelay(true)
+    let connected = false
+    socket.once('connect', () => {
+      connected = true
+    })
+    socket.once(secure ? 'secureConnect' : 'connect', () => {
+      socket.removeListener('error', failed)
+      done(null, socket)
+    })
+    const failed = (error: Error) => done(secure && connected ? handshakeFailure(error) : error, socket)
+    socket.once('error', failed)
+    return socket
+  }
+
+  #secure(options: {
+    host: string
+    port: number
+    lookup: LookupFunction
+    autoSelectFamily: boolean
+  }): Socket {
+    return tlsConnect({
+      ...options,
+      // An address is no server name (RFC 6066); it is verified against the certificate's addresses.
+      servername: isIP(options.host) ? '' : options.host,
+      ALPNProtocols: ['http/1.1'],
+      ...(this.#roots === undefined ? {} : { ca: this.#roots }),
+    })
+  }
+
+  readonly #lookup: LookupFunction = (hostname, options, callback) => {
+    this.#permitted(hostname).then(
+      (addresses) => {
+        const [first] = addresses
+        if (options.all || !first) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      },
+      (error) => callback(error, []),
+    )
+  }
+
+  /** One lookup a name at a time: a name server that hangs occupies one thread of the resolver, not all. */
+  async #permitted(hostname: string): Promise<ResolvedAddress[]> {
+    const running = this.#lookups.get(hostname) ?? this.#resolve(hostname)
+    this.#lookups.set(hostname, running)
+    try {
+      const permitted = (await running).filter(({ address }) => isPermitted(address, this.#allow))
+      if (permitted.length === 0) throw new BlockedDestinationError(hostname)
+      return permitted
+    } finally {
+      if (this.#lookups.get(hostname) === running) this.#lookups.delete(hostname)
+    }
+  }
+}
+
+/** A peer that goes away during the handshake is a broken connection; all else is TLS itself. */
+function handshakeFailure(error: NodeJS.ErrnoException): Error {
+  const network = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(error.code ?? '')
+  return network ? error : new HandshakeError('TLS handshake failed', { cause: error })
+}
