@@ -1,0 +1,95 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+
+import { isRunning } from '../../internal/embedded/process-identity.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Service, type ServiceOptions, startService, untilHealthy } from '../support/service.ts'
+import { tempFolder } from '../support/temp-folders.ts'
+
+describe('npm start', function () {
+  this.timeout(120_000)
+  const running: Service[] = []
+
+  afterEach(async () => {
+    for (const { child, exited } of running.splice(0)) {
+      child.kill('SIGTERM')
+      await exited()
+    }
+  })
+
+  async function start(options: ServiceOptions): Promise<Service> {
+    const service = await startService(options)
+    running.push(service)
+    return service
+  }
+
+  it('brings the service up on a bare data folder, and SIGTERM ends all of it with 0', async () => {
+    const dataDir = tempFolder('data')
+    const service = await start({ dataDir, npm: true })
+    await untilHealthy(service)
+    expect((await fetch(`${service.opsUrl}/live`)).status).to.equal(200)
+    await eventually(async () => (await fetch(`${service.opsUrl}/ready`)).status === 200)
+    expect(await (await fetch(`${service.opsUrl}/metrics`)).text()).to.include('target_info')
+    const servers = serverPids(dataDir)
+    service.child.kill('SIGTERM')
+    expect(await service.exited(), service.output()).to.equal(0)
+    expect(servers.filter(isRunning)).to.deep.equal([])
+    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+  })
+
+  it('keeps what it generated to its owner', async () => {
+    const dataDir = tempFolder('data')
+    await untilHealthy(await start({ dataDir }))
+    for (const secret of ['nats/password', 'postgres/password', 'nats/nats.conf']) {
+      expect(statSync(join(dataDir, secret)).mode & 0o077, secret).to.equal(0)
+    }
+  })
+
+  it('is refused on a data folder that another instance uses, in one line', async () => {
+    const dataDir = tempFolder('data')
+    const first = await start({ dataDir })
+    await untilHealthy(first)
+    const second = await start({ dataDir })
+    expect(await second.exited()).to.equal(1)
+    expect(second.output()).to.include(`the data folder ${dataDir} is in use by process ${first.child.pid}`)
+    expect((await fetch(`${first.url}/health`)).status).to.equal(200)
+  })
+
+  it('recovers by itself from a kill that leaves its servers behind', async () => {
+    const dataDir = tempFolder('data')
+    const killed = await start({ dataDir })
+    await untilHealthy(killed)
+    const left = serverPids(dataDir)
+    killed.child.kill('SIGKILL')
+    await killed.exited()
+    expect(left.filter(isRunning)).to.deep.equal(left)
+    await untilHealthy(await start({ dataDir }))
+    expect(left.filter(isRunning)).to.deep.equal([])
+    expect(serverPids(dataDir).every(isRunning)).to.equal(true)
+  })
+
+  it('brings a server back that dies under it', async () => {
+    const dataDir = tempFolder('data')
+    await untilHealthy(await start({ dataDir }))
+    const before = serverPids(dataDir)
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    await eventually(() => serverPids(dataDir).every((pid) => !before.includes(pid) && isRunning(pid)))
+  })
+
+  it('is refused with an unknown variable or a bad value, which one line names', async () => {
+    const unknown = await start({ dataDir: tempFolder(), env: { PENSTOCK_PRT: '1' } })
+    const bad = await start({ dataDir: tempFolder(), env: { PENSTOCK_SHARDS: 'many' } })
+    expect([await unknown.exited(), await bad.exited()]).to.deep.equal([1, 1])
+    expect(unknown.output().trim()).to.match(/^PENSTOCK_PRT: [^\n]+$/)
+    expect(bad.output().trim()).to.match(/^PENSTOCK_SHARDS: [^\n]+$/)
+  })
+})
+
+/** As the servers themselves wrote them. */
+function serverPids(dataDir: string): number[] {
+  return ['nats/nats.pid', 'postgres/data/postmaster.pid'].map((file) =>
+    Number.parseInt(readFileSync(join(dataDir, file), 'utf8'), 10),
+  )
+}
