@@ -4,7 +4,7 @@ import { timeDueAt } from './flush.ts'
 import type { Batch, GroupItem, GroupPolicy } from './model.ts'
 
 /**
- * Opaque to the shard. Kept small (100,000 of them with one waiting item each are normal): what a waiting
+ * The shard may read it; only `step` changes it. Kept small (100,000 of them with one waiting item each are normal): what a waiting
  * group does not need yet is undefined. All times in ms.
  */
 export interface GroupState<I extends GroupItem> {

@@ -81,6 +81,9 @@ export class NaiveGroup {
         break
       case 'result':
         return [this.#ended(input.batch, input.result)]
+      case 'withdrawn':
+        Object.assign(input.batch, { nextAttemptAt: input.notBefore, phase: 'waiting' })
+        break
       case 'attempt-recorded':
         input.batch.phase = 'waiting'
         break

@@ -56,6 +56,8 @@ export class Script {
         return { kind, at, batch: this.#batch(first), version: Number(second) }
       case 'result':
         return { kind, at, batch: this.#batch(first), result: second as AttemptOutcome }
+      case 'withdrawn':
+        return { kind, at, batch: this.#batch(first), notBefore: Number(second) }
       case 'unsealed':
       case 'attempt-recorded':
       case 'settled':

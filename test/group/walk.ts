@@ -81,9 +81,12 @@ export class Walk {
     if (busy.length === 0) return
     const pair = choices.of(busy)
     const at = now + choices.of([0, 1, 30])
-    if (pair.real.phase === 'sealing' && choices.below(5) === 0)
-      this.#group.about(pair, { kind: 'unsealed', at })
-    else this.#answer(pair, at, choices.of(['delivered', 'delivered', 'retry', 'retry', 'rejected']))
+    const { phase } = pair.real
+    const refused = choices.below(5) === 0
+    if (refused && phase === 'sealing') this.#group.about(pair, { kind: 'unsealed', at })
+    else if (refused && phase === 'delivering') {
+      this.#group.about(pair, { kind: 'withdrawn', at, notBefore: at + choices.of([0, 200, -10]) })
+    } else this.#answer(pair, at, choices.of(['delivered', 'delivered', 'retry', 'retry', 'rejected']))
   }
 
   #answer(pair: Pair, at: number, result: 'delivered' | 'retry' | 'rejected'): void {
