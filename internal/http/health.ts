@@ -44,7 +44,7 @@ async function examine(clock: Clock, version: string, checks: Record<string, Hea
 }
 
 function holds(clock: Clock, check: HealthCheck): Promise<boolean> {
-  return withDeadline(clock, DEADLINE_MS, check()).then(
+  return withDeadline(clock, DEADLINE_MS, Promise.try(check)).then(
     () => true,
     () => false,
   )

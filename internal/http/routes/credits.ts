@@ -7,7 +7,7 @@ export interface CreditsService {
   /** `{customerId, credits, creditLimit, creditsUsedThisMonth, lastResetAt}`. */
   read(principal: Principal): Promise<unknown>
   /** `{customerId, creditsAdded, newBalance}`; `amount` is an integer from 1 to 100000. */
-  add(principal: Principal, amount: number): Promise<unknown>
+  add(principal: Principal, input: { amount: number }): Promise<unknown>
 }
 
 /** Specification, "Credits". `local`: whether credits can be granted by hand; elsewhere there is no such route. */
@@ -43,6 +43,6 @@ function add(credits: CreditsService): Route {
     ),
     answers: { status: 200, schema: 'CreditGrant' },
     errors: [404],
-    handler: async (call) => ({ status: 200, body: await credits.add(call.principal, call.body.amount) }),
+    handler: async (call) => ({ status: 200, body: await credits.add(call.principal, call.body) }),
   })
 }

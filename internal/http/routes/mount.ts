@@ -25,7 +25,7 @@ export const MAX_ADMIN_BODY_BYTES = 1_000_000
 
 /** Throws when a row of the table is malformed. */
 export function mountRoutes(table: readonly Route[], options: MountOptions): Router {
-  const router = new Router({ strict: true })
+  const router = new Router({ strict: true, sensitive: true })
   for (const row of table) {
     const shape = compileShape(row)
     const path = row.path.replaceAll(/\{(\w+)\}/g, ':$1')
