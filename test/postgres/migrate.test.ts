@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
@@ -59,5 +61,21 @@ describe('migrate', () => {
     await writeFile(join(folder, 'late.sql'), 'SELECT 1')
     const error = await migrate(url, files()).catch((reason) => reason)
     expect(error.message).to.contain('late.sql')
+  })
+})
+
+describe('node cmd/migrate/main.ts', () => {
+  const main = new URL('../../cmd/migrate/main.ts', import.meta.url).pathname
+  const run = (databaseUrl: string) =>
+    promisify(execFile)(process.execPath, [main], { env: { PENSTOCK_DATABASE_URL: databaseUrl } })
+
+  it('migrates, or ends with one line that names the reason', async () => {
+    const url = await emptyDatabase()
+    expect((await run(url)).stdout).to.equal('The schema is up to date.\n')
+    const missing = await run(url.replace(/[^/]+$/, 'no_such_database')).catch((error) => error)
+    expect(missing.code).to.equal(1)
+    expect(missing.stderr).to.match(/^.*no_such_database.*\n$/)
+    const unset = await run('').catch((error) => error)
+    expect(unset.stderr).to.match(/^PENSTOCK_DATABASE_URL: .*\n$/)
   })
 })
