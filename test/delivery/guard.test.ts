@@ -77,7 +77,7 @@ describe('the guard of the connector', () => {
       '10.0.0.1',
       '169.254.169.254',
       'fe80::1%lo',
-      'no',
+      '127.1',
     ]) {
       names.set('sink.test', [address])
       const result = await sendTo('sink.test', { allow: [] })
