@@ -1,0 +1,50 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
+import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
+import { recorder } from './recorder.ts'
+
+describe('the telemetry of ingest', () => {
+  it('counts answers, late verdicts and what was away', async () => {
+    const { log, lines, meter, numbers } = recorder('info')
+    const telemetry = createIngestTelemetry(log, meter)
+    for (const status of [202, 202, 404, 429, 429]) telemetry.answered(status)
+    telemetry.lateVerdict('duplicate')
+    telemetry.unavailable('ledger', new Error('connection refused'))
+    expect(await numbers()).to.include({
+      penstock_ingest_accepted: 2,
+      'penstock_ingest_refused{status=404}': 1,
+      'penstock_ingest_refused{status=429}': 2,
+      'penstock_late_verdicts{outcome=duplicate}': 1,
+      'penstock_ingest_unavailable{dependency=ledger}': 1,
+    })
+    expect(lines).to.have.length(1)
+    expect(lines[0]).to.include({ level: 'warn', msg: 'unavailable', dependency: 'ledger' })
+    expect(lines[0]?.error).to.include('connection refused')
+  })
+
+  it('measures stored packs, with one event each', async () => {
+    const { log, lines, meter, numbers } = recorder()
+    const telemetry = createIngestTelemetry(log, meter)
+    telemetry.batch({ shard: 1, items: 40, bytes: 9_000, ms: 3 })
+    expect(await numbers()).to.include({
+      penstock_inbox_items: 40,
+      penstock_inbox_bytes: 9_000,
+      'penstock_pack_items.count': 1,
+      'penstock_inbox_append_duration.sum': 3,
+    })
+    expect(lines[0]).to.include({ msg: 'pack', shard: 1, items: 40, bytes: 9_000, ms: 3 })
+  })
+})
+
+describe('the telemetry of the HTTP face', () => {
+  it('tells what went wrong behind an answer of 500', async () => {
+    const { log, lines, meter, numbers } = recorder('info')
+    const event = { requestId: 'r', method: 'GET', path: '/v1/dlq', error: new Error('unforeseen') }
+    createHttpTelemetry(log, meter).failed(event)
+    expect(await numbers()).to.include({ penstock_http_failures: 1 })
+    expect(lines[0]).to.include({ level: 'error', requestId: 'r', method: 'GET', path: '/v1/dlq' })
+    expect(lines[0]?.err).to.include({ message: 'unforeseen' })
+  })
+})

@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+
+import { counter } from '../../internal/telemetry/counter.ts'
+import { type Metrics, startMetrics } from '../../internal/telemetry/metrics.ts'
+import { type OpsServer, startOps } from '../../internal/telemetry/ops-server.ts'
+
+describe('the ops port', () => {
+  const open: (OpsServer | Metrics)[] = []
+
+  afterEach(async () => {
+    for (const each of open.splice(0)) await ('close' in each ? each.close() : each.shutdown())
+  })
+
+  async function serve(
+    ready: () => boolean | Promise<boolean>,
+  ): Promise<(path: string) => Promise<Response>> {
+    const metrics = startMetrics('actor', {})
+    counter(metrics.meter, 'penstock_things', 'Things', 'kind').add(3, 'good')
+    const ops = await startOps({ host: '127.0.0.1', port: 0, ready, metrics: metrics.handle })
+    open.push(ops, metrics)
+    return (path) => fetch(`http://127.0.0.1:${ops.port}${path}`)
+  }
+
+  it('serves the metrics in Prometheus’ text', async () => {
+    const get = await serve(() => true)
+    const text = await (await get('/metrics')).text()
+    expect(text).to.match(/^penstock_things_total\{kind="good"\} 3$/m)
+    expect(text).to.match(/^target_info\{[^}]*service_name="penstock-actor"/m)
+  })
+
+  it('is live as soon as it answers, and ready when its owner says so', async () => {
+    let answer: () => boolean | Promise<boolean> = () => false
+    const get = await serve(() => answer())
+    expect((await get('/live')).status).to.equal(200)
+    expect((await get('/ready')).status).to.equal(503)
+    answer = () => true
+    expect((await get('/ready')).status).to.equal(200)
+    answer = () => Promise.reject(new Error('away'))
+    expect((await get('/ready')).status).to.equal(503)
+    expect((await get('/')).status).to.equal(404)
+  })
+})
