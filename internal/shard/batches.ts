@@ -2,24 +2,27 @@
  * Carries out what the group machines want: seals, attempts, acknowledgements, burials, discards. Every
  * decision is committed to the journal first; the machine goes on with what the fold answered.
  */
+
+import type { DlqReason } from '../domain/model.ts'
 import { step } from '../group/machine.ts'
 import type { Batch, Effect, Input } from '../group/model.ts'
-import type { DlqReason } from '../domain/model.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
-import { buildBody, SERIALIZER, type BatchBody } from './body.ts'
+import { type BatchBody, buildBody, SERIALIZER } from './body.ts'
 import type { Burial } from './burial.ts'
 import { BodyMismatchError, type Courier, type SealedBatch } from './courier.ts'
 import { type Frames, MissingFrameError } from './frames.ts'
 import type { Groups } from './groups.ts'
 import type { Journal } from './journal.ts'
 import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
-import { type AttemptResult, type DeadLetters, type DeliveryFact, type Fence, type ShardTelemetry } from './ports.ts'
+import type { AttemptResult, DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
 import type { Projector } from './projector.ts'
 import type { Twins } from './twins.ts'
 import type { Wakes } from './wakes.ts'
 
 /** Positions in one discard record. */
 const DISCARD_SLICE = 5_000
+/** Before an attempt that could not begin is tried again. */
+const UNSENT_PAUSE_MS = 200
 /** An attempt takes at most so long (specification, "Limits"). */
 const ATTEMPT_MS = 10_000
 
@@ -91,14 +94,22 @@ export class Batches {
   /** A batch of the last owner, with all its items at hand. */
   restore(
     group: OpenGroup,
-    from: { version: number; attempt: number; nextAt: number; items: LiveItem[]; sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last'>; segment: number },
+    from: {
+      version: number
+      attempt: number
+      nextAt: number
+      items: LiveItem[]
+      sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last'>
+      segment: number
+    },
   ): void {
     const { version, attempt, items, segment } = from
     const at = this.#options.clock.now()
     const before = new Set(group.machine.batches ?? [])
     this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt: from.nextAt, segment })
     for (const batch of group.machine.batches ?? []) {
-      if (!before.has(batch)) this.#sealed.set(batch, { group, batch, body: null, last: null, ...from.sealed })
+      if (!before.has(batch))
+        this.#sealed.set(batch, { group, batch, body: null, last: null, ...from.sealed })
     }
   }
 
@@ -142,7 +153,7 @@ export class Batches {
     const build = (data: Parameters<typeof buildBody>[4]) =>
       buildBody(owner, group.id, batch.segment, batch.items, data)
     const ready = this.#options.frames.with(batch.items, build)
-    const built = ready instanceof Promise ? await ready : ready
+    const built = ready instanceof Promise ? await this.#proven(ready) : ready
     if (this.#stopped || this.#draining) return
     this.#options.journal.write(
       {
@@ -162,11 +173,36 @@ export class Batches {
     )
   }
 
-  #onSealed(group: OpenGroup, batch: Batch<LiveItem>, built: BatchBody, version: number, applied: boolean): void {
+  /** Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor. */
+  async #proven<T>(reading: Promise<T>): Promise<T> {
+    try {
+      return await reading
+    } catch (error) {
+      if (error instanceof MissingFrameError) await this.#options.journal.prove()
+      throw error
+    }
+  }
+
+  #onSealed(
+    group: OpenGroup,
+    batch: Batch<LiveItem>,
+    built: BatchBody,
+    version: number,
+    applied: boolean,
+  ): void {
     const at = this.#options.clock.now()
     if (!applied) throw new Error(`the seal ${version} of ${group.id} is void`)
     const { body, sha256, itemsHash, firstItemAt, lastActivityAt } = built
-    this.#sealed.set(batch, { group, batch, sha256, itemsHash, firstItemAt, lastActivityAt, body, last: null })
+    this.#sealed.set(batch, {
+      group,
+      batch,
+      sha256,
+      itemsHash,
+      firstItemAt,
+      lastActivityAt,
+      body,
+      last: null,
+    })
     this.#options.telemetry.flush({
       shard: this.#options.shard,
       groupId: group.id,
@@ -185,12 +221,22 @@ export class Batches {
     const sealed = this.#sealed.get(batch)
     if (!sealed) throw new Error(`batch ${batch.version} of ${group.id} is delivered before it is sealed`)
     try {
-      const result = await this.#options.courier.attempt(sealed, () => !this.#draining)
-      if (result && !this.#stopped) this.#onResult(sealed, result)
+      const mayBegin = () => !this.#draining && group.machine.policy.state === 'active'
+      const result = await this.#options.courier.attempt(sealed, mayBegin)
+      if (this.#stopped) return
+      if (result && !result.unsent) this.#onResult(sealed, result)
+      else this.#withdraw(group, batch)
     } catch (error) {
       if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
+      await this.#options.journal.prove()
       if (!this.#stopped) this.#giveUp(sealed, error)
     }
+  }
+
+  /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
+  #withdraw(group: OpenGroup, batch: Batch<LiveItem>): void {
+    const at = this.#options.clock.now()
+    this.step(group, { kind: 'withdrawn', at, batch, notBefore: at + UNSENT_PAUSE_MS })
   }
 
   #onResult(sealed: SealedBatch, result: AttemptResult): void {
@@ -284,7 +330,11 @@ export class Batches {
     const { journal, telemetry, shard } = this.#options
     const bufferId = group.book.record!.buffer.bufferId
     if (batch) {
-      const record = { type: 'discard', batch: { groupId: group.id, version: batch.version }, positions: [] } as const
+      const record = {
+        type: 'discard',
+        batch: { groupId: group.id, version: batch.version },
+        positions: [],
+      } as const
       journal.write(record, () => this.#over(group, batch))
     } else {
       for (let from = 0; from < items.length; from += DISCARD_SLICE) {

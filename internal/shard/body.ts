@@ -41,7 +41,13 @@ export function buildBody(
   const window = { firstItemAt, lastActivityAt, itemsCount: items.length }
   const head = `{"svc":${JSON.stringify(svc)},"window":${JSON.stringify(window)},"items":[`
   const body = join(head, items, views, data)
-  return { body, sha256: hash('sha256', body, 'buffer'), itemsHash: hashOfItems(views), firstItemAt, lastActivityAt }
+  return {
+    body,
+    sha256: hash('sha256', body, 'buffer'),
+    itemsHash: hashOfItems(views),
+    firstItemAt,
+    lastActivityAt,
+  }
 }
 
 function join(head: string, items: readonly LiveItem[], views: ItemView[], data: FrameData): Buffer {
@@ -72,7 +78,11 @@ export function summarize(items: readonly LiveItem[], data: FrameData) {
   const first = views[0]!
   const frame = data(items[0]!.frame)
   // 500 characters take at most 2,000 bytes of UTF-8.
-  const preview = frame.toString('utf8', first.payloadOffset, Math.min(first.end - 1, first.payloadOffset + 2_004))
+  const preview = frame.toString(
+    'utf8',
+    first.payloadOffset,
+    Math.min(first.end - 1, first.payloadOffset + 2_004),
+  )
   return {
     groupKey: first.groupKey,
     messageIds: views.map((view) => view.messageId),

@@ -1,6 +1,7 @@
 /** Buffers as the shard's groups see them: the current record, its group policy, and what it holds here. */
-import type { GroupPolicy } from '../group/model.ts'
+
 import type { BufferRecord } from '../domain/model.ts'
+import type { GroupPolicy } from '../group/model.ts'
 import type { OpenGroup } from './live.ts'
 
 /** Until the record is known, and while the replay runs: nothing is sealed or sent. */

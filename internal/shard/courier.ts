@@ -3,8 +3,9 @@
  * memory: a buffer has a bounded number of attempts at once, and a batch that waits for its turn past a
  * budget gives its body back and is rebuilt from its items.
  */
-import type { Batch } from '../group/model.ts'
+
 import { idempotencyKey } from '../domain/group.ts'
+import type { Batch } from '../group/model.ts'
 import { buildBody } from './body.ts'
 import type { Frames } from './frames.ts'
 import type { LiveItem, OpenGroup } from './live.ts'
@@ -73,7 +74,7 @@ export class Courier {
       const record = sealed.group.book.record
       if (!record || !stillWanted()) return null
       const key = idempotencyKey(sealed.group.id, sealed.batch.version)
-      return await this.#options.deliverer.attempt({ record, key, body })
+      return await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
     } finally {
       this.#running--
       lane.running--

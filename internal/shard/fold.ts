@@ -229,7 +229,8 @@ export class JournalFold {
       this.#since = []
       this.#parts = []
     }
-    for (const record of stored.commit.records) if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
+    for (const record of stored.commit.records)
+      if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
     if (this.#since && types.includes('snapshot-end')) {
       this.#restore(this.#since)
       this.restoredAt ||= stored.seq

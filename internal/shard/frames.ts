@@ -68,14 +68,26 @@ export class Frames {
 
   /** Runs `use` with the bytes of all the items' frames: at once when they are resident, else after reading them. Rejects with MissingFrameError. */
   with<T>(items: readonly FrameItem[], use: (data: FrameData) => T): T | Promise<T> {
-    const missing = new Set<Frame>()
-    for (const { frame } of items) if (!frame.data) missing.add(frame)
-    if (missing.size === 0) return use(({ data }) => data!)
-    return this.#readAgain([...missing]).then((read) => use((frame) => read.get(frame) ?? frame.data!))
+    if (items.every(({ frame }) => frame.data)) return use(({ data }) => data!)
+    return this.#readAll(items).then(use)
   }
 
-  async #readAgain(frames: Frame[]): Promise<Map<Frame, Buffer>> {
-    const read = new Map<Frame, Buffer>()
+  /** Holds what it has while it reads the rest: the budget may drop frames, and a keep may move items, meanwhile. */
+  async #readAll(items: readonly FrameItem[]): Promise<FrameData> {
+    const held = new Map<Frame, Buffer>()
+    for (;;) {
+      const missing = new Set<Frame>()
+      for (const { frame } of items) {
+        if (frame.data) held.set(frame, frame.data)
+        else if (!held.has(frame)) missing.add(frame)
+      }
+      if (missing.size === 0) return (frame) => held.get(frame)!
+      for (const [frame, data] of await this.#readAgain([...missing])) if (data) held.set(frame, data)
+    }
+  }
+
+  async #readAgain(frames: Frame[]): Promise<Map<Frame, Buffer | null>> {
+    const read = new Map<Frame, Buffer | null>()
     const next = frames.values()
     const worker = async () => {
       for (const frame of next) read.set(frame, await this.#read(frame))
@@ -84,9 +96,11 @@ export class Frames {
     return read
   }
 
-  async #read(frame: Frame): Promise<Buffer> {
+  /** null: purged, because its items moved on while it was read. */
+  async #read(frame: Frame): Promise<Buffer | null> {
     if (frame.data) return frame.data
     const message = await this.#load(frame.source, frame.seq)
+    if (!message && frame.live === 0) return null
     if (!message) throw new MissingFrameError(`${frame.source} message ${frame.seq} is gone`)
     const data = asBuffer(message.data)
     if (frame.live > 0 && !frame.data) this.#cache(frame, data)

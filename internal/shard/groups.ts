@@ -1,6 +1,7 @@
 /** The shard's open groups and the buffers they belong to, with their current configuration. */
-import { createGroup } from '../group/state.ts'
+
 import type { BufferRecord } from '../domain/model.ts'
+import { createGroup } from '../group/state.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { BufferBook } from './book.ts'
 import type { OpenGroup } from './live.ts'
@@ -93,7 +94,10 @@ export class Groups {
       try {
         const record = await this.#options.policies.load(book.uid)
         if (record) return this.#changed(record)
-        this.#options.onProblem('items of a buffer that does not exist are held', new Error(`buffer ${book.uid}`))
+        this.#options.onProblem(
+          'items of a buffer that does not exist are held',
+          new Error(`buffer ${book.uid}`),
+        )
       } catch (error) {
         this.#options.onProblem('the configuration of a buffer cannot be read', error)
       }

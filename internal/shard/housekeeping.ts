@@ -8,7 +8,7 @@ import type { Log } from './broker.ts'
 import type { FoldState } from './fold.ts'
 import type { Frames } from './frames.ts'
 import type { Intake } from './intake.ts'
-import type { Journal } from './journal.ts'
+import { type Journal, JournalClosedError } from './journal.ts'
 import { carry, laggingItems } from './keeping.ts'
 import type { LiveItems } from './live.ts'
 import type { Projector } from './projector.ts'
@@ -80,7 +80,7 @@ export class Housekeeping {
     this.#arm()
   }
 
-  /** Nothing is begun afterwards. A round that waits for a commit of a lost journal is left behind. */
+  /** Nothing is begun afterwards. */
   stop(): void {
     this.#stopped = true
     this.#cancel?.()
@@ -91,7 +91,8 @@ export class Housekeeping {
     while (this.#running) await this.#running
     this.#running = this.#round()
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#options.onProblem('housekeeping', error)
+        if (!this.#stopped && !(error instanceof JournalClosedError))
+          this.#options.onProblem('housekeeping', error)
       })
       .finally(() => {
         this.#running = null
@@ -126,13 +127,17 @@ export class Housekeeping {
   /** Every inbox position below it is over or kept, and its record is committed. */
   #lowestOpen(): number {
     const { live, twins, intake } = this.#options
-    return Math.min(live.lowestInboxSeq ?? intake.cursor, twins.lowestDropping ?? intake.cursor, intake.cursor)
+    return Math.min(
+      live.lowestInboxSeq ?? intake.cursor,
+      twins.lowestDropping ?? intake.cursor,
+      intake.cursor,
+    )
   }
 
   async #advanceHorizon(): Promise<void> {
     const seq = this.#lowestOpen()
     if (seq <= this.#options.state.horizon) return
-    await this.#write({ type: 'horizon', seq })
+    await this.#options.journal.commit({ type: 'horizon', seq })
   }
 
   async #purgeInbox(): Promise<void> {
@@ -166,15 +171,16 @@ export class Housekeeping {
     if (grown < Math.max(limits.snapshotBytes, this.#snapshotSize)) return
     let begin = 0
     let bytes: Buffer = Buffer.alloc(0)
-    await this.#write({ type: 'snapshot-begin' }, (seq) => {
+    await journal.commit({ type: 'snapshot-begin' }, (seq) => {
       begin = seq
       // Exactly what the fold holds after the commit of the begin.
       bytes = writeSnapshot(this.#options.state)
     })
     for (let at = 0; at < bytes.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
-      await this.#write({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
+      await journal.commit({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
     }
-    await this.#write({ type: 'snapshot-end' })
+    if (this.#stopped) return
+    await journal.commit({ type: 'snapshot-end' })
     this.#snapshotBegin = begin
     this.#snapshotSize = bytes.length
     this.#grownSince = journal.bytesWritten
@@ -188,11 +194,13 @@ export class Housekeeping {
     const { state, journalLog, projector, limits, onProblem } = this.#options
     let target = this.#snapshotBegin
     for (const { commit } of state.kept.values()) target = Math.min(target, commit)
-    if (projector.position + 1 < target) {
-      if (await nearlyFull(journalLog, limits)) {
-        onProblem('delivery counters lag behind a journal that is nearly full', new Error(`${projector.waiting} wait`))
-      } else target = projector.position + 1
-    }
+    const counted = projector.position + 1
+    if (counted < target && (await nearlyFull(journalLog, limits))) {
+      onProblem(
+        'delivery counters lag behind a journal that is nearly full',
+        new Error(`${projector.waiting} wait`),
+      )
+    } else target = Math.min(target, counted)
     if (target <= this.#purgedJournal) return
     await journalLog.purgeBelow(target)
     this.#purgedJournal = target
@@ -208,16 +216,6 @@ export class Housekeeping {
     const middle = (firstSeq + lastSeq) / 2
     const items = kept.filter((item) => item.frame.seq < middle)
     await carry(items, { frames, journal, live, stopped: () => this.#stopped })
-  }
-
-  #write(record: Parameters<Journal['write']>[0], committed?: (seq: number) => void): Promise<void> {
-    if (this.#stopped) return Promise.resolve()
-    return new Promise((resolve) => {
-      this.#options.journal.write(record, (seq) => {
-        committed?.(seq)
-        resolve()
-      })
-    })
   }
 }
 

@@ -24,9 +24,15 @@ const HIGH_WATER_EVERY = 1_000
 export type Committed = (seq: number, applied: boolean, data: Buffer) => void
 
 interface Queued {
-  readonly record: JournalRecord
+  /** null: only the commit is wanted. */
+  readonly record: JournalRecord | null
   readonly bytes: Buffer
   readonly committed: Committed | undefined
+  readonly lost?: (error: Error) => void
+}
+
+export class JournalClosedError extends Error {
+  override readonly name = 'JournalClosedError'
 }
 
 export interface JournalOptions {
@@ -75,8 +81,35 @@ export class Journal {
   }
 
   write(record: JournalRecord, committed?: Committed): void {
-    if (this.#closed) return
-    this.#queue.push({ record, bytes: encodeRecord(record), committed })
+    this.#enqueue({ record, bytes: encodeRecord(record), committed })
+  }
+
+  /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
+  commit(record: JournalRecord, committed?: Committed): Promise<number> {
+    return this.#promised(record, encodeRecord(record), committed)
+  }
+
+  /** A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError when it was not. */
+  async prove(): Promise<void> {
+    await this.#promised(null, Buffer.alloc(0), undefined)
+  }
+
+  #promised(record: JournalRecord | null, bytes: Buffer, then: Committed | undefined): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const committed: Committed = (seq, applied, data) => {
+        then?.(seq, applied, data)
+        resolve(seq)
+      }
+      this.#enqueue({ record, bytes, committed, lost: reject })
+    })
+  }
+
+  #enqueue(queued: Queued): void {
+    if (this.#closed) {
+      queued.lost?.(new JournalClosedError('the journal is closed'))
+      return
+    }
+    this.#queue.push(queued)
     if (this.#scheduled || this.#flying) return
     this.#scheduled = true
     // After the running task, so that what it writes shares one commit.
@@ -86,15 +119,9 @@ export class Journal {
     })
   }
 
-  /** A commit without records: proves that this owner is still the last claimant. Rejects with FencedError. */
-  async prove(): Promise<void> {
-    await this.#commit([])
-  }
-
   /** Nothing more is written; resolves when the commit in flight has its answer or was given up. */
   async close(): Promise<void> {
-    this.#closed = true
-    this.#queue = []
+    this.#refuse(new JournalClosedError('the journal is closed'))
     await this.#flying
   }
 
@@ -102,7 +129,7 @@ export class Journal {
     if (this.#flying || this.#closed || this.#queue.length === 0) return
     const taken = this.#take()
     this.#flying = this.#commit(taken)
-      .catch((error: unknown) => this.#lose(error))
+      .catch((error: unknown) => this.#lose(error, taken))
       .finally(() => {
         this.#flying = null
         this.#pump()
@@ -119,7 +146,7 @@ export class Journal {
     const taken = new Set<string>()
     for (const { record, bytes } of this.#queue) {
       if (count > 0 && size + bytes.length > MAX_COMMIT_BYTES) break
-      const single = record.type === 'seal' ? record.groupId : record.type === 'keep' ? record.type : null
+      const single = record?.type === 'seal' ? record.groupId : record?.type === 'keep' ? record.type : null
       if (single !== null && taken.has(single)) break
       if (single !== null) taken.add(single)
       size += bytes.length
@@ -131,7 +158,7 @@ export class Journal {
   async #commit(taken: Queued[]): Promise<void> {
     const { clock, boot, epoch, state, onCommit } = this.#options
     const number = ++this.#number
-    const marked = taken.some(({ record }) => record.type === 'horizon' || record.type === 'snapshot-begin')
+    const marked = taken.some(({ record }) => record?.type === 'horizon' || record?.type === 'snapshot-begin')
     const highWater = marked || number % HIGH_WATER_EVERY === 1 ? this.#options.highWater() : null
     const header = { boot, epoch, at: clock.now(), highWater }
     const began = clock.monotonic()
@@ -143,22 +170,30 @@ export class Journal {
     this.#lastSeq = seq
     this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
-    const commit = { ...header, records: taken.map(({ record }) => record) }
-    const applied = applyCommit(state, { seq, commit })
-    if (this.#closed) return
-    taken.forEach(({ committed }, index) => committed?.(seq, applied[index] ?? false, data))
+    const records = taken.flatMap(({ record }) => record ?? [])
+    const applied = applyCommit(state, { seq, commit: { ...header, records } }).values()
+    if (this.#closed)
+      throw new JournalClosedError('the journal was closed before its last commit was answered')
+    for (const { record, committed } of taken) {
+      committed?.(seq, record === null || applied.next().value === true, data)
+    }
   }
 
   async #store(data: Buffer, msgId: string): Promise<number> {
     const { log, clock } = this.#options
     for (;;) {
-      const answer = await log.append(data, { msgId, expectLastSeq: this.#lastSeq, timeoutMs: APPEND_TIMEOUT_MS })
+      const answer = await log.append(data, {
+        msgId,
+        expectLastSeq: this.#lastSeq,
+        timeoutMs: APPEND_TIMEOUT_MS,
+      })
       if (answer.kind === 'stored') return answer.seq
       if (answer.kind === 'wrong-sequence') {
         const own = await this.#ownLast(msgId)
         if (own !== undefined) return own
       }
-      if (this.#closed) throw new Error('the journal was closed before its last commit was answered')
+      if (this.#closed)
+        throw new JournalClosedError('the journal was closed before its last commit was answered')
       await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
     }
   }
@@ -171,13 +206,21 @@ export class Journal {
     const last = await this.#options.log.last().catch(() => null)
     if (last === null) return undefined
     if (last?.msgId === msgId) return last.seq
-    throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`)
+    throw new FencedError(
+      `the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`,
+    )
   }
 
-  #lose(error: unknown): void {
-    if (this.#closed) return
+  #lose(cause: unknown, taken: Queued[]): void {
+    const error = cause instanceof Error ? cause : new Error(String(cause))
+    const wasClosed = this.#closed
+    for (const { lost } of taken) lost?.(error)
+    this.#refuse(error)
+    if (!wasClosed) this.#options.onLost(error)
+  }
+
+  #refuse(error: Error): void {
     this.#closed = true
-    this.#queue = []
-    this.#options.onLost(error instanceof Error ? error : new Error(String(error)))
+    for (const { lost } of this.#queue.splice(0)) lost?.(error)
   }
 }

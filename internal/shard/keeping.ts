@@ -1,7 +1,7 @@
 /** Carrying live items into the journal, payload and all, sorted by group (design, section 4: `keep`). */
 import { Frame, type Frames } from './frames.ts'
-import { keptPlaces } from './kept.ts'
 import type { Journal } from './journal.ts'
+import { keptPlaces } from './kept.ts'
 import type { LiveItem, LiveItems } from './live.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
@@ -23,7 +23,9 @@ export function laggingItems(inInbox: Iterable<LiveItem>, until: number): LiveIt
 
 /** One record after the other, so that seals pass between them. Resolves when all are committed, or stopped. */
 export async function carry(items: LiveItem[], into: KeepInto): Promise<void> {
-  items.sort((a, b) => (a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : a.seq - b.seq || a.index - b.index))
+  items.sort((a, b) =>
+    a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : a.seq - b.seq || a.index - b.index,
+  )
   let chunk: LiveItem[] = []
   let bytes = 0
   for (const item of items) {
@@ -48,11 +50,8 @@ async function carryChunk(chunk: LiveItem[], { frames, journal, live }: KeepInto
       at: item.at,
       item: data(item.frame).subarray(item.offset, item.offset + item.size),
     }))
-    return new Promise<void>((resolve) => {
-      journal.write({ type: 'keep', items: kept }, (seq, _applied, bytes) => {
-        moveTo(new Frame('journal', seq), bytes, items, live, frames)
-        resolve()
-      })
+    return journal.commit({ type: 'keep', items: kept }, (seq, _applied, bytes) => {
+      moveTo(new Frame('journal', seq), bytes, items, live, frames)
     })
   })
 }

@@ -3,8 +3,8 @@ import type { Log } from './broker.ts'
 import { decodeCommit } from './codec.ts'
 import type { FoldState, KeptAt } from './fold.ts'
 import { Frame } from './frames.ts'
-import type { Position } from './records.ts'
 import type { KeptEntry } from './intake.ts'
+import type { Position } from './records.ts'
 
 export interface KeptPlace {
   readonly position: Position
@@ -18,7 +18,11 @@ export interface KeptPlace {
 export function keptPlaces(data: Uint8Array): KeptPlace[] {
   const keep = decodeCommit(data).records.find((record) => record.type === 'keep')
   if (!keep) return []
-  return keep.items.map(({ position, at, item }) => ({ position, at, offset: item.byteOffset - data.byteOffset }))
+  return keep.items.map(({ position, at, item }) => ({
+    position,
+    at,
+    offset: item.byteOffset - data.byteOffset,
+  }))
 }
 
 /** All kept items of the state, read from the journal, in ascending order of their positions. Rejects when a named commit is gone. */
@@ -28,7 +32,11 @@ export async function readKept(journal: Log, state: FoldState): Promise<KeptEntr
     if (commits.has(commit)) continue
     const message = await journal.get(commit)
     if (!message) throw new Error(`journal commit ${commit} holds kept items and is gone`)
-    commits.set(commit, { frame: new Frame('journal', commit), data: message.data, places: keptPlaces(message.data) })
+    commits.set(commit, {
+      frame: new Frame('journal', commit),
+      data: message.data,
+      places: keptPlaces(message.data),
+    })
   }
   return [...state.kept.sorted()].map(([position, at]) => entryOf(position, at, commits.get(at.commit)!))
 }

@@ -6,8 +6,8 @@
  */
 import type { GroupState } from '../group/machine.ts'
 import type { GroupItem } from '../group/model.ts'
-import type { Frame, Frames } from './frames.ts'
 import type { BufferBook } from './book.ts'
+import type { Frame, Frames } from './frames.ts'
 import { PositionMap } from './positions.ts'
 import type { Position } from './records.ts'
 

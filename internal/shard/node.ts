@@ -39,7 +39,13 @@ export class ActorNode {
   async start(): Promise<void> {
     const numbers = Array.from({ length: this.#options.shards }, (_, shard) => shard)
     for (const shard of numbers) {
-      this.#seats.set(shard, { shard: null, failures: 0, startedAt: 0, starting: Promise.resolve(), trouble: 'starting' })
+      this.#seats.set(shard, {
+        shard: null,
+        failures: 0,
+        startedAt: 0,
+        starting: Promise.resolve(),
+        trouble: 'starting',
+      })
     }
     await Promise.all(numbers.map((shard) => this.#run(shard)))
   }
@@ -86,7 +92,12 @@ export class ActorNode {
     seat.trouble = error.message
     if (clock.monotonic() - seat.startedAt > HEALTHY_MS) seat.failures = 0
     const what = whatEnded(error)
-    telemetry.problem({ shard: number, what, error: error.stack ?? error.message, detail: { lastSeq: shard.lastSeq } })
+    telemetry.problem({
+      shard: number,
+      what,
+      error: error.stack ?? error.message,
+      detail: { lastSeq: shard.lastSeq },
+    })
     this.#again(number, seat.failures++)
   }
 
@@ -103,4 +114,3 @@ function whatEnded(error: Error): string {
   if (error instanceof LostTailError) return 'the broker lost messages'
   return 'the shard is quarantined'
 }
-

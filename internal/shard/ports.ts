@@ -99,6 +99,8 @@ export interface AttemptRequest {
   /** Value of the idempotency header, `grp:<groupId>:v<version>`. */
   key: string
   body: Uint8Array
+  /** Asked when the attempt's turn has come; false withdraws it: nothing is sent, the result is `unsent`. */
+  proceed?: () => boolean
 }
 
 export interface AttemptResult {
@@ -113,6 +115,8 @@ export interface AttemptResult {
   durationMs: number
   /** First bytes of the response body as text, null when none arrived. */
   responseBody: string | null
+  /** Nothing was sent (withdrawn, or the destination's queue is full): it does not count as an attempt. */
+  unsent?: boolean
 }
 
 export interface Deliverer {

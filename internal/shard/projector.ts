@@ -88,17 +88,22 @@ export class Projector {
       this.#facts = this.#facts.filter(({ seq }) => seq > stored)
       this.#stored = stored
     }
-    while (this.#stored < this.#reached && !this.#stopped) {
-      const taken = this.#facts.slice(0, this.#wholeCommits())
-      const position = taken.length < this.#facts.length ? taken.at(-1)!.seq : this.#reached
-      await this.#projection.project(
-        this.#fence,
-        position,
-        taken.map(({ fact }) => fact),
-      )
-      this.#facts.splice(0, taken.length)
-      this.#stored = position
+    while (this.#stored < this.#reached && !this.#stopped) this.#stored = await this.#storeSome()
+  }
+
+  async #storeSome(): Promise<number> {
+    const taken = this.#facts.slice(0, this.#wholeCommits())
+    const position = taken.length < this.#facts.length ? taken.at(-1)!.seq : this.#reached
+    try {
+      const facts = taken.map(({ fact }) => fact)
+      await this.#projection.project(this.#fence, position, facts)
+    } catch (error) {
+      // Stored or not, nobody knows: the position is read before anything is sent again.
+      this.#stored = null
+      throw error
     }
+    this.#facts.splice(0, taken.length)
+    return position
   }
 
   /** A position stands for whole commits: a cut never falls between two facts of one. */

@@ -4,15 +4,15 @@
  * cannot be rebuilt (it is given up, design, section 5). Groups without one do not wait for Postgres.
  */
 import type { Clock } from '../runtime/clock.ts'
-import type { Batches } from './batches.ts'
 import { batchKey } from './batch-name.ts'
+import type { Batches } from './batches.ts'
 import type { OpenBatch } from './fold.ts'
 import type { Journal } from './journal.ts'
 import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
 import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
-import type { Projector } from './projector.ts'
 import { FencedError } from './ports.ts'
 import { PositionMap } from './positions.ts'
+import type { Projector } from './projector.ts'
 import type { Twins } from './twins.ts'
 
 const RETRY_MS = 500
@@ -117,13 +117,22 @@ export class Restoration {
   }
 
   #restore(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
-    const { groupId, version, seal, attempt, nextAt } = batch
+    const { version, seal, attempt, nextAt } = batch
     const items = this.#itemsOf(batch)
     const group = this.#groups.get(batch)
-    if (!group || items.length < seal.positions.length) return this.#giveUp(batch, items.length, into.journal)
-    into.batches.restore(group, { version, attempt, nextAt, items, segment: seal.segment, sealed: sealOf(batch) })
+    if (!group || items.length < seal.positions.length) {
+      this.#giveUp(batch, items.length, into.journal)
+      return
+    }
+    into.batches.restore(group, {
+      version,
+      attempt,
+      nextAt,
+      items,
+      segment: seal.segment,
+      sealed: sealOf(batch),
+    })
     this.#resume(batch, into.resume)
-    void groupId
   }
 
   #resume(batch: OpenBatch, resume: (group: OpenGroup) => void): void {
@@ -137,9 +146,18 @@ export class Restoration {
   #giveUp({ groupId, version, seal }: OpenBatch, found: number, journal: Journal): void {
     const { telemetry, fence, onFatal } = this.#options
     const detail = { groupId, version, items: seal.positions.length, found }
-    telemetry.problem({ shard: fence.shard, what: 'items of a sealed batch are missing', error: 'given up', detail })
+    telemetry.problem({
+      shard: fence.shard,
+      what: 'items of a sealed batch are missing',
+      error: 'given up',
+      detail,
+    })
     journal.write({ type: 'unseal', groupId, version }, () =>
-      onFatal(new Error(`batch ${version} of ${groupId} was given up: ${found} of ${seal.positions.length} items left`)),
+      onFatal(
+        new Error(
+          `batch ${version} of ${groupId} was given up: ${found} of ${seal.positions.length} items left`,
+        ),
+      ),
     )
   }
 }

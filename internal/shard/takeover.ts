@@ -5,7 +5,7 @@
 import { readPackHeader } from '../domain/pack.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Broker, Log } from './broker.ts'
-import { encodeCommit, encodeRecord, decodeCommit } from './codec.ts'
+import { decodeCommit, encodeCommit, encodeRecord } from './codec.ts'
 import { type FoldState, JournalFold } from './fold.ts'
 import type { DeliveryFact } from './ports.ts'
 
@@ -65,11 +65,11 @@ export async function foldJournal(
   for await (const message of journal.range(firstSeq, to)) {
     const commit = decodeCommit(message.data)
     const applied = fold.apply({ seq: message.seq, commit })
-    if (fold.restoredAt === message.seq) markApplied(facts)
     commit.records.forEach((record, index) => {
       if (record.type !== 'done' && record.type !== 'dead') return
       facts.push({ seq: message.seq, fact: record.fact, applied: applied[index] ?? false })
     })
+    if (fold.restoredAt === message.seq) markApplied(facts)
   }
   return { fold, facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })) }
 }

@@ -4,7 +4,15 @@
  *
  * Invariant: a drop is committed before anybody is told of it.
  */
-import { type Answer, type Ask, type Duplicate, decodeAsk, encodeAnswer, encodeVerdict, type Fate } from '../domain/verdict.ts'
+import {
+  type Answer,
+  type Ask,
+  type Duplicate,
+  decodeAsk,
+  encodeAnswer,
+  encodeVerdict,
+  type Fate,
+} from '../domain/verdict.ts'
 import type { Broker } from './broker.ts'
 import type { FoldState } from './fold.ts'
 import type { Journal } from './journal.ts'
@@ -77,7 +85,11 @@ export class Twins {
   }
 
   /** Drops a later twin. The same item stored twice is not a twin of itself: dropped, but not told. */
-  drop(twin: { seq: number; index: number; itemId: string }, original: LiveItem, verdict: PackVerdict | null): void {
+  drop(
+    twin: { seq: number; index: number; itemId: string },
+    original: LiveItem,
+    verdict: PackVerdict | null,
+  ): void {
     const { seq, index, itemId } = twin
     const originalItemId = original.itemId ?? itemId
     if (verdict) verdict.pending++

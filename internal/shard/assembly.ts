@@ -1,0 +1,203 @@
+/** The parts of a running shard and how they are joined: the claim, the fold, and everything that acts on it. */
+import { askSubject } from '../domain/verdict.ts'
+import { Batches } from './batches.ts'
+import type { LogMessage, Reading } from './broker.ts'
+import { Burial } from './burial.ts'
+import { Courier } from './courier.ts'
+import { raiseEpoch } from './epoch.ts'
+import { Frames } from './frames.ts'
+import { Groups } from './groups.ts'
+import { Housekeeping } from './housekeeping.ts'
+import { Intake } from './intake.ts'
+import { Journal } from './journal.ts'
+import { readKept } from './kept.ts'
+import { LiveItems, type OpenGroup } from './live.ts'
+import { Projector } from './projector.ts'
+import { Restoration } from './restoration.ts'
+import type { ShardOptions } from './shard.ts'
+import { type Claim, checkHighWater, claimShard } from './takeover.ts'
+import { Twins } from './twins.ts'
+import { Wakes } from './wakes.ts'
+
+export interface ShardEvents {
+  /** The shard cannot go on: it was lost, or an invariant is broken. */
+  readonly onFatal: (error: Error) => void
+  /** Everything that the inbox held at the claim has its place. */
+  readonly onReplayed: () => void
+  /** Something failed that is tried again. */
+  readonly onProblem: (what: string, error: unknown) => void
+  readonly ended: () => boolean
+}
+
+export interface ShardParts {
+  readonly epoch: number
+  readonly journal: Journal
+  readonly live: LiveItems
+  readonly frames: Frames
+  readonly groups: Groups
+  readonly batches: Batches
+  readonly courier: Courier
+  readonly projector: Projector
+  readonly housekeeping: Housekeeping
+  /** Starts to read the inbox and to answer ingresses. */
+  begin(): void
+  stopReading(): Promise<void>
+  /** Nothing acts any more; the journal is closed by the caller. */
+  stop(): void
+}
+
+/** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */
+export async function assembleShard(options: ShardOptions, events: ShardEvents): Promise<ShardParts> {
+  const { shard, broker } = options
+  const [inboxLog, journalLog] = [broker.inbox(shard), broker.journal(shard)]
+  const claim = await claimShard({ ...options, stopped: events.ended })
+  const reader: { intake: Intake | null } = { intake: null }
+  const journal = openJournal(options, claim, events, () => reader.intake)
+  await journal.prove()
+  await checkHighWater(inboxLog, shard, claim.state)
+  const head = await inboxLog.state()
+  const kept = await readKept(journalLog, claim.state)
+  const journalBytes = (await journalLog.state()).bytes
+
+  const acting = joinActing(options, events, claim, journal)
+  const { live, frames, groups, batches, twins, restoration, projector, resume } = acting
+  const { clock, limits } = options
+  const { state } = claim
+  const intake: Intake = new Intake({
+    ...{ clock, state, frames, live, groups, twins, batches, restoration },
+    head: head.lastSeq,
+    kept: kept.values(),
+    onReplayed: () => {
+      events.onReplayed()
+      for (const group of [...groups.all()]) if (group.restoring === 0) resume(group, false)
+      restoration
+        .finish({ batches, journal, projector, live, twins, resume: (group) => resume(group, false) })
+        .catch((error: unknown) => {
+          if (!events.ended()) events.onFatal(asError(error))
+        })
+    },
+  })
+  reader.intake = intake
+  acting.replaying = () => intake.replaying
+  const housekeeping = new Housekeeping(
+    {
+      ...{ clock, inboxLog, journalLog, journal, state, intake, live, twins, frames, projector },
+      limits: limits.housekeeping,
+      onProblem: events.onProblem,
+    },
+    journalBytes,
+  )
+  let reading: Reading | null = null
+  const stopAnswering = broker.subscribe(askSubject(shard), (bytes, reply) => {
+    if (!intake.replaying && !events.ended()) twins.answer(bytes, reply, intake.cursor)
+  })
+  const take = (messages: LogMessage[]): void => {
+    if (events.ended()) return
+    try {
+      intake.take(messages)
+    } catch (error) {
+      events.onFatal(asError(error))
+    }
+  }
+  return {
+    ...{ epoch: claim.epoch, journal, live, frames, groups, batches, projector, housekeeping },
+    courier: acting.courier,
+    begin() {
+      if (head.messages === 0 || head.lastSeq < intake.cursor) intake.reachedEnd(head.lastSeq)
+      reading = inboxLog.follow(Math.max(1, intake.cursor), take, (error) =>
+        events.onProblem('reading the inbox', error),
+      )
+    },
+    async stopReading() {
+      await reading?.stop()
+      reading = null
+    },
+    stop() {
+      batches.stop()
+      acting.wakes.stop()
+      housekeeping.stop()
+      projector.stop()
+      restoration.stop()
+      groups.close()
+      stopAnswering()
+    },
+  }
+}
+
+function openJournal(
+  options: ShardOptions,
+  claim: Claim,
+  events: ShardEvents,
+  reader: () => Intake | null,
+): Journal {
+  const { broker, shard, clock, boot, telemetry } = options
+  return new Journal({
+    log: broker.journal(shard),
+    ...{ clock, boot, epoch: claim.epoch, state: claim.state },
+    lastSeq: claim.epoch,
+    highWater: () => reader()?.highWater ?? claim.state.highWater,
+    onCommit: (event) => telemetry.commit({ shard, ...event }),
+    onLost: events.onFatal,
+  })
+}
+
+/** What acts on buffered items: groups, batches, attempts, dead letters, counters. */
+function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, journal: Journal) {
+  const { shard, broker, clock, randomness, limits, telemetry, deadLetters, policies } = options
+  const { state, epoch } = claim
+  const fence = { shard, epoch }
+  const raised = raiseEpoch({ fence, deadLetters, clock, ...events })
+  const frames = new Frames(limits.payloadBudget, (source, seq) =>
+    (source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)).get(seq),
+  )
+  const live = new LiveItems(frames)
+  const onDropped = (duplicates: number) => telemetry.dropped({ shard, duplicates })
+  const twins = new Twins({ broker, journal, state, live, onDropped })
+  const projector = new Projector({
+    projection: options.projection,
+    ...{ fence, clock, raised, facts: claim.facts, reached: journal.lastSeq },
+    onFenced: events.onFatal,
+    onProblem: (error) => events.onProblem('delivery counters', error),
+  })
+  const courier = new Courier({
+    ...{ frames, deliverer: options.deliverer, attemptsPerBuffer: limits.attemptsPerBuffer },
+    waitingBodyBudget: limits.payloadBudget / 4,
+  })
+  const burial = new Burial({
+    ...{ fence, clock, randomness, frames, courier, deadLetters, projector, raised },
+    onProblem: (error) => events.onProblem('a dead letter cannot be stored', error),
+  })
+  const outstanding = [...state.batches.values()]
+  const { onFatal } = events
+  const restoration = new Restoration({ fence, clock, outstanding, deadLetters, raised, telemetry, onFatal })
+  const wakes: Wakes<OpenGroup> = new Wakes(clock, (group, at) => batches.step(group, { kind: 'tick', at }))
+  const acting = { replaying: () => true }
+  const resume = (group: OpenGroup, held: boolean): void => {
+    const policy = held ? group.book.heldPolicy : group.book.policy
+    batches.step(group, { kind: 'policy', at: clock.now(), policy })
+  }
+  const groups = new Groups({
+    ...{ policies, clock, onProblem: events.onProblem },
+    onPolicy: (group) => resume(group, acting.replaying() || group.restoring > 0),
+  })
+  const batches: Batches = new Batches({
+    ...{ shard, fence, clock, randomness, journal, frames, live, twins, groups, wakes, courier, burial },
+    ...{ projector, deadLetters, telemetry, onFatal },
+  })
+  return Object.assign(acting, {
+    frames,
+    live,
+    twins,
+    projector,
+    courier,
+    restoration,
+    wakes,
+    groups,
+    batches,
+    resume,
+  })
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

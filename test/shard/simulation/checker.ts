@@ -1,0 +1,102 @@
+/** What must hold at the end of a run, whatever happened in it (reliability: the checker). */
+import type { PackItem } from '../../../internal/domain/pack.ts'
+import type { World } from './world.ts'
+
+export interface Accepted {
+  item: PackItem
+  seq: number
+  index: number
+}
+
+export function check(run: {
+  world: World
+  accepted: Accepted[]
+  told: Set<string>
+  settled: boolean
+}): string[] {
+  return [...losses(run), ...keys(run.world), ...order(run), ...counters(run.world), ...storage(run.world)]
+}
+
+function idOf({ item }: Accepted): string {
+  return JSON.parse(Buffer.from(item.payload).toString()).id as string
+}
+
+function losses({ world, accepted, told, settled }: Parameters<typeof check>[0]): string[] {
+  const errors = settled ? [] : ['something is still buffered']
+  const delivered = new Set(world.sent.filter((sent) => sent.delivered).flatMap((sent) => sent.items))
+  const tried = new Set(world.sent.flatMap((sent) => sent.items))
+  const dead = new Set<string>()
+  for (const row of [...world.rows.values(), ...world.deletedRows.values()]) {
+    for (const item of JSON.parse(Buffer.from(row.body).toString()).items) dead.add(item.payload.id)
+  }
+  const known = new Set(accepted.map(idOf))
+  for (const id of tried) if (!known.has(id)) errors.push(`invented ${id}`)
+  for (const each of accepted) {
+    const id = idOf(each)
+    if (told.has(each.item.itemId) && (tried.has(id) || dead.has(id)))
+      errors.push(`told duplicate but sent ${id}`)
+    if (delivered.has(id) || dead.has(id)) continue
+    if (!settled || hasTwin(each, accepted)) continue
+    errors.push(`lost ${id}`)
+  }
+  return errors
+}
+
+function hasTwin(each: Accepted, accepted: Accepted[]): boolean {
+  const { item, seq, index } = each
+  return accepted.some(
+    (other) =>
+      item.explicit &&
+      other.item.explicit &&
+      other.item.messageId === item.messageId &&
+      other.item.groupToken === item.groupToken &&
+      (other.seq < seq || (other.seq === seq && other.index < index)),
+  )
+}
+
+function keys({ sent, rows, deletedRows, delivered }: World): string[] {
+  const errors: string[] = []
+  const bodies = new Map<string, string>()
+  const keyOf = new Map<string, string>()
+  for (const { key, body, items } of sent) {
+    if ((bodies.get(key) ?? body) !== body) errors.push(`two bodies under ${key}`)
+    bodies.set(key, body)
+    for (const item of items) {
+      if ((keyOf.get(item) ?? key) !== key) errors.push(`two keys for ${item}`)
+      keyOf.set(item, key)
+    }
+  }
+  for (const name of [...rows.keys(), ...deletedRows.keys()])
+    if (delivered.has(name)) errors.push(`done and dead ${name}`)
+  return errors
+}
+
+/** First attempts of the owners of the time follow the log order in each group. */
+function order({ world, accepted }: Parameters<typeof check>[0]): string[] {
+  const errors: string[] = []
+  const first = new Map<string, number>()
+  for (const { items, current } of world.sent) {
+    for (const id of current ? items : []) if (!first.has(id)) first.set(id, first.size)
+  }
+  const last = new Map<string, number>()
+  for (const each of accepted) {
+    const at = first.get(idOf(each))
+    if (at === undefined) continue
+    const group = each.item.groupToken
+    if (at < (last.get(group) ?? -1)) errors.push(`order ${idOf(each)}`)
+    last.set(group, at)
+  }
+  return errors
+}
+
+function counters({ facts, settled }: World): string[] {
+  return facts.length === settled ? [] : [`${facts.length} facts were counted, ${settled} batches settled`]
+}
+
+/** Housekeeping has had its time: neither log keeps what is over. */
+function storage({ inbox, journal }: World): string[] {
+  const errors: string[] = []
+  if (inbox.messages.length > 40) errors.push(`the inbox still holds ${inbox.messages.length} messages`)
+  if (journal.messages.length > 120) errors.push(`the journal still holds ${journal.messages.length} commits`)
+  return errors
+}

@@ -1,0 +1,118 @@
+/** Virtual time: events in order of their time, each followed by all promises it resolves. */
+import type { Clock, Randomness } from '../../../internal/runtime/clock.ts'
+
+interface Event {
+  at: number
+  order: number
+  run: () => void
+}
+
+/** Deterministic fractions in [0, 1) from a seed (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+export class Events {
+  now = 1_700_000_000_000
+  readonly random: () => number
+  #order = 0
+  #heap: Event[] = []
+
+  constructor(random: () => number) {
+    this.random = random
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const event = { at: this.now + Math.max(0, ms), order: this.#order++, run }
+    this.#push(event)
+    return () => {
+      event.run = () => {}
+    }
+  }
+
+  between(least: number, most: number): number {
+    return least + Math.floor(this.random() * (most - least + 1))
+  }
+
+  /** Runs events until `until` says so, or the virtual time is over. */
+  async run(untilTime: number, until: () => boolean = () => false): Promise<void> {
+    for (let next = this.#heap[0]; next && next.at <= untilTime && !until(); next = this.#heap[0]) {
+      this.#pop()
+      this.now = Math.max(this.now, next.at)
+      next.run()
+      await new Promise<void>((resume) => setImmediate(resume))
+    }
+  }
+
+  #before(a: Event, b: Event): boolean {
+    return a.at < b.at || (a.at === b.at && a.order < b.order)
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap
+    let at = heap.push(event) - 1
+    while (at > 0 && this.#before(event, heap[(at - 1) >> 1]!)) {
+      heap[at] = heap[(at - 1) >> 1]!
+      at = (at - 1) >> 1
+    }
+    heap[at] = event
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let at = 0
+    for (let child = 1; child < heap.length; child = 2 * at + 1) {
+      if (child + 1 < heap.length && this.#before(heap[child + 1]!, heap[child]!)) child++
+      if (!this.#before(heap[child]!, last)) break
+      heap[at] = heap[child]!
+      at = child
+    }
+    heap[at] = last
+  }
+}
+
+/** The time and the luck of one process: nothing happens to it while it is paused, nothing ever after it was killed. */
+export class ProcessLife implements Clock, Randomness {
+  readonly events: Events
+  killed = false
+  pausedUntil = 0
+
+  constructor(events: Events) {
+    this.events = events
+  }
+
+  now(): number {
+    return this.events.now
+  }
+
+  monotonic(): number {
+    return this.events.now
+  }
+
+  after(ms: number, task: () => void): () => void {
+    return this.events.after(ms, () => this.whenRunning(task))
+  }
+
+  whenRunning(task: () => void): void {
+    if (this.killed) return
+    if (this.pausedUntil > this.events.now) {
+      this.events.after(this.pausedUntil - this.events.now, () => this.whenRunning(task))
+    } else task()
+  }
+
+  bytes(size: number): Uint8Array {
+    return Uint8Array.from({ length: size }, () => Math.floor(this.events.random() * 256))
+  }
+
+  fraction(): number {
+    return this.events.random()
+  }
+}

@@ -1,0 +1,95 @@
+/** Everything outside the owners: the broker's streams, Postgres, the destination. Every step on it is atomic. */
+import type { BatchName } from '../../../internal/shard/batch-name.ts'
+import { batchKey } from '../../../internal/shard/batch-name.ts'
+import { decodeCommit } from '../../../internal/shard/codec.ts'
+import { applyCommit, emptyState, type FoldState } from '../../../internal/shard/fold.ts'
+import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
+import type { Events } from './events.ts'
+import { Stream } from './streams.ts'
+
+export interface Sent {
+  key: string
+  body: string
+  delivered: boolean
+  /** Sent by the owner of the last claim. */
+  current: boolean
+  items: string[]
+}
+
+export class World {
+  readonly events: Events
+  readonly inbox = new Stream(30_000)
+  readonly journal = new Stream(120_000)
+  readonly subscribers = new Map<string, Set<(data: Uint8Array, reply?: string) => void>>()
+  readonly sent: Sent[] = []
+  readonly rows = new Map<string, DeadBatch>()
+  readonly deletedRows = new Map<string, DeadBatch>()
+  readonly tombstones = new Set<string>()
+  readonly wrong: string[] = []
+  readonly facts: DeliveryFact[] = []
+  projected = 0
+  epoch = 0
+  /** The fold of the whole journal as it was written, purged or not: what is true. */
+  readonly truth: FoldState = emptyState()
+  readonly delivered = new Set<string>()
+  /** Settled batches as the journal tells them, for the counters. */
+  settled = 0
+  faults = true
+  failing = 0.3
+
+  constructor(events: Events) {
+    this.events = events
+  }
+
+  appendJournal(data: Uint8Array, msgId: string, expectLastSeq?: number) {
+    const answer = this.journal.append(this.events.now, data, msgId, expectLastSeq)
+    if (answer.kind !== 'stored' || answer.duplicate) return answer
+    const commit = decodeCommit(data)
+    const applied = applyCommit(this.truth, { seq: answer.seq, commit })
+    commit.records.forEach((record, index) => {
+      if (record.type === 'done') this.delivered.add(batchKey(record))
+      if ((record.type === 'done' || record.type === 'dead') && applied[index]) this.settled++
+    })
+    return answer
+  }
+
+  deliver(key: string, body: Uint8Array, epoch: number): number {
+    const text = Buffer.from(body).toString()
+    const luck = this.events.random()
+    const status = luck < this.failing ? (luck < this.failing / 8 ? 400 : 500) : 200
+    const items = (JSON.parse(text).items as { payload: { id: string } }[]).map((item) => item.payload.id)
+    this.sent.push({ key, body: text, delivered: status === 200, current: epoch === this.truth.epoch, items })
+    return status
+  }
+
+  bury(epoch: number, batch: DeadBatch): 'fenced' | 'buried' | 'known' {
+    if (epoch < this.epoch) return 'fenced'
+    const name = batchKey(batch)
+    if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
+    if (this.deletedRows.has(name)) this.wrong.push(`second row ${name}`)
+    this.rows.set(name, batch)
+    return 'buried'
+  }
+
+  known(epoch: number, names: BatchName[]): BatchName[] | 'fenced' {
+    if (epoch < this.epoch) return 'fenced'
+    return names.filter((name) => this.rows.has(batchKey(name)) || this.tombstones.has(batchKey(name)))
+  }
+
+  project(epoch: number, position: number, facts: DeliveryFact[]): 'fenced' | 'done' {
+    if (epoch < this.epoch) return 'fenced'
+    if (position <= this.projected) return 'done'
+    this.projected = position
+    this.facts.push(...facts)
+    return 'done'
+  }
+
+  /** A user deletes a dead letter. */
+  deleteRow(name: string): void {
+    const row = this.rows.get(name)
+    if (!row) return
+    this.rows.delete(name)
+    this.deletedRows.set(name, row)
+    this.tombstones.add(name)
+  }
+}
