@@ -62,8 +62,47 @@ export interface Inbox {
   findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
 }
 
+/** `full`: the log reached its limit; `overloaded`: too much waits here; `closed`: this node shuts down. */
+export type InboxUnavailableReason = 'unanswered' | 'full' | 'overloaded' | 'closed'
+
 export class InboxUnavailableError extends Error {
   override readonly name = 'InboxUnavailableError'
+  readonly reason: InboxUnavailableReason
+
+  constructor(message: string, reason: InboxUnavailableReason = 'unanswered') {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** What one try of an append came to (design, section 3, "Ambiguous appends"). */
+export type PackAppendAnswer =
+  | { kind: 'stored'; seq: number; duplicate: boolean }
+  | { kind: 'in-process' }
+  | { kind: 'full' }
+  | { kind: 'wrong-sequence' }
+  | { kind: 'unknown'; error: string }
+
+/** The inbox of one shard, as far as packs need it. */
+export interface PackLog {
+  /** ONE attempt; repeated under the same id it stores at most once. Never rejects. */
+  append(
+    data: Uint8Array,
+    options: { subject: string; msgId: string; timeoutMs: number },
+  ): Promise<PackAppendAnswer>
+}
+
+/** Plain messages between nodes, at most once. */
+export interface Messages {
+  publish(subject: string, data: Uint8Array, reply?: string): void
+  /** The returned function ends the subscription. */
+  subscribe(subject: string, handler: (data: Uint8Array) => void): () => void
+}
+
+/** One pack that the broker acknowledged. */
+export interface PackTelemetry {
+  /** `ms`: from the first try to the PubAck. */
+  batch(event: { shard: number; items: number; bytes: number; ms: number; attempts: number }): void
 }
 
 /** What ingest tells of itself besides its answers; the adapter makes counters and log events of it. */

@@ -1,0 +1,244 @@
+/**
+ * The inbox as ingest sees it: packs by group commit (design, section 3). One append in flight a shard; what
+ * arrives meanwhile forms the next pack, so that packs grow with load and an item at rest is a pack alone.
+ *
+ * Invariant: an item's request is answered exactly once, and positively only after the PubAck of its pack.
+ */
+import { bufferToken, groupToken, shardOf } from '../domain/group.ts'
+import { encodePack, itemSizeBound, packIdBytes } from '../domain/pack.ts'
+import type { Clock, Randomness } from '../runtime/clock.ts'
+import { type Entry, Lane } from './lane.ts'
+import {
+  type Inbox,
+  InboxUnavailableError,
+  type InboxUnavailableReason,
+  type Messages,
+  type NewItem,
+  type PackAppendAnswer,
+  type PackLog,
+  type PackTelemetry,
+  type Stored,
+} from './ports.ts'
+import { Verdicts } from './verdicts.ts'
+
+const maxPackBytes = 256 * 1024
+/** All tries of a pack, and the waiting before them, ms. */
+const retriesMs = 10_000
+/** One try, ms. */
+const attemptMs = 2_000
+const leastPauseMs = 50
+const mostPauseMs = 500
+/** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
+const slotMs = 100
+
+const defaultMaxInFlight = 4
+const defaultMaxWaitingBytes = 64 * 1024 * 1024
+
+export interface PackerOptions {
+  shards: number
+  /** The inbox of a shard. */
+  logOf: (shard: number) => PackLog
+  messages: Messages
+  clock: Clock
+  randomness: Randomness
+  telemetry: PackTelemetry
+  /** `group`: a pack of one group has a subject of its own; `shard`: one subject a shard. */
+  subjects: 'group' | 'shard'
+  /** Appends in flight over all shards; default 4. Fewer make larger packs. */
+  maxInFlight?: number
+  /** Bytes of items that wait here for their PubAck, at most; default 64 MB. */
+  maxWaitingBytes?: number
+}
+
+interface Pack {
+  readonly lane: Lane
+  readonly entries: readonly Entry[]
+  readonly id: string
+  readonly frame: Buffer
+  readonly subject: string
+  readonly startedAt: number
+}
+
+export class Packer implements Inbox {
+  readonly #options: PackerOptions
+  readonly #verdicts: Verdicts
+  readonly #lanes: Lane[]
+  readonly #maxInFlight: number
+  /** Lanes whose append counts against the cap, with its start, oldest first. */
+  readonly #slots = new Map<Lane, number>()
+  /** Lanes that have something to send and found no slot, in the order of their asking. */
+  readonly #hungry = new Set<Lane>()
+  #waitingBytes = 0
+  #closed = false
+  #drained: (() => void) | undefined
+  #cancelRelief: (() => void) | undefined
+
+  constructor(options: PackerOptions) {
+    this.#options = options
+    this.#verdicts = new Verdicts(options)
+    this.#lanes = Array.from({ length: options.shards }, (_, shard) => new Lane(shard))
+    this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+  }
+
+  append(item: NewItem): Promise<Stored> {
+    if (this.#closed) return Promise.reject(unavailable('this node shuts down', 'closed'))
+    const { maxWaitingBytes = defaultMaxWaitingBytes, clock } = this.#options
+    if (this.#waitingBytes > maxWaitingBytes)
+      return Promise.reject(unavailable('too much waits', 'overloaded'))
+    const token = groupToken(item.bufferUid, item.groupKey)
+    const lane = this.#laneOf(token)
+    const bytes = itemSizeBound(item)
+    this.#waitingBytes += bytes
+    return new Promise((resolve, reject) => {
+      lane.push({ item: { ...item, groupToken: token }, bytes, since: clock.monotonic(), resolve, reject })
+      // Not now: requests that were paid by one statement come in one burst, and make one pack.
+      queueMicrotask(() => this.#send(lane))
+    })
+  }
+
+  findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
+    const token = groupToken(bufferUid, groupKey)
+    return this.#verdicts.findTwin(shardOf(token, this.#lanes.length), token, messageId)
+  }
+
+  /** Takes nothing more; resolves when all that was taken is answered. */
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#waitingBytes > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve
+      })
+    }
+    this.#verdicts.close()
+  }
+
+  #laneOf(token: string): Lane {
+    const lane = this.#lanes[shardOf(token, this.#lanes.length)]
+    if (lane === undefined) throw new Error(`group ${token} has no shard`)
+    return lane
+  }
+
+  #send(lane: Lane): void {
+    if (lane.flying || lane.isEmpty) return
+    if (this.#slots.size >= this.#maxInFlight) {
+      this.#hungry.add(lane)
+      this.#feed()
+      return
+    }
+    const startedAt = this.#options.clock.monotonic()
+    lane.flying = true
+    this.#slots.set(lane, startedAt)
+    void this.#fly(lane, lane.takePack(maxPackBytes), startedAt)
+  }
+
+  /** Slow appends give their slots back. */
+  #relieve(): void {
+    this.#cancelRelief = undefined
+    const now = this.#options.clock.monotonic()
+    for (const [lane, startedAt] of this.#slots) {
+      if (startedAt + slotMs <= now) this.#slots.delete(lane)
+    }
+    this.#feed()
+  }
+
+  #feed(): void {
+    for (const lane of this.#hungry) {
+      if (this.#slots.size >= this.#maxInFlight) {
+        this.#cancelRelief ??= this.#options.clock.after(slotMs, () => this.#relieve())
+        return
+      }
+      this.#hungry.delete(lane)
+      this.#send(lane)
+    }
+  }
+
+  async #fly(lane: Lane, entries: readonly Entry[], startedAt: number): Promise<void> {
+    try {
+      await this.#store(this.#pack(lane, entries, startedAt))
+    } catch (error) {
+      for (const { reject } of entries) reject(error)
+    }
+    this.#landed(lane, entries)
+  }
+
+  #landed(lane: Lane, entries: readonly Entry[]): void {
+    for (const { bytes } of entries) this.#waitingBytes -= bytes
+    lane.flying = false
+    this.#slots.delete(lane)
+    // Behind those that wait for a slot, or a busy shard would starve them.
+    if (!lane.isEmpty) this.#hungry.add(lane)
+    this.#feed()
+    if (this.#waitingBytes === 0) this.#drained?.()
+  }
+
+  #pack(lane: Lane, entries: readonly Entry[], startedAt: number): Pack {
+    const idBytes = this.#options.randomness.bytes(packIdBytes)
+    const id = Buffer.from(idBytes).toString('base64url')
+    const awaited = entries.flatMap(({ item: { explicit, itemId }, resolve }, index) =>
+      explicit ? [{ index, itemId, settle: resolve }] : [],
+    )
+    if (awaited.length > 0) this.#verdicts.expect(id, lane.shard, awaited)
+    const replySubject = awaited.length > 0 ? this.#verdicts.replySubject : null
+    const frame = encodePack(
+      idBytes,
+      replySubject,
+      entries.map(({ item }) => item),
+    )
+    return { lane, entries, id, frame, subject: this.#subjectOf(lane, entries), startedAt }
+  }
+
+  #subjectOf(lane: Lane, entries: readonly Entry[]): string {
+    const first = entries[0]?.item
+    const oneGroup = entries.every(({ item }) => item.groupToken === first?.groupToken)
+    if (first === undefined || this.#options.subjects === 'shard' || !oneGroup)
+      return `items.${lane.shard}.mixed`
+    return `items.${lane.shard}.${bufferToken(first.bufferUid)}.${first.groupToken}`
+  }
+
+  /** Rejects with what its requests are to be told when the pack is not stored, or not known to be. */
+  async #store(pack: Pack): Promise<void> {
+    const { clock, telemetry } = this.#options
+    const { answer, attempts } = await this.#untilAnswered(pack)
+    if (answer.kind !== 'stored') {
+      this.#verdicts.forget(pack.id)
+      throw refusalOf(answer)
+    }
+    for (const { item, resolve } of pack.entries) if (!item.explicit) resolve({ duplicateOf: null })
+    this.#verdicts.stored(pack.id, answer.seq)
+    const ms = clock.monotonic() - pack.startedAt
+    telemetry.batch({
+      shard: pack.lane.shard,
+      items: pack.entries.length,
+      bytes: pack.frame.length,
+      ms,
+      attempts,
+    })
+  }
+
+  /** Again under the same id while nobody knows whether it is stored: within 10 s, and once in any case. */
+  async #untilAnswered(pack: Pack): Promise<{ answer: PackAppendAnswer; attempts: number }> {
+    const { clock, randomness, logOf } = this.#options
+    const since = pack.entries[0]?.since ?? pack.startedAt
+    const deadline = Math.max(since + retriesMs, pack.startedAt + attemptMs)
+    const { subject, id: msgId } = pack
+    for (let attempts = 1, pauseMs = leastPauseMs; ; attempts++) {
+      const timeoutMs = Math.min(attemptMs, deadline - clock.monotonic())
+      const answer = await logOf(pack.lane.shard).append(pack.frame, { subject, msgId, timeoutMs })
+      const pause = answer.kind === 'in-process' ? leastPauseMs : pauseMs * (0.5 + randomness.fraction())
+      const over = clock.monotonic() + pause >= deadline
+      if (over || (answer.kind !== 'unknown' && answer.kind !== 'in-process')) return { answer, attempts }
+      await new Promise<void>((resolve) => clock.after(pause, resolve))
+      pauseMs = Math.min(pauseMs * 2, mostPauseMs)
+    }
+  }
+}
+
+function refusalOf(answer: PackAppendAnswer): InboxUnavailableError {
+  if (answer.kind === 'full') return unavailable('the inbox is full', 'full')
+  const detail = answer.kind === 'unknown' ? answer.error : answer.kind
+  return unavailable(`the append was not acknowledged: ${detail}`, 'unanswered')
+}
+
+function unavailable(text: string, reason: InboxUnavailableReason): InboxUnavailableError {
+  return new InboxUnavailableError(text, reason)
+}
