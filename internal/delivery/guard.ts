@@ -84,8 +84,8 @@ export class Guard {
   }): Socket {
     return tlsConnect({
       ...options,
-      // An address is no server name (RFC 6066); it is verified against the certificate's addresses.
-      servername: isIP(options.host) ? '' : options.host,
+      // An address is no server name, nor has one a dot at its end (RFC 6066).
+      servername: isIP(options.host) ? '' : options.host.replace(/\.$/, ''),
       ALPNProtocols: ['http/1.1'],
       ...(this.#roots === undefined ? {} : { ca: this.#roots }),
     })

@@ -1,4 +1,4 @@
-import { subscribe } from 'node:diagnostics_channel'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -104,9 +104,12 @@ describe('a destination that misbehaves', () => {
       [503, 'http_5xx'],
     ] as const) {
       sink.otherwise({ fault: 'drip', status })
-      const headArrived = new Promise((resolve) => subscribe('undici:request:headers', resolve))
+      const headArrived = Promise.withResolvers<void>()
+      const onHead = () => headArrived.resolve()
+      subscribe('undici:request:headers', onHead)
       const sent = client.send(target(sink.url()), 'k', batch)
-      await headArrived
+      await headArrived.promise
+      unsubscribe('undici:request:headers', onHead)
       clock.advance(10_000)
       expect(await sent).to.deep.include({ statusCode: status, errorClass, durationMs: 10_000 })
       await nothingLeaks()

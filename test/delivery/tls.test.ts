@@ -30,6 +30,8 @@ describe('deliveries over TLS', () => {
     }
     expect(sink.requests().map((request) => request.servername)).to.deep.equal(Array(3).fill('sink.test'))
     expect(sink.acceptedConnections).to.equal(1)
+    expect(await send(sink.url('/', 'sink.test.'))).to.include({ delivered: true })
+    expect(sink.requests()[3]?.servername).to.equal('sink.test')
   })
 
   it('verify a literal address without naming it', async () => {

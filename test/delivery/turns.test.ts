@@ -51,6 +51,28 @@ describe('an attempt that waits for its turn', () => {
     expect([asked, sink.requests().length, client.gauges().running]).to.deep.equal([2, 1, 0])
   })
 
+  it('takes turns with those of other buffers', async () => {
+    client = newClient({ clock, limits: { connections: 1 } })
+    const attempt = (uid: string, key: string) =>
+      client.attempt({
+        record: { uid, buffer: { delivery: target(sink.url()) } } as BufferRecord,
+        key,
+        body: batch,
+      })
+    const sends = ['a', 'b', 'c'].map((key) => attempt('busy', key)).concat(attempt('quiet', 'd'))
+    for (let i = 0; i < 4; i++) {
+      await eventually(() => answers.length > i)
+      answers[i]!()
+    }
+    await Promise.all(sends)
+    expect(sink.requests().map((request) => request.headers['x-idempotency-key'])).to.deep.equal([
+      'a',
+      'b',
+      'd',
+      'c',
+    ])
+  })
+
   it('is refused when the queue is full, while those before it are served', async () => {
     const sends = ['a', 'b', 'c', 'd'].map((key) => send(key))
     expect(await sends[3]).to.include(unsent)
