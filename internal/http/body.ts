@@ -28,7 +28,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse, limit: numbe
   if (Number(req.headers['content-length']) > limit) return Promise.resolve('too-large')
   if (req.destroyed && !req.complete) return Promise.resolve('aborted')
   // The listener leaves the interim answer to us, so that a refused body is never invited.
-  if (req.headers.expect !== undefined) res.writeContinue()
+  if (req.headers.expect !== undefined && req.httpVersion === '1.1') res.writeContinue()
   return collect(req, limit)
 }
 

@@ -14,6 +14,8 @@ export interface RawAnswer {
 export class RawClient {
   readonly socket: Socket
   ended = false
+  /** How many interim answers (100 Continue) came. */
+  interim = 0
   #received: Buffer = Buffer.alloc(0)
   #wake = (): void => {}
 
@@ -44,7 +46,10 @@ export class RawClient {
     for (;;) {
       const parsed = this.#parse(options.head ?? false)
       if (parsed && parsed.status >= 200) return parsed
-      if (parsed) continue
+      if (parsed) {
+        this.interim++
+        continue
+      }
       if (this.ended) throw new Error(`connection ended after: ${this.#received.toString('latin1')}`)
       await this.#more()
     }

@@ -126,6 +126,7 @@ describe('bodies on the wire', () => {
   it('never invites a body that it refuses', async () => {
     client.send(head(`Content-Length: ${LIMIT + 1}`, 'Expect: 100-continue'))
     await refused(413)
+    expect(client.interim).to.equal(0)
   })
 
   it('invites a body that it takes', async () => {
@@ -134,6 +135,7 @@ describe('bodies on the wire', () => {
     expect(first.toString()).to.match(/^HTTP\/1.1 100 /)
     client.send(GOOD)
     expect((await client.answer()).status).to.equal(202)
+    expect(client.interim).to.equal(1)
   })
 
   it('refuses an encoded body, takes identity', async () => {
