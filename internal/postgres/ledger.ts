@@ -5,8 +5,9 @@ import type { Database } from './connection.ts'
 
 export interface CreditStatementsOptions {
   /**
-   * Opens a client of the ledger's own, 4 to 8 connections. It is opened anew when an answer is overdue:
-   * a connection that hangs (a stopped server, a cut line) would hold up every later statement.
+   * Opens a client of the ledger's own, 8 to 16 connections: as many customers commit at once, and fewer make
+   * larger statements. It is opened anew when an answer is overdue: a connection that hangs (a stopped
+   * server, a cut line) would hold up every later statement.
    */
   open: () => Database
   /** An answer later than this is given up, ms. Default 2,000. */

@@ -118,11 +118,13 @@ describe('postgres: the fence and the dead letter queue', () => {
 
     it('an owner that stops in the middle of a transaction loses its lock', async function () {
       this.timeout(15_000)
-      const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
-      const stopped = failure(fencedTransaction(db, fence(10), () => gate))
+      // Without the bound of the connection: the fence brings its own.
+      const own = connect(url, { idleInTransactionTimeoutMs: 0 })
+      const stopped = failure(fencedTransaction(own, fence(10), () => new Promise(() => {})))
+      await lockTaken('shards', 'RowShareLock')
       await eventually(async () => (await failure(raiseEpoch(db, fence(11)))) === undefined)
-      finish()
       expect(await stopped).to.be.an('error')
+      await own.end({ timeout: 0 })
     })
   })
 
