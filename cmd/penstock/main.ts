@@ -1,17 +1,32 @@
-/** `npm start`: ingest, admin and shards in one process, over an embedded NATS and Postgres. */
+/** `npm start`: ingest, admin and shards in one process, over an embedded NATS and Postgres (design, section 11). */
+import { randomUUID } from 'node:crypto'
 import { EmbeddedStartError } from '../../internal/embedded/ports.ts'
-import { startEmbedded } from '../../internal/embedded/servers.ts'
+import { type Embedded, startEmbedded } from '../../internal/embedded/servers.ts'
 import { createHealth } from '../../internal/http/health.ts'
-import { listen } from '../../internal/http/listener.ts'
+import { type Gate, listen } from '../../internal/http/listener.ts'
+import { Receiver } from '../../internal/http/receiver.ts'
 import { createApp } from '../../internal/http/server.ts'
-import { connect } from '../../internal/postgres/connection.ts'
-import { ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
+import { UnusableBrokerError } from '../../internal/nats/connection.ts'
+import { migrate } from '../../internal/postgres/migrate.ts'
+import { isOutage } from '../../internal/postgres/outage.ts'
+import { closeNodes } from '../../internal/postgres/settlement.ts'
+import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
-import { createLogger } from '../../internal/telemetry/logger.ts'
+import { createLogger, type Logger } from '../../internal/telemetry/logger.ts'
 import { startMetrics } from '../../internal/telemetry/metrics.ts'
 import { startOps } from '../../internal/telemetry/ops-server.ts'
+import packageFile from '../../package.json' with { type: 'json' }
+import { startActor } from '../wiring/actor.ts'
+import { createAdmin } from '../wiring/admin.ts'
+import { type Node, openLogs, openStore } from '../wiring/foundation.ts'
+import { startIngress } from '../wiring/ingress.ts'
+import { addressLines, welcomeLines } from './banner.ts'
+import { ensureOwners } from './owners.ts'
+import { ownSecretKey } from './secrets.ts'
+
+const { version } = packageFile
 
 try {
   run(readConfig(process.env, 'penstock'))
@@ -21,70 +36,112 @@ try {
   process.exitCode = 1
 }
 
-function run(config: ReturnType<typeof readConfig>): void {
+function run(config: Config): void {
   const log = createLogger({ level: config.logLevel, role: config.role })
   const clock = systemClock()
-  log.info({ environment: describeEnvironment(process.env) }, 'starting')
-  runService(clock, log, (error) => reportStart(log, error), start)
+  log.info({ environment: describeEnvironment(process.env), version }, 'starting')
+  runService(
+    clock,
+    log,
+    (error) => reportStart(log, error),
+    (service) => start({ config, log, clock, lifecycle: service.lifecycle, boot: randomUUID() }, service),
+  )
+}
 
-  async function start({ lifecycle, fail }: ServiceProcess): Promise<void> {
-    let serving = false
-    const metrics = await lifecycle.acquire(
-      'metrics',
-      () => startMetrics(config.role, process.env),
-      (it) => it.shutdown(),
-    )
-    const ops = await lifecycle.acquire(
-      'ops port',
-      () =>
-        startOps({
-          host: config.host,
-          port: config.opsPort,
-          ready: () => serving && !lifecycle.stopping,
-          metrics: metrics.handle,
-        }),
-      (it) => it.close(),
-    )
-    const embedded = await lifecycle.acquire(
-      'embedded servers',
-      () =>
-        startEmbedded({
-          dataDir: config.dataDir,
-          sync: config.sync,
-          log,
-          natsUrl: config.natsUrls?.join(','),
-          databaseUrl: config.databaseUrl,
-          natsServerBin: config.natsServerBin,
-          onLost: fail,
-        }),
-      (it) => it.stop(),
-    )
-    const sql = await lifecycle.acquire(
-      'database',
-      () => connect(embedded.databaseUrl),
-      (it) => it.end({ timeout: 2 }),
-    )
-    const gate = { closing: false }
-    const app = createApp({
-      telemetry: createHttpTelemetry(log, metrics.meter),
-      gate,
-      isOutage: () => false,
-      health: createHealth(clock, '0.1.0', { database: () => sql`SELECT 1` }),
-    })
-    const http = await lifecycle.acquire(
-      'http listener',
-      () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
-      (it) => it.close(8_000),
-    )
-    serving = true
-    log.info({ url: http.url, ops: ops.port }, 'ready')
-  }
+async function start(node: Node, { fail }: ServiceProcess): Promise<void> {
+  const { config, log, clock, lifecycle, boot } = node
+  const serving = { now: false }
+  const { metrics, ops } = await startObserving(node, () => serving.now && !lifecycle.stopping)
+  const embedded = await lifecycle.acquire(
+    'embedded servers',
+    () => embed(node, fail),
+    (it) => it.stop(),
+  )
+  await migrate(embedded.databaseUrl)
+  const secretKeys = config.secretKeys ?? ownSecretKey(embedded.dataDir)
+  const store = await openStore(node, embedded.databaseUrl, secretKeys)
+  // This process alone works on the data folder: whoever charged before it is gone.
+  if (!config.databaseUrl) await closeNodes(store.db, [boot], 0)
+  const logs = await openLogs(node, config.natsUrls ?? [embedded.natsUrl])
+  const gate: Gate = { closing: false }
+  const actor = await startActor(node, store, logs, metrics.meter, version)
+  const ingress = await startIngress(node, store, logs, metrics.meter, gate, fail)
+  const admin = createAdmin(node, store, (customerId) => ingress.ledger.credited(customerId))
+  const owner = await ensureOwners(node, store, admin.apiKeys, embedded.dataDir)
+  const app = createApp({
+    telemetry: createHttpTelemetry(log, metrics.meter),
+    ...{ gate, isOutage, ingest: ingress.route, admin: admin.router },
+    health: createHealth(clock, version, {
+      postgres: () => store.db`SELECT 1`,
+      nats: () => logs.connection.nats.flush(),
+      shards: async () => {
+        const [first] = actor.troubles()
+        if (first) throw new Error(`shard ${first.shard}: ${first.trouble}`)
+      },
+    }),
+    others: config.local ? [new Receiver(clock).middleware] : [],
+  })
+  await lifecycle.acquire(
+    'key cache',
+    () => store.keys,
+    (it) => it.stop(),
+  )
+  const http = await lifecycle.acquire(
+    'http listener',
+    () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
+    (it) => it.close(8_000),
+  )
+  serving.now = true
+  log.info({ url: http.url, opsPort: ops.port, shards: logs.shards }, 'ready')
+  greet(http.url, ops.port, config, owner)
+}
+
+async function startObserving({ lifecycle, config }: Node, ready: () => boolean) {
+  const metrics = await lifecycle.acquire(
+    'metrics',
+    () => startMetrics(config.role, process.env),
+    (it) => it.shutdown(),
+  )
+  const ops = await lifecycle.acquire(
+    'ops port',
+    () => startOps({ host: config.host, port: config.opsPort, ready, metrics: metrics.handle }),
+    (it) => it.close(),
+  )
+  return { metrics, ops }
+}
+
+function embed({ config, log }: Node, onLost: (error: Error) => void): Promise<Embedded> {
+  const { dataDir, sync, databaseUrl, natsServerBin } = config
+  return startEmbedded({
+    dataDir,
+    sync,
+    log,
+    natsUrl: config.natsUrls?.join(','),
+    databaseUrl,
+    natsServerBin,
+    onLost,
+  })
+}
+
+/** Not log lines: they are there to be read and pasted. */
+function greet(
+  url: string,
+  opsPort: number,
+  config: Config,
+  owner: Awaited<ReturnType<typeof ensureOwners>>,
+): void {
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  const opsUrl = `http://${host}:${opsPort}`
+  process.stdout.write(addressLines(url, opsUrl))
+  if (owner) process.stdout.write(welcomeLines({ url, opsUrl, ...owner }))
 }
 
 /** What whoever starts the service can mend is one line; anything else comes with its stack. */
-function reportStart(log: ReturnType<typeof createLogger>, error: unknown): void {
+function reportStart(log: Logger, error: unknown): void {
   const expected =
-    error instanceof EmbeddedStartError || (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    error instanceof EmbeddedStartError ||
+    error instanceof UnusableBrokerError ||
+    (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
   if (expected) log.fatal((error as Error).message)
   else log.fatal({ err: error }, 'the start failed')
 }

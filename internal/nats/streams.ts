@@ -61,6 +61,15 @@ export async function ensureStreams(connection: Connection, options: StreamOptio
   await new Installation(manager, options).ensure()
 }
 
+/** The shard count of the first start, as the logs carry it; undefined when there are none. */
+export async function recordedShards(
+  connection: Connection,
+  options: Omit<StreamOptions, 'shards'>,
+): Promise<number | undefined> {
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  return new Installation(manager, { ...options, shards: 1 }).recorded()
+}
+
 class Installation {
   readonly #manager: JetStreamManager
   readonly #options: StreamOptions
@@ -70,6 +79,10 @@ class Installation {
     this.#manager = manager
     this.#options = options
     this.#prefix = options.prefix ?? ''
+  }
+
+  async recorded(): Promise<number | undefined> {
+    return madeFor(await this.#found())
   }
 
   async ensure(): Promise<void> {

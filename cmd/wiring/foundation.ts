@@ -1,0 +1,99 @@
+/** What every role stands on: log, metrics, the ops port, Postgres with its caches, NATS with its streams. */
+import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
+import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
+import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
+import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
+import { ensureStreams, recordedShards } from '../../internal/nats/streams.ts'
+import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
+import { createBufferRows } from '../../internal/postgres/buffers.ts'
+import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
+import { type Config, defaultShards } from '../../internal/runtime/config.ts'
+import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
+import type { Logger } from '../../internal/telemetry/logger.ts'
+
+export interface Node {
+  readonly config: Config
+  readonly log: Logger
+  readonly clock: Clock
+  readonly lifecycle: Lifecycle
+  /** UUID of this run of the process. */
+  readonly boot: string
+}
+
+export interface Store {
+  readonly db: Database
+  readonly databaseUrl: string
+  readonly box: SecretBox
+  readonly buffers: BufferCache
+  readonly keys: KeyCache
+}
+
+/** Connections of the pool for use cases; feed and ledger have their own. */
+const POOL = 8
+
+/** Postgres and the caches that follow its change feed. Rejects when it cannot be reached. */
+export async function openStore(node: Node, databaseUrl: string, secretKeys: SecretKey[]): Promise<Store> {
+  const { lifecycle, clock, log } = node
+  const db = await lifecycle.acquire(
+    'database',
+    () => connect(databaseUrl, { max: POOL }),
+    (it) => it.end({ timeout: 2 }),
+  )
+  const box = createSecretBox(secretKeys)
+  const buffers = createBufferCache({ rows: createBufferRows(db, box), clock })
+  const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
+  const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })
+  await lifecycle.acquire(
+    'change feed',
+    async () => {
+      const feed = createConfigFeed({
+        ...{ db, clock },
+        listeners: [
+          { entity: 'buffer', ...buffers },
+          { entity: 'api_key', ...keys },
+        ],
+        onError: (error) => log.warn({ error: String(error) }, 'the change feed waits'),
+      })
+      await feed.start()
+      return feed
+    },
+    (it) => it.stop(),
+  )
+  return { db, databaseUrl, box, buffers, keys }
+}
+
+export interface Logs {
+  readonly connection: Connection
+  readonly broker: NatsBroker
+  readonly shards: number
+}
+
+/** NATS, with all streams there and safe. Rejects with UnusableBrokerError. */
+export async function openLogs(node: Node, servers: string[]): Promise<Logs> {
+  const { config, lifecycle, clock, log } = node
+  const connection = await lifecycle.acquire(
+    'broker connection',
+    () =>
+      connectBroker(
+        { servers, ...(config.natsCredsFile !== undefined && { credsFile: config.natsCredsFile }) },
+        config.replicas,
+        {
+          connection: (event) => log.warn(event, 'broker connection'),
+          warning: (text) => log.warn(text),
+        },
+      ),
+    (it) => it.close(),
+  )
+  const options = { clock, replicas: config.replicas }
+  const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
+  await ensureStreams(connection, { ...options, shards })
+  const broker = await lifecycle.acquire(
+    'broker',
+    () => createBroker(connection, { clock }),
+    (it) => it.close(),
+  )
+  return { connection, broker, shards }
+}

@@ -1,0 +1,65 @@
+/** The ingress role: credits, packs, and the ingest endpoint. */
+import type { Meter } from '@opentelemetry/api'
+import type { Middleware } from 'koa'
+import { CreditLedger } from '../../internal/billing/ledger.ts'
+import { ingestRoute } from '../../internal/http/ingest.ts'
+import type { Gate } from '../../internal/http/listener.ts'
+import { Ingest } from '../../internal/ingest/accept.ts'
+import { Packer } from '../../internal/ingest/packer.ts'
+import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { connect } from '../../internal/postgres/connection.ts'
+import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
+import { systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
+import type { Logs, Node, Store } from './foundation.ts'
+
+/** Connections for credit statements: one flies a customer. */
+const LEDGER_POOL = 4
+
+export interface Ingress {
+  readonly route: Middleware
+  readonly ledger: CreditLedger
+}
+
+/** `fail` ends the process: this node was taken for gone, and its credits were refunded. */
+export async function startIngress(
+  node: Node,
+  store: Store,
+  logs: Logs,
+  meter: Meter,
+  gate: Gate,
+  fail: (error: Error) => void,
+): Promise<Ingress> {
+  const { lifecycle, clock, config, log, boot } = node
+  const statements = await lifecycle.acquire(
+    'ledger connections',
+    () => new PostgresCreditStatements({ open: () => connect(store.databaseUrl, { max: LEDGER_POOL }) }),
+    (it) => it.end(),
+  )
+  const ledger = await lifecycle.acquire(
+    'ledger',
+    () =>
+      new CreditLedger({
+        ...{ boot, statements, clock },
+        unavailable: (message, cause) => new LedgerUnavailableError(message, { cause }),
+        onClosed: () => fail(new Error('the ledger of this node was closed by another node')),
+        onProblem: (error) => log.warn({ error: String(error) }, 'a credit statement is repeated'),
+      }),
+    (it) => it.close(2_000),
+  )
+  const telemetry = createIngestTelemetry(log, meter)
+  const inbox = await lifecycle.acquire(
+    'packs',
+    () =>
+      new Packer({
+        ...{ clock, telemetry, shards: logs.shards, subjects: config.subjects, messages: logs.broker },
+        logOf: (shard) => logs.broker.inbox(shard),
+        randomness: systemRandomness(),
+      }),
+    (it) => it.close(),
+  )
+  const { buffers, keys } = store
+  const ingest = new Ingest({ buffers, keys, ledger, inbox, telemetry, clock })
+  const { maxBodyBytes } = config
+  return { route: ingestRoute({ ingest, clock, gate, maxBodyBytes }), ledger }
+}
