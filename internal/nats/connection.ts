@@ -46,6 +46,7 @@ export class Connection {
   readonly #reconnected = new Set<() => void>()
   readonly #disconnected = new Set<() => void>()
   #connected = true
+  #closing = false
 
   constructor(nats: NatsConnection, report: ConnectionReport) {
     this.nats = nats
@@ -83,6 +84,7 @@ export class Connection {
 
   /** Sends what is written and closes. */
   async close(): Promise<void> {
+    this.#closing = true
     if (this.nats.isClosed()) return
     if (this.connected) await this.nats.flush().catch(() => {})
     await this.nats.close()
@@ -95,6 +97,7 @@ export class Connection {
       else if (type === Events.Error) this.#report.warning(`broker: ${String(data)}`)
       else if (type === Events.LDM) this.#report.warning(`broker ${String(data)} is about to shut down`)
     }
+    if (!this.#closing) this.#report.warning('the connection to the broker ended for good')
     if (this.#connected) this.#lost('closed')
   }
 

@@ -11,6 +11,7 @@ export interface Delivery {
 }
 
 const dot = 0x2e
+const zero = 0x30
 const nanosDigits = 6
 
 /**
@@ -25,7 +26,10 @@ export function readDelivery(reply: string, stream: string, consumer: string): D
   let cursor = found + names.length
   const number = (until: number) => {
     let value = 0
-    for (; cursor < until; cursor++) value = value * 10 + reply.charCodeAt(cursor) - 48
+    for (; cursor < until; cursor++) {
+      const digit = reply.charCodeAt(cursor) - zero
+      value = digit >= 0 && digit <= 9 ? value * 10 + digit : Number.NaN
+    }
     cursor++
     return value
   }

@@ -21,6 +21,8 @@ const heartbeatMs = 2_000
 const silenceMs = 5_000
 /** The broker forgets a consumer that nobody pulls from after this. */
 const inactiveMs = 60_000
+/** A stream between two leaders answers nobody; better to ask again soon. */
+const createTimeoutMs = 1_500
 const leastBackOffMs = 50
 const mostBackOffMs = 2_000
 const nanosPerMs = 1_000_000
@@ -111,7 +113,7 @@ export class Reader implements Reading {
     this.#consumerSeq = 0
     try {
       this.#subscribe()
-      await this.#options.api.ask('CONSUMER.CREATE', this.#consumerRequest(name), name)
+      await this.#options.api.ask('CONSUMER.CREATE', this.#consumerRequest(name), name, createTimeoutMs)
     } catch (error) {
       if (this.#consumer === name) this.#restart(error instanceof Error ? error.message : String(error))
       return

@@ -28,12 +28,17 @@ export class StreamApi {
 
   /**
    * Asks `$JS.API.<verb>.<stream>[.<tail>]`. Rejects with BrokerApiError for a refusal, and with the
-   * client's error when nobody answers within 5 s.
+   * client's error when nobody answers within `timeout` ms.
    */
-  async ask<Answer>(verb: string, body: object = {}, tail?: string): Promise<Answer> {
+  async ask<Answer>(
+    verb: string,
+    body: object = {},
+    tail?: string,
+    timeout = requestTimeoutMs,
+  ): Promise<Answer> {
     const subject = this.#subject(verb, tail)
     const message = await this.#connection.nats
-      .request(subject, JSON.stringify(body), { timeout: requestTimeoutMs })
+      .request(subject, JSON.stringify(body), { timeout })
       .catch((cause: unknown) => {
         const why = cause instanceof Error ? cause.message : String(cause)
         throw new Error(`stream ${this.#stream}: ${verb} was not answered: ${why}`, { cause })
