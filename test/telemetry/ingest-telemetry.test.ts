@@ -27,12 +27,13 @@ describe('the telemetry of ingest', () => {
   it('measures stored packs, with one event each', async () => {
     const { log, lines, meter, numbers } = recorder()
     const telemetry = createIngestTelemetry(log, meter)
-    telemetry.batch({ shard: 1, items: 40, bytes: 9_000, ms: 3 })
+    telemetry.batch({ shard: 1, items: 40, bytes: 9_000, ms: 3, attempts: 2 })
     expect(await numbers()).to.include({
       penstock_inbox_items: 40,
       penstock_inbox_bytes: 9_000,
       'penstock_pack_items.count': 1,
       'penstock_inbox_append_duration.sum': 3,
+      penstock_inbox_append_retries: 1,
     })
     expect(lines[0]).to.include({ msg: 'pack', shard: 1, items: 40, bytes: 9_000, ms: 3 })
   })
