@@ -154,7 +154,10 @@ export class Intake {
     if (itemId !== null && !batch) {
       if (twins.isDropping(itemId)) return
       const original = twins.original(view.groupToken, view.messageId)
-      if (original) return twins.drop({ ...position, itemId }, original, verdict)
+      if (original) {
+        twins.drop({ ...position, itemId }, original, verdict)
+        return
+      }
     }
     const group = groups.open(view.groupToken, view.bufferUid, this.#replaying)
     const item = newItem(position, at, frame, view, group, itemId)

@@ -202,7 +202,7 @@ export class OwnerProcess {
     }
     return {
       raiseEpoch: async ({ epoch }) => {
-        fenced(await this.#call(() => (epoch < world.epoch ? ('fenced' as const) : (world.epoch = epoch))))
+        fenced(await this.#call(() => world.raise(epoch)))
       },
       known: async ({ epoch }, names) => fenced(await this.#call(() => world.known(epoch, names))),
       bury: async ({ epoch }, batch) => {

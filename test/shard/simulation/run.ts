@@ -7,7 +7,7 @@ import { FencedError } from '../../../internal/shard/ports.ts'
 import { type Accepted, check } from './checker.ts'
 import { Events, seeded } from './events.ts'
 import { OwnerProcess } from './process.ts'
-import { World } from './world.ts'
+import { type Rule, World } from './world.ts'
 
 const UID = '11111111-1111-4111-8111-111111111111'
 const CHAOS_MS = 12_000
@@ -54,10 +54,10 @@ function record(concurrency: number): BufferRecord {
   }
 }
 
-export async function run(seed: number): Promise<RunResult> {
+export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   const random = seeded(seed)
   const events = new Events(random)
-  const world = new World(events)
+  const world = new World(events, leftOut)
   const records = new Map([[UID, record(1)]])
   const owners: OwnerProcess[] = []
   const accepted: Accepted[] = []
@@ -81,13 +81,11 @@ export async function run(seed: number): Promise<RunResult> {
     )
     const answer = world.inbox.append(events.now, data, `p${packs}`)
     if (answer.kind !== 'stored') throw new Error('the inbox took no pack')
-    items.forEach((each, index) => accepted.push({ item: each, seq: answer.seq, index }))
-    world.subscribers.set(
-      reply,
-      new Set([
-        (bytes) => decodeVerdict(bytes)?.duplicates.forEach(({ index }) => told.add(items[index]!.itemId)),
-      ]),
-    )
+    accepted.push(...items.map((each, index) => ({ item: each, seq: answer.seq, index })))
+    const hear = (bytes: Uint8Array): void => {
+      for (const { index } of decodeVerdict(bytes)?.duplicates ?? []) told.add(items[index]!.itemId)
+    }
+    world.subscribers.set(reply, new Set([hear]))
     // An ingress whose PubAck was lost sends again under the same id, a broker may have restarted in between.
     if (random() < 0.15)
       events.after(events.between(50, 1_500), () => world.inbox.append(events.now, data, `p${packs}`))

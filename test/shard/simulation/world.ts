@@ -7,6 +7,9 @@ import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
 import type { Events } from './events.ts'
 import { Stream } from './streams.ts'
 
+/** What the outside must guarantee; left out, the checker must notice. */
+export type Rule = 'expected-sequence' | 'postgres-fence' | 'tombstone'
+
 export interface Sent {
   key: string
   body: string
@@ -37,12 +40,20 @@ export class World {
   faults = true
   failing = 0.3
 
-  constructor(events: Events) {
+  readonly #leftOut: Rule | undefined
+
+  constructor(events: Events, leftOut?: Rule) {
     this.events = events
+    this.#leftOut = leftOut
+  }
+
+  #holds(rule: Rule): boolean {
+    return this.#leftOut !== rule
   }
 
   appendJournal(data: Uint8Array, msgId: string, expectLastSeq?: number) {
-    const answer = this.journal.append(this.events.now, data, msgId, expectLastSeq)
+    const expected = this.#holds('expected-sequence') ? expectLastSeq : undefined
+    const answer = this.journal.append(this.events.now, data, msgId, expected)
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     const commit = decodeCommit(data)
     const applied = applyCommit(this.truth, { seq: answer.seq, commit })
@@ -62,8 +73,14 @@ export class World {
     return status
   }
 
-  bury(epoch: number, batch: DeadBatch): 'fenced' | 'buried' | 'known' {
+  raise(epoch: number): 'fenced' | 'raised' {
     if (epoch < this.epoch) return 'fenced'
+    this.epoch = epoch
+    return 'raised'
+  }
+
+  bury(epoch: number, batch: DeadBatch): 'fenced' | 'buried' | 'known' {
+    if (this.#fences(epoch)) return 'fenced'
     const name = batchKey(batch)
     if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
     if (this.deletedRows.has(name)) this.wrong.push(`second row ${name}`)
@@ -72,16 +89,20 @@ export class World {
   }
 
   known(epoch: number, names: BatchName[]): BatchName[] | 'fenced' {
-    if (epoch < this.epoch) return 'fenced'
+    if (this.#fences(epoch)) return 'fenced'
     return names.filter((name) => this.rows.has(batchKey(name)) || this.tombstones.has(batchKey(name)))
   }
 
   project(epoch: number, position: number, facts: DeliveryFact[]): 'fenced' | 'done' {
-    if (epoch < this.epoch) return 'fenced'
+    if (this.#fences(epoch)) return 'fenced'
     if (position <= this.projected) return 'done'
     this.projected = position
     this.facts.push(...facts)
     return 'done'
+  }
+
+  #fences(epoch: number): boolean {
+    return this.#holds('postgres-fence') && epoch < this.epoch
   }
 
   /** A user deletes a dead letter. */
@@ -90,6 +111,6 @@ export class World {
     if (!row) return
     this.rows.delete(name)
     this.deletedRows.set(name, row)
-    this.tombstones.add(name)
+    if (this.#holds('tombstone')) this.tombstones.add(name)
   }
 }
