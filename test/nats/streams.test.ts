@@ -49,7 +49,7 @@ describe('streams at the start', () => {
     for await (const name of manager.streams.names()) list.push(name)
     return list.sort()
   }
-  const store = (subject: string) => connection.nats.request(subject, 'x')
+  const store = (subject: string) => connection.nats.request(subject, 'x', { timeout: 10_000 })
 
   beforeEach(async () => {
     ;({ connection } = await connectTo((await natsAccount()).url))
