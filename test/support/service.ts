@@ -1,17 +1,24 @@
-/** The whole service as a process of its own, as `npm start` runs it. */
+/**
+ * The whole service as a process of its own, as `npm start` runs it. `startService` is one run; an
+ * `Installation` is a data folder (or the run's shared servers) over all the runs on it, with a client.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-import { freePort } from '../../internal/embedded/port.ts'
+import { Api } from './api.ts'
 import { eventually } from './eventually.ts'
-import { natsBinary } from './servers.ts'
+import { readMetrics } from './metrics.ts'
+import { freshDatabase, natsAccount, natsBinary } from './servers.ts'
+import { tempFolder } from './temp-folders.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 /** A first start makes a database cluster, on a machine that may be busy; ms. */
 const START_MS = 60_000
 
 export interface Service {
+  /** Base address, known once the process has said where it listens; throws before. */
   readonly url: string
   readonly opsUrl: string
   /** The process that was spawned; npm itself when started by `npm start`. */
@@ -24,6 +31,7 @@ export interface Service {
 
 export interface ServiceOptions {
   dataDir: string
+  /** Ports are any free ones unless it names them. */
   env?: Record<string, string>
   /** Through `npm start` instead of node itself. */
   npm?: boolean
@@ -31,7 +39,6 @@ export interface ServiceOptions {
 
 /** Resolves as soon as the process runs; see `untilHealthy`. It does not outlive this one. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const [port, opsPort] = [await freePort(), await freePort()]
   const [command, args] = options.npm ? ['npm', ['start']] : [process.execPath, ['cmd/penstock/main.ts']]
   const child = spawn(command, args as string[], {
     cwd: ROOT,
@@ -40,8 +47,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       HOME: process.env.HOME,
       NATS_SERVER_BIN: await natsBinary(),
       PENSTOCK_DATA_DIR: options.dataDir,
-      PENSTOCK_PORT: String(port),
-      PENSTOCK_OPS_PORT: String(opsPort),
+      PENSTOCK_PORT: '0',
+      PENSTOCK_OPS_PORT: '0',
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -49,16 +56,33 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
-  return service(child, `http://127.0.0.1:${port}`, `http://127.0.0.1:${opsPort}`)
+  return service(child)
 }
 
-function service(child: ChildProcess, url: string, opsUrl: string): Service {
+function service(child: ChildProcess): Service {
   const chunks: Buffer[] = []
   for (const stream of [child.stdout!, child.stderr!])
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   const closed = once(child, 'close')
   const output = () => Buffer.concat(chunks).toString('utf8')
-  return { url, opsUrl, child, output, exited: () => closed.then(([code, signal]) => code ?? signal) }
+  return {
+    get url() {
+      return said(output(), /Penstock listens on (\S+)/)
+    },
+    get opsUrl() {
+      return said(output(), /ops \(live, ready, metrics\) on (\S+)/)
+    },
+    child,
+    output,
+    exited: () => closed.then(([code, signal]) => code ?? signal),
+  }
+}
+
+/** What the first group of `line` matched: the service tells its ports when it has bound them. */
+function said(output: string, line: RegExp): string {
+  const found = line.exec(output)?.[1]
+  if (found === undefined) throw new Error(`the service has not said where it listens:\n${output}`)
+  return found
 }
 
 /** Resolves when `GET /health` answers 200; rejects with its output when the process ends before. */
@@ -70,4 +94,118 @@ export async function untilHealthy(service: Service): Promise<void> {
     throw new Error(`the service ended with ${code}:\n${service.output()}`)
   })
   await Promise.race([healthy, ended])
+}
+
+/** One line of the service's log. `msg` names the event: flush, delivery, dead, dropped, ownership … */
+export interface LogEvent extends Record<string, unknown> {
+  level: string
+  msg: string
+}
+
+export interface InstallationOptions {
+  /** Added to the process's environment. */
+  env?: Record<string, string>
+  /** On the run's shared NATS and Postgres (quick); default: on embedded servers, which end with the process. */
+  shared?: boolean
+  /** Customers that exist from the start, each with an owner key and PENSTOCK_INITIAL_CREDITS. Default `e2e`. */
+  customers?: string[]
+}
+
+/** A new installation; nothing runs before `start`. */
+export async function createInstallation(options: InstallationOptions = {}): Promise<Installation> {
+  const keys = new Map((options.customers ?? ['e2e']).map((customerId) => [customerId, newKey()]))
+  const servers: Record<string, string> = options.shared
+    ? {
+        PENSTOCK_NATS_URL: (await natsAccount()).url,
+        PENSTOCK_DATABASE_URL: await freshDatabase(),
+        PENSTOCK_SHARDS: '2',
+      }
+    : {}
+  const env = {
+    PENSTOCK_LOG_LEVEL: 'debug',
+    PENSTOCK_OWNER_KEYS: [...keys].map((pair) => pair.join('=')).join(','),
+    ...servers,
+    ...options.env,
+  }
+  return new Installation(tempFolder('data'), env, keys)
+}
+
+/** `svk_` and 48 hexadecimal characters. */
+function newKey(): string {
+  return `svk_${randomBytes(24).toString('hex')}`
+}
+
+export class Installation {
+  readonly dataDir: string
+  readonly #env: Record<string, string>
+  readonly #keys: Map<string, string>
+  readonly #runs: Service[] = []
+
+  constructor(dataDir: string, env: Record<string, string>, keys: Map<string, string>) {
+    this.dataDir = dataDir
+    this.#env = env
+    this.#keys = keys
+  }
+
+  /** The latest run; throws before the first. */
+  get service(): Service {
+    const latest = this.#runs.at(-1)
+    if (!latest) throw new Error('the service was never started')
+    return latest
+  }
+
+  /** As the owner of a customer, over all runs: it follows the address of the latest. Default: the first one. */
+  api(customerId?: string): Api {
+    const [id, key] = customerId ? [customerId, this.#keys.get(customerId)] : [...this.#keys][0]!
+    if (key === undefined) throw new Error(`customer ${id} is none of this installation`)
+    return new Api(() => this.service.url, key, id)
+  }
+
+  /** Runs the service and resolves when it is healthy. */
+  async start(env: Record<string, string> = {}): Promise<Service> {
+    const run = await startService({ dataDir: this.dataDir, env: { ...this.#env, ...env } })
+    this.#runs.push(run)
+    await untilHealthy(run)
+    return run
+  }
+
+  /** Ends the running process with `signal` (default SIGTERM); its exit code or signal, null when none runs. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string | null> {
+    const latest = this.#runs.at(-1)
+    if (!latest || latest.child.exitCode !== null || latest.child.signalCode !== null) return null
+    latest.child.kill(signal)
+    return latest.exited()
+  }
+
+  /** What all runs have written. */
+  output(): string {
+    return this.#runs.map((run) => run.output()).join('\n')
+  }
+
+  /** Log lines of all runs, or only those of one event and with these fields. Levels below info included. */
+  events(msg?: string, fields: Record<string, unknown> = {}): LogEvent[] {
+    return this.output()
+      .split('\n')
+      .flatMap(parseEvent)
+      .filter(
+        (event) =>
+          (msg === undefined || event.msg === msg) &&
+          Object.entries(fields).every(([name, value]) => event[name] === value),
+      )
+  }
+
+  /** A metric of the latest run summed over all samples that carry `labels`; 0 when there is none. */
+  async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
+    return readMetrics(await (await fetch(`${this.service.opsUrl}/metrics`)).text(), name, labels)
+  }
+}
+
+function parseEvent(line: string): LogEvent[] {
+  if (!line.startsWith('{')) return []
+  try {
+    return [JSON.parse(line)]
+  } catch {
+    // The last line of a process that was killed.
+    return []
+  }
 }

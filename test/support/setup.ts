@@ -3,11 +3,13 @@
  * fails, is interrupted, or never ends because a test left something open.
  */
 import { killServers, stopServers } from './servers.ts'
+import { stopSharedInstallation } from './shared-installation.ts'
 
 /** A run is over when nothing is left to do; whatever still holds it after this was leaked by a test, ms. */
 const LEAK_GRACE_MS = 10_000
 
 export async function mochaGlobalTeardown(): Promise<void> {
+  await stopSharedInstallation()
   await stopServers()
   setTimeout(reportLeaks, LEAK_GRACE_MS).unref()
 }
