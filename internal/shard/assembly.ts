@@ -13,9 +13,10 @@ import { Journal } from './journal.ts'
 import { readKept } from './kept.ts'
 import { LiveItems, type OpenGroup } from './live.ts'
 import { Projector } from './projector.ts'
+import type { HighWater } from './records.ts'
 import { Restoration } from './restoration.ts'
 import type { ShardOptions } from './shard.ts'
-import { type Claim, checkHighWater, claimShard } from './takeover.ts'
+import { type Claim, checkHighWater, checkJournalTail, claimShard, LostTailError } from './takeover.ts'
 import { Twins } from './twins.ts'
 import { Wakes } from './wakes.ts'
 
@@ -54,7 +55,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const reader: { intake: Intake | null } = { intake: null }
   const journal = openJournal(options, claim, events, () => reader.intake)
   await journal.prove()
-  await checkHighWater(inboxLog, shard, claim.state)
+  await checkHighWater(inboxLog, shard, claim.state.highWater)
   const head = await inboxLog.state()
   const kept = await readKept(journalLog, claim.state)
   const journalBytes = (await journalLog.state()).bytes
@@ -91,6 +92,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const stopAnswering = broker.subscribe(askSubject(shard), (bytes, reply) => {
     if (!intake.replaying && !events.ended()) twins.answer(bytes, reply, intake.cursor)
   })
+  const watch = watchTails(options, events, journal, () => intake.highWater)
   const take = (messages: LogMessage[]): void => {
     if (events.ended()) return
     try {
@@ -120,8 +122,29 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       restoration.stop()
       groups.close()
       stopAnswering()
+      watch()
     },
   }
+}
+
+/** After every reconnect the broker must still have what this owner saw and wrote (design, section 4). */
+function watchTails(
+  { broker, shard }: ShardOptions,
+  events: ShardEvents,
+  journal: Journal,
+  seen: () => HighWater | null,
+): () => void {
+  const check = async () => {
+    try {
+      await checkJournalTail(broker.journal(shard), shard, journal.lastSeq)
+      await checkHighWater(broker.inbox(shard), shard, seen())
+    } catch (error) {
+      if (events.ended()) return
+      if (error instanceof LostTailError) events.onFatal(error)
+      else events.onProblem('the tails of the logs cannot be checked', error)
+    }
+  }
+  return broker.onReconnect(() => void check())
 }
 
 function openJournal(
@@ -146,7 +169,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const { shard, broker, clock, randomness, limits, telemetry, deadLetters, policies } = options
   const { state, epoch } = claim
   const fence = { shard, epoch }
-  const raised = raiseEpoch({ fence, deadLetters, clock, ...events })
+  const raised = raiseEpoch({ fence, deadLetters, clock, journal, ...events })
   const frames = new Frames(limits.payloadBudget, (source, seq) =>
     (source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)).get(seq),
   )

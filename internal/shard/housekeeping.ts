@@ -161,7 +161,9 @@ export class Housekeeping {
     if (!outweighed && !(over > live.inboxBytes && (await nearlyFull(inboxLog, limits)))) return
     // The newest quarter is left: it is likely to be over soon by itself.
     const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? intake.cursor
-    await carry(laggingItems(live.inInbox(), until), { frames, journal, live, stopped: () => this.#stopped })
+    const lagging = laggingItems(live.inInbox(), until)
+    const items = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), intake.cursor)
+    await carry(items, { frames, journal, live, stopped: () => this.#stopped })
     await this.#advanceHorizon()
   }
 

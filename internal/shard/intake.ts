@@ -146,7 +146,10 @@ export class Intake {
     const { state, live, groups, twins, restoration, batches, clock } = this.#options
     if (live.get(position)) return
     const fromInbox = frame.source === 'inbox'
-    if (isOver(state, position)) return
+    if (isOver(state, position)) {
+      if (verdict && view.explicit) twins.tellAgain(view.itemId, position.index, verdict)
+      return
+    }
     // Carried by a keep: its place is there.
     if (fromInbox && state.kept.has(position.seq, position.index)) return
     const batch = state.sealed.get(position.seq, position.index)

@@ -98,7 +98,8 @@ export class ActorNode {
       error: error.stack ?? error.message,
       detail: { lastSeq: shard.lastSeq },
     })
-    this.#again(number, seat.failures++)
+    // Whoever runs the installation has to decide: a claim would only bury what was lost.
+    if (!(error instanceof LostTailError)) this.#again(number, seat.failures++)
   }
 
   #again(number: number, failures: number): void {

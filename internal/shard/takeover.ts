@@ -8,9 +8,12 @@ import type { Broker, Log } from './broker.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from './codec.ts'
 import { type FoldState, JournalFold } from './fold.ts'
 import type { DeliveryFact } from './ports.ts'
+import type { HighWater } from './records.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
+
+export const WAY_OUT = 'see "A broker that lost its tail" in the README'
 
 /** The broker does not have what this shard has already seen: positions would come to mean two things. */
 export class LostTailError extends Error {
@@ -79,9 +82,17 @@ function markApplied(facts: { applied: boolean }[]): void {
   for (const fact of facts) fact.applied = true
 }
 
+/** Rejects with LostTailError when the journal ends before what its owner knows to be stored. */
+export async function checkJournalTail(journal: Log, shard: number, known: number): Promise<void> {
+  const { lastSeq } = await journal.state()
+  if (lastSeq >= known) return
+  throw new LostTailError(
+    `shard ${shard}: the broker lost messages (the journal ends at ${lastSeq}, its owner wrote ${known}): ${WAY_OUT}`,
+  )
+}
+
 /** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */
-export async function checkHighWater(inbox: Log, shard: number, state: FoldState): Promise<void> {
-  const mark = state.highWater
+export async function checkHighWater(inbox: Log, shard: number, mark: HighWater | null): Promise<void> {
   if (!mark) return
   const { firstSeq, lastSeq } = await inbox.state()
   if (mark.seq < firstSeq && mark.seq <= lastSeq) return
@@ -90,6 +101,6 @@ export async function checkHighWater(inbox: Log, shard: number, state: FoldState
   if (!message && mark.seq <= lastSeq && mark.seq < (await inbox.state()).firstSeq) return
   throw new LostTailError(
     `shard ${shard}: the broker lost messages (the inbox ends at ${lastSeq}, an owner saw ${mark.seq}): ` +
-      `run \`npm run repair -- ${shard}\``,
+      WAY_OUT,
   )
 }

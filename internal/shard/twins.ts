@@ -104,6 +104,12 @@ export class Twins {
     })
   }
 
+  /** An item that is over at a replay: when it was dropped, its ingress may not have heard it from the last owner. */
+  tellAgain(itemId: string, index: number, verdict: PackVerdict): void {
+    const drop = this.#state.drops.get(itemId)
+    if (drop && drop.originalItemId !== itemId) verdict.duplicates.push({ index, of: drop.originalItemId })
+  }
+
   /** One of the things the pack waited for is done; the last one sends the verdict. */
   settle(verdict: PackVerdict): void {
     if (--verdict.pending > 0) return

@@ -1,0 +1,191 @@
+/** One owner of shard 0 on the run's real NATS and Postgres; only the destination is a function of the test. */
+import { randomUUID } from 'node:crypto'
+import { groupToken } from '../../internal/domain/group.ts'
+import type { BufferRecord } from '../../internal/domain/model.ts'
+import { encodePack } from '../../internal/domain/pack.ts'
+import type { Database } from '../../internal/postgres/connection.ts'
+import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import { createProjection } from '../../internal/postgres/projection.ts'
+import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
+import type { Broker } from '../../internal/shard/broker.ts'
+import { decodeCommit } from '../../internal/shard/codec.ts'
+import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
+import type { AttemptRequest, AttemptResult, ShardTelemetry } from '../../internal/shard/ports.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
+import { Shard } from '../../internal/shard/shard.ts'
+import type { TestBuffer } from '../support/rows.ts'
+
+export type Destination = (request: AttemptRequest) => Promise<number> | number
+
+export interface Owner {
+  readonly shard: Shard
+  readonly boot: string
+  /** Idempotency key and body of every attempt. */
+  readonly sent: { key: string; body: string }[]
+  readonly states: string[]
+  readonly problems: string[]
+  readonly gauges: { bufferedItems: number; residentBytes: number }
+  ended: Error | null
+}
+
+export interface OwnerOptions {
+  broker: Broker
+  db: Database
+  buffer: TestBuffer
+  destination?: Destination
+  housekeeping?: Partial<HousekeepingLimits>
+  payloadBudget?: number
+  batch?: Partial<BufferRecord['buffer']['batch']>
+  maxAttempts?: number
+}
+
+export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}): BufferRecord {
+  return {
+    uid: buffer.uid,
+    version: 1,
+    deleted: false,
+    buffer: {
+      ...{ bufferId: buffer.bufferId, customerId: buffer.customerId, projectId: buffer.projectId },
+      name: 'Test',
+      enabled: true,
+      groupKey: { mode: 'jsonpath', path: '$.k' },
+      batch: {
+        maxItems: 3,
+        maxBytes: 262_144,
+        idleTimeoutMs: 100,
+        maxWaitFromFirstMs: 1_000,
+        ...options.batch,
+      },
+      overflow: { maxGroupItems: 2_000, maxGroupBytes: 5_242_880, policy: 'flush_early_then_continue' },
+      delivery: { url: 'http://127.0.0.1/', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
+      throughput: {
+        maxAttempts: options.maxAttempts ?? 2,
+        backoff: { initialMs: 50, maxMs: 50, multiplier: 1 },
+        minDelayBetweenFlushMs: 0,
+        maxConcurrencyPerGroup: 1,
+      },
+      dlqPauseThreshold: 10,
+      analytics: { sampleDeliveryLogs: 0 },
+      consecutiveDlqCount: 0,
+      createdAt: 0,
+      updatedAt: 0,
+    },
+  }
+}
+
+function resultOf(status: number): AttemptResult {
+  const delivered = status >= 200 && status < 300
+  return {
+    delivered,
+    retryable: !delivered && (status < 400 || status >= 500),
+    statusCode: status,
+    errorClass: delivered ? null : 'http_5xx',
+    error: delivered ? null : `status ${status}`,
+    durationMs: 1,
+    responseBody: null,
+  }
+}
+
+export function startOwner(options: OwnerOptions): Owner {
+  const record = recordOf(options.buffer, options)
+  const boot = randomUUID()
+  const states: string[] = []
+  const problems: string[] = []
+  const gauges = { bufferedItems: 0, residentBytes: 0 }
+  const sent: Owner['sent'] = []
+  const nothing = () => {}
+  const telemetry: ShardTelemetry = {
+    ownership: ({ state }) => states.push(state),
+    gauges: (event) => Object.assign(gauges, event),
+    problem: ({ what, error }) => problems.push(`${what}: ${error}`),
+    ...{
+      flush: nothing,
+      delivery: nothing,
+      dead: nothing,
+      discarded: nothing,
+      dropped: nothing,
+      commit: nothing,
+    },
+  }
+  const owner: Owner = {
+    ...{ boot, sent, states, problems, gauges, ended: null },
+    shard: new Shard({
+      ...{ shard: 0, boot, claim: 1, telemetry },
+      broker: options.broker,
+      clock: systemClock(),
+      randomness: systemRandomness(),
+      policies: {
+        peek: (uid) => (uid === record.uid ? record : undefined),
+        load: async (uid) => (uid === record.uid ? record : undefined),
+        onChange: () => nothing,
+      },
+      deliverer: {
+        attempt: async (request) => {
+          sent.push({ key: request.key, body: Buffer.from(request.body).toString() })
+          return resultOf(await (options.destination ?? (() => 200))(request))
+        },
+      },
+      deadLetters: createDeadLetters(options.db),
+      projection: createProjection(options.db),
+      limits: {
+        payloadBudget: options.payloadBudget ?? 16 * 1024 * 1024,
+        attemptsPerBuffer: 16,
+        housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
+      },
+      onEnd: (error) => {
+        owner.ended = error
+      },
+    }),
+  }
+  return owner
+}
+
+let packs = 0
+
+/** One pack with these payloads, one group each key; answers its sequence. */
+export async function ingest(
+  broker: Broker,
+  buffer: TestBuffer,
+  items: { key: string; n: number; messageId?: string; pad?: number }[],
+): Promise<number> {
+  const packId = Buffer.from(`pack${String(++packs).padStart(8, '0')}`)
+  const frame = encodePack(
+    packId,
+    null,
+    items.map(({ key, n, messageId, pad }) => {
+      const itemId = randomUUID()
+      return {
+        ...{ itemId, bufferUid: buffer.uid, groupToken: groupToken(buffer.uid, key), groupKey: key },
+        messageId: messageId ?? itemId,
+        explicit: messageId !== undefined,
+        credits: 1,
+        receivedAt: 1_790_000_000_000 + n,
+        payload: Buffer.from(JSON.stringify({ k: key, n, pad: 'x'.repeat(pad ?? 0) })),
+      }
+    }),
+  )
+  const answer = await broker
+    .inbox(0)
+    .append(frame, { subject: 'items.0.mixed', msgId: packId.toString('base64url'), timeoutMs: 10_000 })
+  if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))
+  return answer.seq
+}
+
+/** The `n` of every item of a body, in order. */
+export function numbersOf(body: string): number[] {
+  return (JSON.parse(body).items as { payload: { n: number } }[]).map(({ payload }) => payload.n)
+}
+
+/** Every record of the journal with the epoch of its writer. */
+export async function journalRecords(
+  broker: Broker,
+): Promise<{ seq: number; boot: string; record: JournalRecord }[]> {
+  const log = broker.journal(0)
+  const { firstSeq, lastSeq } = await log.state()
+  const records: { seq: number; boot: string; record: JournalRecord }[] = []
+  for await (const { seq, data } of log.range(firstSeq, lastSeq)) {
+    const { boot, records: some } = decodeCommit(data)
+    records.push(...some.map((record) => ({ seq, boot, record })))
+  }
+  return records
+}
