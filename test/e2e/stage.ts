@@ -54,6 +54,11 @@ export class Channel {
     this.path = `/${bufferId}`
   }
 
+  /** Where its batches go, unless its configuration was changed. */
+  get url(): string {
+    return this.#sink.url(this.path)
+  }
+
   /** Any answer. */
   ingest(payload: Payload, headers: Record<string, string> = {}): Promise<Answer> {
     return this.api.ingest(this.projectId, this.bufferId, payload, headers)
