@@ -1,0 +1,149 @@
+/**
+ * Ingest of Penstock beside the packed floor and a hand-written service: all three run all the time and are
+ * loaded in turns, so that whatever else the machine does falls on all of them.
+ */
+
+import { eventually } from '../support/eventually.ts'
+import { median, spread, table } from './figures.ts'
+import type { GeneratorAnswers, GeneratorQuestion, Sent } from './load/generator.ts'
+import { Program } from './load/program.ts'
+import type { SinkAnswers, SinkQuestion } from './load/sink.ts'
+import { cpuOf, machineBusyMs } from './processes.ts'
+import { type Penstock, type System, startPenstock, startRival } from './systems.ts'
+
+const CONNECTIONS = 64
+const KEYS = 1_000
+const ITEM_BYTES = 1_024
+const WARM_MS = 1_000
+const MEASURE_MS = 3_000
+const ROUNDS = 3
+const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
+const DRAIN_MS = 20_000
+
+export type Generator = Program<GeneratorQuestion, GeneratorAnswers>
+export type Sink = Program<SinkQuestion, SinkAnswers>
+
+interface Round {
+  sent: Sent
+  /** CPU an item of all processes of the system until everything was delivered, µs. */
+  cpuUs: number
+  cpuByKind: Map<string, number>
+  /** Share of the machine's CPU time that neither system nor load used. */
+  foreign: number
+}
+
+export interface IngestOptions {
+  sync: string
+  rounds?: number
+  systems?: string[]
+  /** Message ids by the sender: deduplicated. */
+  explicit?: boolean
+}
+
+/** Markdown of one comparison. */
+export async function compareIngest(options: IngestOptions): Promise<string> {
+  const generator: Generator = new Program('generator.ts')
+  const sink: Sink = new Program('sink.ts')
+  const { url } = await sink.ask({ kind: 'listen' })
+  const penstock = await startPenstock({ sync: options.sync })
+  await penstock.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo: url })
+  const systems = [
+    penstock,
+    await startRival('floor', options.sync),
+    await startRival('hand', options.sync),
+  ].filter(({ name }) => options.systems?.includes(name) ?? true)
+  const rounds = new Map<System, Round[]>(systems.map((system) => [system, []]))
+  let firstId = 0
+  for (let round = 0; round < (options.rounds ?? ROUNDS); round++) {
+    for (const system of systems) {
+      const measured = await measure(system, generator, sink, firstId, options.explicit ?? true)
+      firstId += measured.sent.accepted + measured.sent.failed
+      rounds.get(system)!.push(measured)
+    }
+  }
+  await Promise.all(systems.map((system) => system.stop()))
+  await Promise.all([generator.stop(), sink.stop()])
+  return report(rounds)
+}
+
+async function measure(
+  system: System,
+  generator: Generator,
+  sink: Sink,
+  firstId: number,
+  explicit: boolean,
+): Promise<Round> {
+  await sink.ask({ kind: 'reset' })
+  const load = { firstId, explicit, connections: CONNECTIONS, keys: KEYS, size: ITEM_BYTES }
+  const before = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
+  const sent = await generator.ask({
+    ...{ kind: 'closed', url: system.ingestUrl, headers: system.headers, ...load },
+    ...{ warmMs: WARM_MS, measureMs: MEASURE_MS },
+  })
+  if (system.name === 'penstock') await untilDelivered(sink, sent.accepted)
+  const after = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
+  const cpuByKind = new Map<string, number>()
+  for (const [kind, ms] of after.system) cpuByKind.set(kind, ms - (before.system.get(kind) ?? 0))
+  const ownMs = sumOf(cpuByKind)
+  const machineMs = after.machine - before.machine
+  return {
+    sent,
+    cpuUs: (ownMs * 1_000) / sent.accepted,
+    cpuByKind: new Map([...cpuByKind].map(([kind, ms]) => [kind, (ms * 1_000) / sent.accepted])),
+    foreign: Math.max(0, (machineMs - ownMs - (after.load - before.load)) / machineMs),
+  }
+}
+
+/** Every accepted item once: more or less is no figure but a fault. */
+async function untilDelivered(sink: Sink, accepted: number): Promise<void> {
+  await eventually(async () => (await sink.ask({ kind: 'stats' })).distinct >= accepted, {
+    timeoutMs: DRAIN_MS,
+    everyMs: 100,
+  })
+  const { items, distinct } = await sink.ask({ kind: 'stats' })
+  if (items !== accepted) throw new Error(`${accepted} accepted, ${distinct} delivered, ${items} times`)
+}
+
+function loadCpu(...programs: { pid: number }[]): number {
+  return programs.reduce((sum, { pid }) => sum + sumOf(cpuOf(pid)), 0)
+}
+
+function sumOf(values: Map<string, number>): number {
+  return [...values.values()].reduce((sum, value) => sum + value, 0)
+}
+
+function report(rounds: Map<System, Round[]>): string {
+  const penstock = [...rounds].find(([{ name }]) => name === 'penstock')![1]
+  const rows = [...rounds].map(([{ name }, measured]) => {
+    const perSecond = measured.map(({ sent }) => sent.perSecond)
+    const ratios = measured.map(({ sent }, round) => penstock[round]!.sent.perSecond / sent.perSecond)
+    const kinds = ['app', 'nats', 'postgres'].map((kind) =>
+      median(measured.map(({ cpuByKind }) => cpuByKind.get(kind) ?? 0)).toFixed(0),
+    )
+    return [
+      name,
+      spread(perSecond, 0),
+      name === 'penstock' ? '' : spread(ratios, 2),
+      `${median(measured.map(({ sent }) => sent.ackP50Ms)).toFixed(1)} / ${median(measured.map(({ sent }) => sent.ackP99Ms)).toFixed(1)}`,
+      `${spread(
+        measured.map(({ cpuUs }) => cpuUs),
+        0,
+      )}`,
+      kinds.join(' + '),
+      `${(100 * median(measured.map(({ foreign }) => foreign))).toFixed(0)} %`,
+    ]
+  })
+  const failed = [...rounds.values()].flat().reduce((sum, { sent }) => sum + sent.failed, 0)
+  const head = [
+    '',
+    'accepted/s',
+    'Penstock ÷ it',
+    'ack p50 / p99 ms',
+    'CPU µs an item',
+    'app + NATS + Postgres',
+    'foreign CPU',
+  ]
+  return `${table(head, rows)}\n\n${failed} requests failed.`
+}
+
+export type { Penstock }

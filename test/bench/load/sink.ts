@@ -1,0 +1,53 @@
+/** The destination: a process of its own that answers 200 and remembers which items came, and when. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { idsIn } from './marker.ts'
+import { answering, monotonicMs } from './program.ts'
+
+export type SinkQuestion = { kind: 'listen' } | { kind: 'stats' } | { kind: 'arrivals' } | { kind: 'reset' }
+export interface SinkAnswers {
+  listen: { url: string }
+  stats: { requests: number; items: number; distinct: number }
+  /** Monotonic ms at which each item came first. */
+  arrivals: [id: number, at: number][]
+  reset: null
+}
+
+const seen = new Map<number, number>()
+let requests = 0
+let items = 0
+
+const server = createServer((request, response) => {
+  const at = monotonicMs()
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => {
+    response.writeHead(200, { 'Content-Length': 0 }).end()
+    record(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), at)
+  })
+})
+
+function record(body: Buffer, at: number): void {
+  requests++
+  for (const id of idsIn(body)) {
+    items++
+    if (!seen.has(id)) seen.set(id, at)
+  }
+}
+
+answering(async ({ kind }: SinkQuestion) => {
+  switch (kind) {
+    case 'listen':
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+    case 'stats':
+      return { requests, items, distinct: seen.size }
+    case 'arrivals':
+      return [...seen]
+    case 'reset':
+      seen.clear()
+      requests = 0
+      items = 0
+      return null
+  }
+})

@@ -1,0 +1,61 @@
+/** CPU time of process trees and of the whole machine, from /proc. */
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** Of /proc times: the kernel's USER_HZ is 100 on every Linux that Node runs on. */
+const MS_A_TICK = 10
+
+interface Process {
+  parent: number
+  name: string
+  /** User and system time, ended children included, ms. */
+  cpuMs: number
+}
+
+/** CPU ms of the tree below `root`, by the name of its processes. */
+export function cpuOf(root: number): Map<string, number> {
+  const all = processes()
+  const sums = new Map<string, number>()
+  const todo = [root]
+  for (let pid = todo.pop(); pid !== undefined; pid = todo.pop()) {
+    const found = all.get(pid)
+    if (!found) continue
+    sums.set(found.name, (sums.get(found.name) ?? 0) + found.cpuMs)
+    for (const [child, { parent }] of all) if (parent === pid) todo.push(child)
+  }
+  return sums
+}
+
+/** CPU ms that the whole machine has been busy. */
+export function machineBusyMs(): number {
+  const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/)
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = times.map(Number)
+  return (user + nice + system + irq + softirq) * MS_A_TICK
+}
+
+function processes(): Map<number, Process> {
+  const found = new Map<number, Process>()
+  for (const entry of readdirSync('/proc')) {
+    const process = /^\d+$/.test(entry) ? readProcess(entry) : undefined
+    if (process) found.set(Number(entry), process)
+  }
+  return found
+}
+
+/** undefined: it has ended meanwhile. */
+function readProcess(pid: string): Process | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const nameEnd = stat.lastIndexOf(')')
+    const fields = stat.slice(nameEnd + 2).split(' ')
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+    return { parent: Number(fields[1]), name: nameOf(stat, nameEnd), cpuMs: ticks * MS_A_TICK }
+  } catch {
+    return undefined
+  }
+}
+
+function nameOf(stat: string, end: number): string {
+  const name = stat.slice(stat.indexOf('(') + 1, end)
+  if (name.startsWith('postgres')) return 'postgres'
+  return name.startsWith('nats-server') ? 'nats' : 'app'
+}
