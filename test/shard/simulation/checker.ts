@@ -1,5 +1,6 @@
 /** What must hold at the end of a run, whatever happened in it (reliability: the checker). */
 import type { PackItem } from '../../../internal/domain/pack.ts'
+import { BUFFERS } from './buffers.ts'
 import type { World } from './world.ts'
 
 export interface Accepted {
@@ -36,7 +37,7 @@ function losses({ world, accepted, told, settled }: Parameters<typeof check>[0])
     if (told.has(each.item.itemId) && (tried.has(id) || dead.has(id)))
       errors.push(`told duplicate but sent ${id}`)
     if (delivered.has(id) || dead.has(id)) continue
-    if (!settled || hasTwin(each, accepted)) continue
+    if (!settled || hasTwin(each, accepted) || each.item.bufferUid === BUFFERS.deleted) continue
     errors.push(`lost ${id}`)
   }
   return errors
@@ -81,7 +82,7 @@ function order({ world, accepted }: Parameters<typeof check>[0]): string[] {
   const last = new Map<string, number>()
   for (const each of accepted) {
     const at = first.get(idOf(each))
-    if (at === undefined) continue
+    if (at === undefined || each.item.bufferUid === BUFFERS.parallel) continue
     const group = each.item.groupToken
     if (at < (last.get(group) ?? -1)) errors.push(`order ${idOf(each)}`)
     last.set(group, at)

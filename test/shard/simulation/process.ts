@@ -32,6 +32,7 @@ export class OwnerProcess {
   readonly #events: Events
   readonly shard: Shard
   ended: Error | null = null
+  readonly #listeners = new Set<(record: BufferRecord) => void>()
 
   constructor(world: World, number: number, records: Map<string, BufferRecord>) {
     this.#world = world
@@ -47,7 +48,10 @@ export class OwnerProcess {
       policies: {
         peek: (uid) => (this.#events.random() < 0.9 ? records.get(uid) : undefined),
         load: (uid) => this.#call(() => records.get(uid)),
-        onChange: () => () => {},
+        onChange: (listener) => {
+          this.#listeners.add(listener)
+          return () => this.#listeners.delete(listener)
+        },
       },
       deliverer: this.#deliverer(),
       deadLetters: this.#deadLetters(),
@@ -67,6 +71,13 @@ export class OwnerProcess {
     this.shard.start().catch((error: unknown) => {
       this.ended ??= error as Error
       if (!(error instanceof FencedError) && !this.life.killed) this.ended = error as Error
+    })
+  }
+
+  /** The change feed: late, but it comes. */
+  tell(record: BufferRecord): void {
+    this.life.after(this.#events.between(0, 100), () => {
+      for (const listener of this.#listeners) listener(record)
     })
   }
 

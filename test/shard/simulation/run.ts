@@ -4,12 +4,12 @@ import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { encodePack, type PackItem } from '../../../internal/domain/pack.ts'
 import { decodeVerdict } from '../../../internal/domain/verdict.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
+import { BUFFERS, record } from './buffers.ts'
 import { type Accepted, check } from './checker.ts'
 import { Events, seeded } from './events.ts'
 import { OwnerProcess } from './process.ts'
 import { type Rule, World } from './world.ts'
 
-const UID = '11111111-1111-4111-8111-111111111111'
 const CHAOS_MS = 12_000
 const REST_MS = 120_000
 
@@ -24,41 +24,13 @@ export interface RunResult {
   purgedInbox: number
 }
 
-function record(concurrency: number): BufferRecord {
-  return {
-    uid: UID,
-    version: 1,
-    deleted: false,
-    buffer: {
-      bufferId: 'b',
-      customerId: 'c',
-      projectId: 'p',
-      name: 'b',
-      enabled: true,
-      groupKey: { mode: 'jsonpath', path: '$.k' },
-      batch: { maxItems: 3, maxBytes: 400, idleTimeoutMs: 150, maxWaitFromFirstMs: 400 },
-      overflow: { maxGroupItems: 5, maxGroupBytes: 2_000, policy: 'flush_early_then_continue' },
-      delivery: { url: 'http://127.0.0.1/', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
-      throughput: {
-        maxAttempts: 3,
-        backoff: { initialMs: 60, maxMs: 500, multiplier: 2 },
-        minDelayBetweenFlushMs: 0,
-        maxConcurrencyPerGroup: concurrency,
-      },
-      dlqPauseThreshold: 3,
-      analytics: { sampleDeliveryLogs: 0 },
-      consecutiveDlqCount: 0,
-      createdAt: 0,
-      updatedAt: 0,
-    },
-  }
-}
-
 export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   const random = seeded(seed)
   const events = new Events(random)
   const world = new World(events, leftOut)
-  const records = new Map([[UID, record(1)]])
+  const records = new Map<string, BufferRecord>(
+    Object.values(BUFFERS).map((uid) => [uid, record(uid, uid === BUFFERS.parallel ? 2 : 1)]),
+  )
   const owners: OwnerProcess[] = []
   const accepted: Accepted[] = []
   const told = new Set<string>()
@@ -98,11 +70,29 @@ export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
     if (luck < 0.25 && owners.length < 9) start()
     else if (luck < 0.45) owner.kill()
     else if (luck < 0.7) owner.life.pausedUntil = events.now + events.between(50, 4_000)
-    else if (luck < 0.85) world.inbox.forgetPurged()
+    else if (luck < 0.78) world.inbox.forgetPurged()
+    else if (luck < 0.88) void owner.shard.stop(1_000).then(() => owner.kill())
     else if (world.rows.size > 0)
       world.deleteRow([...world.rows.keys()][Math.floor(random() * world.rows.size)]!)
     events.after(events.between(50, 900), trouble)
   }
+  const change = (uid: string, changes: { enabled: boolean; deleted?: boolean }) => {
+    const old = records.get(uid)!
+    const { enabled, deleted = old.deleted } = changes
+    const next = { ...old, version: old.version + 1, deleted, buffer: { ...old.buffer, enabled } }
+    records.set(uid, next)
+    for (const owner of owners) owner.tell(next)
+  }
+  const toggle = () => {
+    if (events.now > end) return
+    change(BUFFERS.paused, { enabled: !records.get(BUFFERS.paused)!.buffer.enabled })
+    events.after(events.between(200, 2_500), toggle)
+  }
+  events.after(events.between(2_000, 6_000), () => change(BUFFERS.deleted, { enabled: false }))
+  events.after(events.between(6_000, 11_000), () =>
+    change(BUFFERS.deleted, { enabled: false, deleted: true }),
+  )
+  events.after(300, toggle)
   /** What the node does in the real system: somebody always claims a shard without an owner. */
   const watch = () => {
     if (owners.every((owner) => owner.gone)) start()
@@ -113,6 +103,7 @@ export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   events.after(1, ingest)
   events.after(events.between(100, 800), trouble)
   await events.run(end)
+  change(BUFFERS.paused, { enabled: true })
   world.faults = false
   world.failing = 0.1
   const settled = () =>
@@ -145,14 +136,23 @@ function isOver({ truth }: World, seq: number, index: number): boolean {
 }
 
 function item(random: () => number, number: number): PackItem {
-  const groupKey = `g${Math.floor(random() * 3)}`
+  const luck = random()
+  const bufferUid =
+    luck < 0.55
+      ? BUFFERS.plain
+      : luck < 0.75
+        ? BUFFERS.paused
+        : luck < 0.9
+          ? BUFFERS.parallel
+          : BUFFERS.deleted
+  const groupKey = `g${Math.floor(random() * 2)}`
   const explicit = random() < 0.4
   const itemId = `22222222-2222-4222-8222-${String(number).padStart(12, '0')}`
   const id = `i${number}`
   return {
     itemId,
-    bufferUid: UID,
-    groupToken: groupToken(UID, groupKey),
+    bufferUid,
+    groupToken: groupToken(bufferUid, groupKey),
     groupKey,
     messageId: explicit ? `m${Math.floor(random() * 6)}` : itemId,
     explicit,
