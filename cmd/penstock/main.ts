@@ -1,5 +1,6 @@
 /** `npm start`: ingest, admin and shards in one process, over an embedded NATS and Postgres (design, section 11). */
 import { randomUUID } from 'node:crypto'
+import { statfs } from 'node:fs/promises'
 import { EmbeddedStartError } from '../../internal/embedded/ports.ts'
 import { type Embedded, startEmbedded } from '../../internal/embedded/servers.ts'
 import { createHealth } from '../../internal/http/health.ts'
@@ -29,11 +30,22 @@ import { ownSecretKey } from './secrets.ts'
 const { version } = packageFile
 
 try {
-  run(readConfig(process.env, 'penstock'))
+  const config = readConfig(process.env, 'penstock')
+  refuseUnsupported(config)
+  run(config)
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 1
+}
+
+/** Nothing that was asked for is silently left out. */
+function refuseUnsupported({ processes, oidc, catalogFile }: Config): void {
+  const name =
+    (processes > 1 && 'PENSTOCK_PROCESSES') ||
+    (oidc && 'PENSTOCK_OIDC_ISSUER') ||
+    (catalogFile !== undefined && 'PENSTOCK_CATALOG')
+  if (name) throw new ConfigError(`${name}: is not supported by this version yet`)
 }
 
 function run(config: Config): void {
@@ -54,7 +66,7 @@ async function start(node: Node, { fail }: ServiceProcess): Promise<void> {
   const { metrics, ops } = await startObserving(node, () => serving.now && !lifecycle.stopping)
   const embedded = await lifecycle.acquire(
     'embedded servers',
-    () => embed(node, fail),
+    (signal) => embed(node, fail, signal),
     (it) => it.stop(),
   )
   await migrate(embedded.databaseUrl)
@@ -62,7 +74,9 @@ async function start(node: Node, { fail }: ServiceProcess): Promise<void> {
   const store = await openStore(node, embedded.databaseUrl, secretKeys)
   // This process alone works on the data folder: whoever charged before it is gone.
   if (!config.databaseUrl) await closeNodes(store.db, [boot], 0)
-  const logs = await openLogs(node, config.natsUrls ?? [embedded.natsUrl])
+  const logs = config.natsUrls
+    ? await openLogs(node, config.natsUrls)
+    : await openLogs(node, [embedded.natsUrl], await shareOfDisk(embedded.dataDir))
   const gate: Gate = { closing: false }
   const actor = await startActor(node, store, logs, metrics.meter, version)
   const ingress = await startIngress(node, store, logs, metrics.meter, gate, fail)
@@ -110,7 +124,11 @@ async function startObserving({ lifecycle, config }: Node, ready: () => boolean)
   return { metrics, ops }
 }
 
-function embed({ config, log }: Node, onLost: (error: Error) => void): Promise<Embedded> {
+function embed(
+  { config, log }: Node,
+  onLost: (error: Error) => void,
+  signal: AbortSignal,
+): Promise<Embedded> {
   const { dataDir, sync, databaseUrl, natsServerBin } = config
   return startEmbedded({
     dataDir,
@@ -120,7 +138,14 @@ function embed({ config, log }: Node, onLost: (error: Error) => void): Promise<E
     databaseUrl,
     natsServerBin,
     onLost,
+    signal,
   })
+}
+
+/** The logs of an embedded broker take at most half of what is free, so that `max_bytes` is met before a full disk. Bytes. */
+async function shareOfDisk(dataDir: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dataDir)
+  return Math.floor((bavail * bsize) / 2)
 }
 
 /** Not log lines: they are there to be read and pasted. */
@@ -139,6 +164,7 @@ function greet(
 /** What whoever starts the service can mend is one line; anything else comes with its stack. */
 function reportStart(log: Logger, error: unknown): void {
   const expected =
+    error instanceof ConfigError ||
     error instanceof EmbeddedStartError ||
     error instanceof UnusableBrokerError ||
     (error as NodeJS.ErrnoException).code === 'EADDRINUSE'

@@ -10,7 +10,7 @@ import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
-import { type Config, defaultShards } from '../../internal/runtime/config.ts'
+import { type Config, ConfigError, defaultShards } from '../../internal/runtime/config.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
 
@@ -71,8 +71,14 @@ export interface Logs {
   readonly shards: number
 }
 
-/** NATS, with all streams there and safe. Rejects with UnusableBrokerError. */
-export async function openLogs(node: Node, servers: string[]): Promise<Logs> {
+/** Room that an item takes in a message beyond its payload, bytes: ids, group key and message id as JSON text. */
+const ENVELOPE = 16 * 1024
+
+/**
+ * NATS, with all streams there and safe. `storeBytes`: what all logs together may take, bytes; default what
+ * the broker's account allows. Rejects with UnusableBrokerError, or ConfigError for a body limit above the broker's.
+ */
+export async function openLogs(node: Node, servers: string[], storeBytes?: number): Promise<Logs> {
   const { config, lifecycle, clock, log } = node
   const connection = await lifecycle.acquire(
     'broker connection',
@@ -87,7 +93,12 @@ export async function openLogs(node: Node, servers: string[]): Promise<Logs> {
       ),
     (it) => it.close(),
   )
-  const options = { clock, replicas: config.replicas }
+  if (config.maxBodyBytes > connection.maxPayload - ENVELOPE) {
+    throw new ConfigError(
+      `PENSTOCK_MAX_BODY_BYTES: must be at most ${connection.maxPayload - ENVELOPE}, the broker's max_payload minus the envelope`,
+    )
+  }
+  const options = { clock, replicas: config.replicas, ...(storeBytes !== undefined && { storeBytes }) }
   const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
   await ensureStreams(connection, { ...options, shards })
   const broker = await lifecycle.acquire(
