@@ -4,6 +4,7 @@ import { Batches } from './batches.ts'
 import type { LogMessage, Reading } from './broker.ts'
 import { Burial } from './burial.ts'
 import { Courier } from './courier.ts'
+import { Endings } from './endings.ts'
 import { raiseEpoch } from './epoch.ts'
 import { Frames } from './frames.ts'
 import { Groups } from './groups.ts'
@@ -15,6 +16,7 @@ import { LiveItems, type OpenGroup } from './live.ts'
 import { Projector } from './projector.ts'
 import type { HighWater } from './records.ts'
 import { Restoration } from './restoration.ts'
+import { Sealer } from './sealer.ts'
 import type { ShardOptions } from './shard.ts'
 import { type Claim, checkHighWater, checkJournalTail, claimShard, LostTailError } from './takeover.ts'
 import { Twins } from './twins.ts'
@@ -203,9 +205,20 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
     ...{ policies, clock, onProblem: events.onProblem },
     onPolicy: (group) => resume(group, acting.replaying() || group.restoring > 0),
   })
+  const sealer = new Sealer({ shard, clock, journal, frames, telemetry })
+  const endings = new Endings({
+    fence,
+    clock,
+    journal,
+    live,
+    twins,
+    burial,
+    projector,
+    deadLetters,
+    telemetry,
+  })
   const batches: Batches = new Batches({
-    ...{ shard, fence, clock, randomness, journal, frames, live, twins, groups, wakes, courier, burial },
-    ...{ projector, deadLetters, telemetry, onFatal },
+    ...{ shard, clock, randomness, journal, groups, wakes, sealer, courier, endings, telemetry, onFatal },
   })
   return Object.assign(acting, {
     frames,

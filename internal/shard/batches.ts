@@ -7,20 +7,16 @@ import type { DlqReason } from '../domain/model.ts'
 import { step } from '../group/machine.ts'
 import type { Batch, Effect, Input } from '../group/model.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
-import { type BatchBody, buildBody, SERIALIZER } from './body.ts'
-import type { Burial } from './burial.ts'
 import { BodyMismatchError, type Courier, type SealedBatch } from './courier.ts'
-import { type Frames, MissingFrameError } from './frames.ts'
+import type { Endings } from './endings.ts'
+import { MissingFrameError } from './frames.ts'
 import type { Groups } from './groups.ts'
 import type { Journal } from './journal.ts'
-import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
-import type { AttemptResult, DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
-import type { Projector } from './projector.ts'
-import type { Twins } from './twins.ts'
+import type { LiveItem, OpenGroup } from './live.ts'
+import type { AttemptResult, ShardTelemetry } from './ports.ts'
+import type { Sealer } from './sealer.ts'
 import type { Wakes } from './wakes.ts'
 
-/** Positions in one discard record. */
-const DISCARD_SLICE = 5_000
 /** Before an attempt that could not begin is tried again. */
 const UNSENT_PAUSE_MS = 200
 /** An attempt takes at most so long (specification, "Limits"). */
@@ -28,19 +24,14 @@ const ATTEMPT_MS = 10_000
 
 export interface BatchesOptions {
   readonly shard: number
-  readonly fence: Fence
   readonly clock: Clock
   readonly randomness: Randomness
   readonly journal: Journal
-  readonly frames: Frames
-  readonly live: LiveItems
-  readonly twins: Twins
   readonly groups: Groups
   readonly wakes: Wakes<OpenGroup>
+  readonly sealer: Sealer
   readonly courier: Courier
-  readonly burial: Burial
-  readonly projector: Projector
-  readonly deadLetters: Pick<DeadLetters, 'forgetTombstones'>
+  readonly endings: Endings
   readonly telemetry: ShardTelemetry
   /** The shard cannot go on: it was lost, or an invariant is broken. */
   readonly onFatal: (error: Error) => void
@@ -99,7 +90,7 @@ export class Batches {
       attempt: number
       nextAt: number
       items: LiveItem[]
-      sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last'>
+      sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last' | 'sealedAt'>
       segment: number
     },
   ): void {
@@ -109,7 +100,7 @@ export class Batches {
     this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt: from.nextAt, segment })
     for (const batch of group.machine.batches ?? []) {
       if (!before.has(batch))
-        this.#sealed.set(batch, { group, batch, body: null, last: null, ...from.sealed })
+        this.#sealed.set(batch, { group, batch, body: null, sealedAt: at, last: null, ...from.sealed })
     }
   }
 
@@ -125,7 +116,9 @@ export class Batches {
         this.#recordAttempt(group, effect.batch)
         break
       case 'ack':
-        this.#settle(group, effect.batch, 'done')
+        this.#options.endings.acknowledge(this.#sealedOf(group, effect.batch), () =>
+          this.#over(group, effect.batch),
+        )
         break
       case 'dead-letter':
         this.#guard(this.#bury(group, effect.batch, effect.reason))
@@ -149,77 +142,15 @@ export class Batches {
   }
 
   async #seal(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
-    const owner = group.book.record!.buffer
-    const build = (data: Parameters<typeof buildBody>[4]) =>
-      buildBody(owner, group.id, batch.segment, batch.items, data)
-    const ready = this.#options.frames.with(batch.items, build)
-    const built = ready instanceof Promise ? await this.#proven(ready) : ready
-    if (this.#stopped || this.#draining) return
-    this.#options.journal.write(
-      {
-        type: 'seal',
-        groupId: group.id,
-        bufferUid: group.book.uid,
-        segment: batch.segment,
-        reason: batch.reason,
-        firstItemAt: built.firstItemAt,
-        lastActivityAt: built.lastActivityAt,
-        positions: batch.items,
-        itemsHash: built.itemsHash,
-        bodySha256: built.sha256,
-        serializer: SERIALIZER,
-      },
-      (version, applied) => this.#onSealed(group, batch, built, version, applied),
-    )
-  }
-
-  /** Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor. */
-  async #proven<T>(reading: Promise<T>): Promise<T> {
-    try {
-      return await reading
-    } catch (error) {
-      if (error instanceof MissingFrameError) await this.#options.journal.prove()
-      throw error
-    }
-  }
-
-  #onSealed(
-    group: OpenGroup,
-    batch: Batch<LiveItem>,
-    built: BatchBody,
-    version: number,
-    applied: boolean,
-  ): void {
-    const at = this.#options.clock.now()
-    if (!applied) throw new Error(`the seal ${version} of ${group.id} is void`)
-    const { body, sha256, itemsHash, firstItemAt, lastActivityAt } = built
-    this.#sealed.set(batch, {
-      group,
-      batch,
-      sha256,
-      itemsHash,
-      firstItemAt,
-      lastActivityAt,
-      body,
-      last: null,
+    const wanted = () => !this.#draining
+    await this.#options.sealer.seal(group, batch, wanted, (sealed, version) => {
+      this.#sealed.set(batch, sealed)
+      this.step(group, { kind: 'sealed', at: this.#options.clock.now(), batch, version })
     })
-    this.#options.telemetry.flush({
-      shard: this.#options.shard,
-      groupId: group.id,
-      bufferId: group.book.record!.buffer.bufferId,
-      version,
-      reason: batch.reason,
-      items: batch.items.length,
-      payloadBytes: batch.bytes,
-      latenessMs: Math.max(0, at - batch.dueAt),
-      segment: batch.segment,
-    })
-    this.step(group, { kind: 'sealed', at, batch, version })
   }
 
   async #deliver(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
-    const sealed = this.#sealed.get(batch)
-    if (!sealed) throw new Error(`batch ${batch.version} of ${group.id} is delivered before it is sealed`)
+    const sealed = this.#sealedOf(group, batch)
     try {
       const mayBegin = () => !this.#draining && group.machine.policy.state === 'active'
       const result = await this.#options.courier.attempt(sealed, mayBegin)
@@ -229,7 +160,7 @@ export class Batches {
     } catch (error) {
       if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
       await this.#options.journal.prove()
-      if (!this.#stopped) this.#giveUp(sealed, error)
+      if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)
     }
   }
 
@@ -272,93 +203,30 @@ export class Batches {
     )
   }
 
-  #settle(group: OpenGroup, batch: Batch<LiveItem>, type: 'done' | 'dead'): void {
-    const fact = this.#factOf(batch, type === 'done' ? 'delivered' : 'dead', group)
-    this.#options.journal.write({ type, groupId: group.id, version: batch.version, fact }, (seq, applied) => {
-      if (applied) this.#options.projector.add(seq, fact)
-      if (type === 'dead') this.#forgetTombstone(group, batch.version)
-      this.#over(group, batch)
-    })
-  }
-
-  #forgetTombstone(group: OpenGroup, version: number): void {
-    const { deadLetters, fence, telemetry, shard } = this.#options
-    deadLetters.forgetTombstones(fence, [{ groupId: group.id, version }]).catch((error: unknown) => {
-      telemetry.problem({ shard, what: 'a tombstone stays', error: String(error) })
-    })
-  }
-
-  #factOf(batch: Batch<LiveItem>, outcome: DeliveryFact['outcome'], group: OpenGroup): DeliveryFact {
-    const last = this.#sealed.get(batch)?.last
-    const at = this.#options.clock.now()
-    const durationMs = Math.round(last?.durationMs ?? 0)
-    return {
-      outcome,
-      bufferUid: group.book.uid,
-      at,
-      items: batch.items.length,
-      attempts: Math.max(1, batch.attempt),
-      timeToFlushMs: Math.max(0, Math.round(at - durationMs - batch.items[0]!.at)),
-      durationMs,
-    }
+  #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
+    const { endings } = this.#options
+    if (batch) endings.discardBatch(this.#sealedOf(group, batch), () => this.#over(group, batch))
+    else endings.discardItems(group, items)
   }
 
   #over(group: OpenGroup, batch: Batch<LiveItem>): void {
     this.#sealed.delete(batch)
-    for (const item of batch.items) this.#forget(item)
     this.step(group, { kind: 'settled', at: this.#options.clock.now(), batch })
   }
 
-  #forget(item: LiveItem): void {
-    this.#options.twins.remove(item)
-    this.#options.live.remove(item)
-  }
-
   async #bury(group: OpenGroup, batch: Batch<LiveItem>, reason: DlqReason): Promise<void> {
-    const sealed = this.#sealed.get(batch)!
-    const { burial, telemetry, shard } = this.#options
+    const over = () => this.#over(group, batch)
     this.#burying++
-    const { paused } = await burial.bury(sealed, reason, () => this.#stopped).finally(() => this.#burying--)
-    if (this.#stopped) return
-    const { bufferId } = group.book.record!.buffer
-    const { version, items } = batch
-    telemetry.dead({ shard, groupId: group.id, bufferId, version, reason, items: items.length, paused })
-    this.#settle(group, batch, 'dead')
-  }
-
-  #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
-    const { journal, telemetry, shard } = this.#options
-    const bufferId = group.book.record!.buffer.bufferId
-    if (batch) {
-      const record = {
-        type: 'discard',
-        batch: { groupId: group.id, version: batch.version },
-        positions: [],
-      } as const
-      journal.write(record, () => this.#over(group, batch))
-    } else {
-      for (let from = 0; from < items.length; from += DISCARD_SLICE) {
-        const slice = items.slice(from, from + DISCARD_SLICE)
-        journal.write({ type: 'discard', batch: null, positions: slice }, () => {
-          for (const item of slice) this.#forget(item)
-        })
-      }
+    try {
+      await this.#options.endings.bury(this.#sealedOf(group, batch), reason, () => this.#stopped, over)
+    } finally {
+      this.#burying--
     }
-    telemetry.discarded({ shard, bufferId, items: items.length })
   }
 
-  /**
-   * The sealed body cannot be had again: never guess. The seal is given up under our own fence, and what is
-   * left of its items is sealed anew, under another version.
-   */
-  #giveUp(sealed: SealedBatch, error: Error): void {
-    const { group, batch } = sealed
-    const { journal, telemetry, shard } = this.#options
-    const detail = { groupId: group.id, version: batch.version, items: batch.items.length }
-    telemetry.problem({ shard, what: 'a sealed batch cannot be rebuilt', error: error.message, detail })
-    journal.write({ type: 'unseal', groupId: group.id, version: batch.version }, () => {
-      // Only a fresh replay tells which of the items are still there.
-      this.#options.onFatal(new Error(`batch ${batch.version} of ${group.id} was given up: ${error.message}`))
-    })
+  #sealedOf(group: OpenGroup, batch: Batch<LiveItem>): SealedBatch {
+    const sealed = this.#sealed.get(batch)
+    if (!sealed) throw new Error(`batch ${batch.version} of ${group.id} goes on before it is sealed`)
+    return sealed
   }
 }

@@ -26,8 +26,13 @@ export interface BurialOptions {
   readonly onProblem: (error: unknown) => void
 }
 
+/** Bodies held at once while Postgres is slow or away; other batches wait without theirs. */
+const BURIALS_AT_ONCE = 8
+
 export class Burial {
   readonly #options: BurialOptions
+  #running = 0
+  readonly #waiting: (() => void)[] = []
 
   constructor(options: BurialOptions) {
     this.#options = options
@@ -35,8 +40,21 @@ export class Burial {
 
   /** Resolves once Postgres holds it. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingFrameError. */
   async bury(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<{ paused: boolean }> {
+    if (this.#running >= BURIALS_AT_ONCE) {
+      sealed.body = null
+      await new Promise<void>((resume) => this.#waiting.push(resume))
+    }
+    this.#running++
+    try {
+      return await this.#store(await this.#row(sealed, reason), stopped)
+    } finally {
+      this.#running--
+      this.#waiting.shift()?.()
+    }
+  }
+
+  async #store(row: DeadBatch, stopped: () => boolean): Promise<{ paused: boolean }> {
     const { fence, projector, deadLetters, raised } = this.#options
-    const row = await this.#row(sealed, reason)
     for (;;) {
       try {
         await raised

@@ -19,6 +19,8 @@ export interface SealedBatch {
   readonly itemsHash: Uint8Array
   readonly firstItemAt: number
   readonly lastActivityAt: number
+  /** When its seal was committed, or taken over, Unix ms. */
+  readonly sealedAt: number
   /** null: rebuilt from the items when it is needed. */
   body: Buffer | null
   /** Result of the last attempt of this owner. */

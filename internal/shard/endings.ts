@@ -1,0 +1,136 @@
+/**
+ * How batches end: done, dead, discarded, or given up. An item is over only once the record that says so is
+ * committed; until then it stays live and holds the horizon back.
+ */
+
+import type { DlqReason } from '../domain/model.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Burial } from './burial.ts'
+import type { SealedBatch } from './courier.ts'
+import type { Journal } from './journal.ts'
+import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
+import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
+import type { Projector } from './projector.ts'
+import type { Twins } from './twins.ts'
+
+/** Positions in one discard record. */
+const DISCARD_SLICE = 5_000
+
+export interface EndingsOptions {
+  readonly fence: Fence
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly live: LiveItems
+  readonly twins: Twins
+  readonly burial: Burial
+  readonly projector: Projector
+  readonly deadLetters: Pick<DeadLetters, 'forgetTombstones'>
+  readonly telemetry: ShardTelemetry
+}
+
+export class Endings {
+  readonly #options: EndingsOptions
+
+  constructor(options: EndingsOptions) {
+    this.#options = options
+  }
+
+  /** The destination acknowledged it. `over` is called when its items are. */
+  acknowledge(sealed: SealedBatch, over: () => void): void {
+    this.#settle(sealed, 'done', over)
+  }
+
+  /** Rejects as `Burial.bury`; nothing is committed when `stopped` by then. */
+  async bury(
+    sealed: SealedBatch,
+    reason: DlqReason,
+    stopped: () => boolean,
+    over: () => void,
+  ): Promise<void> {
+    const { burial, telemetry, fence } = this.#options
+    const { paused } = await burial.bury(sealed, reason, stopped)
+    if (stopped()) return
+    const { group, batch } = sealed
+    telemetry.dead({
+      ...{ shard: fence.shard, groupId: group.id, version: batch.version, reason, paused },
+      bufferId: group.book.record!.buffer.bufferId,
+      items: batch.items.length,
+    })
+    this.#settle(sealed, 'dead', over)
+  }
+
+  /** A sealed batch of a buffer that was deleted while disabled. */
+  discardBatch({ group, batch }: SealedBatch, over: () => void): void {
+    const name = { groupId: group.id, version: batch.version }
+    this.#options.journal.write({ type: 'discard', batch: name, positions: [] }, () => {
+      this.#forget(batch.items)
+      over()
+    })
+    this.#tellDiscarded(group, batch.items.length)
+  }
+
+  /** Items of such a buffer that were not sealed. */
+  discardItems(group: OpenGroup, items: readonly LiveItem[]): void {
+    for (let from = 0; from < items.length; from += DISCARD_SLICE) {
+      const positions = items.slice(from, from + DISCARD_SLICE)
+      this.#options.journal.write({ type: 'discard', batch: null, positions }, () => this.#forget(positions))
+    }
+    this.#tellDiscarded(group, items.length)
+  }
+
+  /**
+   * The sealed body cannot be had again: never guess. The seal is given up under our own fence, and what is
+   * left of its items is sealed anew, under another version, by whoever replays: `then` ends this owner.
+   */
+  giveUp({ group, batch }: SealedBatch, error: Error, then: (error: Error) => void): void {
+    const { journal, telemetry, fence } = this.#options
+    const detail = { groupId: group.id, version: batch.version, items: batch.items.length }
+    const what = 'a sealed batch cannot be rebuilt'
+    telemetry.problem({ shard: fence.shard, what, error: error.message, detail })
+    journal.write({ type: 'unseal', groupId: group.id, version: batch.version }, () => {
+      then(new Error(`batch ${batch.version} of ${group.id} was given up: ${error.message}`))
+    })
+  }
+
+  #settle(sealed: SealedBatch, type: 'done' | 'dead', over: () => void): void {
+    const { group, batch } = sealed
+    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
+    this.#options.journal.write({ type, groupId: group.id, version: batch.version, fact }, (seq, applied) => {
+      if (applied) this.#options.projector.add(seq, fact)
+      if (type === 'dead') this.#forgetTombstone(group, batch.version)
+      this.#forget(batch.items)
+      over()
+    })
+  }
+
+  #factOf({ group, batch, sealedAt, last }: SealedBatch, outcome: DeliveryFact['outcome']): DeliveryFact {
+    return {
+      outcome,
+      bufferUid: group.book.uid,
+      at: this.#options.clock.now(),
+      items: batch.items.length,
+      attempts: Math.max(1, batch.attempt),
+      timeToFlushMs: Math.max(0, Math.round(sealedAt - batch.items[0]!.at)),
+      durationMs: Math.round(last?.durationMs ?? 0),
+    }
+  }
+
+  #forgetTombstone({ id }: OpenGroup, version: number): void {
+    const { deadLetters, fence, telemetry } = this.#options
+    deadLetters.forgetTombstones(fence, [{ groupId: id, version }]).catch((error: unknown) => {
+      telemetry.problem({ shard: fence.shard, what: 'a tombstone stays', error: String(error) })
+    })
+  }
+
+  #forget(items: readonly LiveItem[]): void {
+    for (const item of items) {
+      this.#options.twins.remove(item)
+      this.#options.live.remove(item)
+    }
+  }
+
+  #tellDiscarded(group: OpenGroup, items: number): void {
+    const { telemetry, fence } = this.#options
+    telemetry.discarded({ shard: fence.shard, bufferId: group.book.record!.buffer.bufferId, items })
+  }
+}
