@@ -4,7 +4,13 @@ import type { BufferRecord } from '../domain/model.ts'
 import type { GroupPolicy } from '../group/model.ts'
 import type { OpenGroup } from './live.ts'
 
-/** Until the record is known, and while the replay runs: nothing is sealed or sent. */
+/** Longer than any back-off that can be configured, ms. */
+const LONGEST_MS = 24 * 60 * 60 * 1000
+
+/**
+ * Until the record is known: nothing is sealed or sent. Its back-off bounds nothing either, or a restored
+ * batch would be sent again before its time.
+ */
 const UNKNOWN: GroupPolicy = {
   maxItems: 10_000,
   maxBytes: 16 * 1024 * 1024,
@@ -13,7 +19,7 @@ const UNKNOWN: GroupPolicy = {
   maxGroupItems: 1_000_000_000,
   maxGroupBytes: Number.MAX_SAFE_INTEGER,
   maxAttempts: 1,
-  backoff: { initialMs: 1_000, maxMs: 60_000, multiplier: 2 },
+  backoff: { initialMs: LONGEST_MS, maxMs: LONGEST_MS, multiplier: 1 },
   minDelayBetweenFlushMs: 0,
   maxConcurrencyPerGroup: 1,
   state: 'held',
