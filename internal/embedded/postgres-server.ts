@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -92,6 +92,14 @@ export async function startPostgres(options: PostgresServerOptions): Promise<Pos
     return EmbeddedServer.start(spec)
   })
   return postgresServer(server, port, cluster.password)
+}
+
+/** Address of the cluster in `dir` while its service runs; undefined when it was never started. */
+export function addressIn(dir: string): string | undefined {
+  const [port, password] = [join(dir, 'port'), join(dir, 'password')]
+  if (!existsSync(port) || !existsSync(password)) return undefined
+  const text = (file: string) => readFileSync(file, 'utf8').trim()
+  return address(Number(text(port)), text(password), DATABASE)
 }
 
 function postgresServer(server: EmbeddedServer, port: number, password: string): PostgresServer {
