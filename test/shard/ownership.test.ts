@@ -116,10 +116,18 @@ describe('shard ownership, real broker and database', function () {
         await ingest(nats.broker, buffer, [{ key: 'twins', n: 1, messageId: 'm' }])
         await ingest(nats.broker, buffer, [{ key: 'twins', n: 2, messageId: 'm' }])
       },
+      horizon: (stale) => stale.shard.housekeep(),
     }
     for (const [point, act] of Object.entries(stops)) {
-      const stale = await own()
-      const current = await own()
+      const stale = await own({ housekeeping: { everyMs: 60_000 } })
+      await ingest(nats.broker, buffer, [{ key: `before-${point}`, n: 0 }])
+      await eventually(async () => {
+        const done = (await journalRecords(nats.broker)).filter(
+          ({ boot, record }) => boot === stale.boot && record.type === 'done',
+        )
+        expect(done.length).to.be.above(0)
+      })
+      const current = await own({ housekeeping: { everyMs: 60_000 } })
       await act(stale)
       await eventually(() => stale.ended instanceof FencedError)
       const records = await journalRecords(nats.broker)

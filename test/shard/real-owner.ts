@@ -10,6 +10,7 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import type { Broker } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
+import { ActorNode } from '../../internal/shard/node.ts'
 import type { AttemptRequest, AttemptResult, ShardTelemetry } from '../../internal/shard/ports.ts'
 import type { JournalRecord } from '../../internal/shard/records.ts'
 import { Shard } from '../../internal/shard/shard.ts'
@@ -86,9 +87,9 @@ function resultOf(status: number): AttemptResult {
   }
 }
 
-export function startOwner(options: OwnerOptions): Owner {
+/** What a shard of the test has around it, with everything that it told. */
+function surroundings(options: OwnerOptions) {
   const record = recordOf(options.buffer, options)
-  const boot = randomUUID()
   const states: string[] = []
   const problems: string[] = []
   const gauges = { bufferedItems: 0, residentBytes: 0 }
@@ -107,20 +108,18 @@ export function startOwner(options: OwnerOptions): Owner {
       commit: nothing,
     },
   }
-  const owner: Owner = {
-    ...{ boot, sent, states, problems, gauges, ended: null },
-    shard: new Shard({
-      ...{ shard: 0, boot, claim: 1, telemetry },
-      broker: options.broker,
-      clock: systemClock(),
-      randomness: systemRandomness(),
+  return {
+    told: { states, problems, gauges, sent },
+    ports: {
+      ...{ boot: randomUUID(), telemetry, broker: options.broker },
+      ...{ clock: systemClock(), randomness: systemRandomness() },
       policies: {
-        peek: (uid) => (uid === record.uid ? record : undefined),
-        load: async (uid) => (uid === record.uid ? record : undefined),
+        peek: (uid: string) => (uid === record.uid ? record : undefined),
+        load: async (uid: string) => (uid === record.uid ? record : undefined),
         onChange: () => nothing,
       },
       deliverer: {
-        attempt: async (request) => {
+        attempt: async (request: AttemptRequest) => {
           sent.push({ key: request.key, body: Buffer.from(request.body).toString() })
           return resultOf(await (options.destination ?? (() => 200))(request))
         },
@@ -132,12 +131,26 @@ export function startOwner(options: OwnerOptions): Owner {
         attemptsPerBuffer: 16,
         housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
       },
-      onEnd: (error) => {
-        owner.ended = error
-      },
-    }),
+    },
+  }
+}
+
+export function startOwner(options: OwnerOptions): Owner {
+  const { told, ports } = surroundings(options)
+  const onEnd = (error: Error) => {
+    owner.ended = error
+  }
+  const owner: Owner = {
+    ...{ ...told, boot: ports.boot, ended: null },
+    shard: new Shard({ ...ports, shard: 0, claim: 1, onEnd }),
   }
   return owner
+}
+
+/** A node that runs shards 0 to `shards` - 1. */
+export function createNode(options: OwnerOptions, shards: number) {
+  const { told, ports } = surroundings(options)
+  return { ...told, node: new ActorNode({ ...ports, shards }) }
 }
 
 let packs = 0
@@ -147,6 +160,7 @@ export async function ingest(
   broker: Broker,
   buffer: TestBuffer,
   items: { key: string; n: number; messageId?: string; pad?: number }[],
+  shard = 0,
 ): Promise<number> {
   const packId = Buffer.from(`pack${String(++packs).padStart(8, '0')}`)
   const frame = encodePack(
@@ -164,9 +178,11 @@ export async function ingest(
       }
     }),
   )
-  const answer = await broker
-    .inbox(0)
-    .append(frame, { subject: 'items.0.mixed', msgId: packId.toString('base64url'), timeoutMs: 10_000 })
+  const answer = await broker.inbox(shard).append(frame, {
+    subject: `items.${shard}.mixed`,
+    msgId: packId.toString('base64url'),
+    timeoutMs: 10_000,
+  })
   if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))
   return answer.seq
 }
