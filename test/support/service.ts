@@ -35,11 +35,14 @@ export interface ServiceOptions {
   env?: Record<string, string>
   /** Through `npm start` instead of node itself. */
   npm?: boolean
+  /** Another program than the service's own, from the root of the repository. */
+  program?: string
 }
 
 /** Resolves as soon as the process runs; see `untilHealthy`. It does not outlive this one. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const [command, args] = options.npm ? ['npm', ['start']] : [process.execPath, ['cmd/penstock/main.ts']]
+  const program = options.program ?? 'cmd/penstock/main.ts'
+  const [command, args] = options.npm ? ['npm', ['start']] : [process.execPath, [program]]
   const child = spawn(command, args as string[], {
     cwd: ROOT,
     env: {
@@ -109,6 +112,7 @@ export interface InstallationOptions {
   shared?: boolean
   /** Customers that exist from the start, each with an owner key and PENSTOCK_INITIAL_CREDITS. Default `e2e`. */
   customers?: string[]
+  program?: string
 }
 
 /** A new installation; nothing runs before `start`. */
@@ -127,7 +131,7 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     ...servers,
     ...options.env,
   }
-  return new Installation(tempFolder('data'), env, keys)
+  return new Installation(tempFolder('data'), env, keys, options.program)
 }
 
 /** `svk_` and 48 hexadecimal characters. */
@@ -139,12 +143,14 @@ export class Installation {
   readonly dataDir: string
   readonly #env: Record<string, string>
   readonly #keys: Map<string, string>
+  readonly #program: string | undefined
   readonly #runs: Service[] = []
 
-  constructor(dataDir: string, env: Record<string, string>, keys: Map<string, string>) {
+  constructor(dataDir: string, env: Record<string, string>, keys: Map<string, string>, program?: string) {
     this.dataDir = dataDir
     this.#env = env
     this.#keys = keys
+    this.#program = program
   }
 
   /** The latest run; throws before the first. */
@@ -163,9 +169,16 @@ export class Installation {
 
   /** Runs the service and resolves when it is healthy. */
   async start(env: Record<string, string> = {}): Promise<Service> {
-    const run = await startService({ dataDir: this.dataDir, env: { ...this.#env, ...env } })
-    this.#runs.push(run)
+    const run = await this.spawn(env)
     await untilHealthy(run)
+    return run
+  }
+
+  /** Runs the service and resolves as soon as its process is there. */
+  async spawn(env: Record<string, string> = {}): Promise<Service> {
+    const program = this.#program === undefined ? {} : { program: this.#program }
+    const run = await startService({ dataDir: this.dataDir, env: { ...this.#env, ...env }, ...program })
+    this.#runs.push(run)
     return run
   }
 

@@ -1,0 +1,32 @@
+/**
+ * Credits (design, section 7): charged is what was accepted and is no duplicate; a fault gives away at most
+ * what was in flight at it, and never costs a credit.
+ */
+import type { Evidence, Violation } from './evidence.ts'
+import type { SentItem } from './history.ts'
+
+/** A charge is settled within this after its answer, ms (design: 1 s; the rest is a busy machine). */
+const UNSETTLED_MS = 3_000
+
+export function checkCredits(evidence: Evidence): Violation[] {
+  const { credits, sent } = evidence.history
+  if (!credits) return []
+  const accepted = sent.filter(({ n }) => evidence.lastSeen(n) !== undefined)
+  const most = sum(accepted)
+  const least = most - sum(accepted.filter((item) => wasInFlight(evidence, item)))
+  const charged = credits.granted - credits.left
+  if (charged > most) return [{ rule: 'overcharged', detail: { charged, most } }]
+  return charged < least ? [{ rule: 'undercharged', detail: { charged, least } }] : []
+}
+
+/** Nobody was told that it is stored, or a fault came before its charge was settled. */
+function wasInFlight(evidence: Evidence, { answer, sentAt, messageId }: SentItem): boolean {
+  if (answer?.status !== 202) return true
+  // Whoever waits for a verdict in vain is answered without it, also for a while after the fault.
+  const lag = messageId === null ? 0 : UNSETTLED_MS
+  return evidence.faultsBetween(sentAt - lag, answer.at + UNSETTLED_MS).length > 0
+}
+
+function sum(items: readonly SentItem[]): number {
+  return items.reduce((total, { credits }) => total + credits, 0)
+}

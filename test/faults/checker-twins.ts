@@ -1,0 +1,58 @@
+/** Deduplication (specification, "Processing model" 7): exact while the original is buffered, and only then. */
+import type { Evidence, Violation } from './evidence.ts'
+import type { SentItem } from './history.ts'
+
+/** An owner reads what is stored, and commits what is answered, well within this without a fault, ms. */
+const LAG_MS = 5_000
+
+export function checkTwins(evidence: Evidence): Violation[] {
+  return [
+    ...evidence.history.sent.flatMap((item) => checkTold(evidence, item)),
+    ...evidence.history.sent.flatMap((item) => checkMissed(evidence, item)),
+    ...checkWithinBatches(evidence),
+  ]
+}
+
+/** Told `duplicate` means: never sent itself, and the named original is the one that is. */
+function checkTold(evidence: Evidence, item: SentItem): Violation[] {
+  const violations: Violation[] = []
+  const dropped = item.answer?.status === 202 && evidence.lastSeen(item.n) === undefined
+  if (item.answer?.duplicate) {
+    if (!dropped) violations.push({ rule: 'duplicate-sent', detail: item })
+    const original = evidence.twinsOf(item).find((twin) => ownItemId(twin) === item.answer?.itemId)
+    if (original && !evidence.settled(original.n)) violations.push({ rule: 'original-lost', detail: item })
+  }
+  if (dropped && !evidence.twinsOf(item).some((twin) => mayBeBuffered(evidence, twin, item.sentAt)))
+    violations.push({ rule: 'duplicate-of-what-is-over', detail: item })
+  return violations
+}
+
+function ownItemId({ answer }: SentItem): string | undefined {
+  return answer?.duplicate ? undefined : answer?.itemId
+}
+
+/** The twin went out, and not so long before `at` that its record must have been committed. */
+function mayBeBuffered(evidence: Evidence, twin: SentItem, at: number): boolean {
+  const seen = evidence.lastSeen(twin.n)
+  if (seen === undefined) return false
+  return seen + LAG_MS >= at || evidence.faultsBetween(seen, seen + LAG_MS).length > 0
+}
+
+/** An item stored while its twin was buffered, and read long before that one went out, goes out itself: wrong. */
+function checkMissed(evidence: Evidence, item: SentItem): Violation[] {
+  const { answer } = item
+  if (evidence.lastSeen(item.n) === undefined || answer?.status !== 202) return []
+  const original = evidence.twinsOf(item).find((twin) => {
+    const first = evidence.firstSeen(twin.n)
+    const stored = twin.answer?.status === 202 && twin.answer.at <= item.sentAt
+    return stored && first !== undefined && first > answer.at + LAG_MS
+  })
+  return original ? [{ rule: 'duplicate-missed', detail: { item, original } }] : []
+}
+
+function checkWithinBatches(evidence: Evidence): Violation[] {
+  return evidence.batches.flatMap(({ key, items }) => {
+    const ids = items.flatMap(({ n }) => evidence.sent(n)?.messageId ?? [])
+    return new Set(ids).size < ids.length ? [{ rule: 'duplicate-missed', detail: key }] : []
+  })
+}

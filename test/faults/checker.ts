@@ -1,0 +1,154 @@
+/**
+ * Judges the history of a fault run (design, section 5, "Consequence to promise and test"): pure, and tested
+ * itself with histories that each break one rule. It is asked after the faults are over and everything is
+ * drained.
+ */
+import { checkCredits } from './checker-credits.ts'
+import { checkTwins } from './checker-twins.ts'
+import { Evidence, type Violation } from './evidence.ts'
+import type { Batch, BatchItem, Delivery, History } from './history.ts'
+
+/** What an owner has not committed so long after the answer that decides it, ms, is late without a fault. */
+const SETTLE_MS = 5_000
+
+/** Every breach found; none: the history holds. */
+export function check(history: History): Violation[] {
+  const evidence = new Evidence(history)
+  return [
+    checkLost,
+    checkBuffered,
+    checkInvented,
+    checkBodies,
+    checkResent,
+    checkAttempts,
+    checkOrder,
+    checkTwins,
+    checkCredits,
+    checkFencing,
+  ].flatMap((rule) => rule(evidence))
+}
+
+/** Every 202 is delivered, in the dead letter queue, or the twin of one that is. */
+function checkLost(evidence: Evidence): Violation[] {
+  return evidence.history.sent.flatMap((item) => {
+    if (item.answer?.status !== 202 || evidence.settled(item.n)) return []
+    const byTwin = evidence.twinsOf(item).some((twin) => evidence.settled(twin.n))
+    return byTwin ? [] : [{ rule: 'lost', detail: item }]
+  })
+}
+
+function checkBuffered({ history }: Evidence): Violation[] {
+  return history.buffered === 0 ? [] : [{ rule: 'left-buffered', detail: history.buffered }]
+}
+
+/** What arrives was sent, to that group, with those bytes, and was not refused; and once in a batch. */
+function checkInvented(evidence: Evidence): Violation[] {
+  return evidence.batches.flatMap((batch) => {
+    const strange = batch.items.filter((item) => !isAsSent(evidence, batch, item))
+    const repeated = batch.items.length - new Set(batch.items.map(({ n }) => n)).size
+    if (strange.length === 0 && repeated === 0) return []
+    return [{ rule: 'invented', detail: { batch: batch.key, repeated, strange } }]
+  })
+}
+
+function isAsSent(evidence: Evidence, batch: Batch, item: BatchItem): boolean {
+  const sent = evidence.sent(item.n)
+  if (sent?.answer && sent.answer.status >= 400 && sent.answer.status < 500) return false
+  const ownId = sent?.messageId ?? sent?.answer?.itemId ?? item.messageId
+  return (
+    sent?.bufferId === batch.bufferId &&
+    sent.groupKey === batch.groupKey &&
+    sent.payloadHash === item.payloadHash &&
+    item.messageId === ownId
+  )
+}
+
+/** One idempotency key names one body, and an item stands under one key for ever. */
+function checkBodies(evidence: Evidence): Violation[] {
+  const bodies = new Map<string, string>()
+  const keys = new Map<number, string>()
+  const violations: Violation[] = []
+  for (const { key, bodyHash, items } of evidence.batches) {
+    if ((bodies.get(key) ?? bodyHash) !== bodyHash) violations.push({ rule: 'two-bodies', detail: key })
+    bodies.set(key, bodyHash)
+    for (const { n } of items) {
+      const first = keys.get(n) ?? key
+      if (first !== key) violations.push({ rule: 'two-keys', detail: { n, keys: [first, key] } })
+      keys.set(n, first)
+    }
+  }
+  return violations
+}
+
+/** A batch that was answered 2xx, or 4xx with its dead letter stored, comes again only when a fault cut its record off. */
+function checkResent(evidence: Evidence): Violation[] {
+  const { history } = evidence
+  const again = [...evidence.attempts.values()].flatMap((attempts) =>
+    attempts.slice(1).flatMap((next, index) => {
+      const before = attempts[index]!
+      const final = before.status >= 200 && before.status < 300
+      return final && !excused(evidence, before, next)
+        ? [{ rule: 'resent', detail: { before, next: next.at } }]
+        : []
+    }),
+  )
+  const afterDeath = history.dead.flatMap(({ key, createdAt }) => {
+    const late = (evidence.attempts.get(key) ?? []).find(({ at }) => at > createdAt)
+    return late ? [{ rule: 'sent-after-dead', detail: { createdAt, late } }] : []
+  })
+  return [...again, ...afterDeath]
+}
+
+function excused(evidence: Evidence, before: Delivery, next: Delivery): boolean {
+  return evidence.faultsBetween(before.at, before.answeredAt + SETTLE_MS).some(({ from }) => from <= next.at)
+}
+
+/** The attempt count survives: each fault repeats at most the attempt that it cut off. */
+function checkAttempts(evidence: Evidence): Violation[] {
+  return [...evidence.attempts].flatMap(([key, attempts]) => {
+    const faults = evidence.faultsBetween(attempts[0]!.at, attempts.at(-1)!.at).length
+    const most = evidence.history.maxAttempts + faults
+    return attempts.length > most ? [{ rule: 'attempts', detail: { key, made: attempts.length, most } }] : []
+  })
+}
+
+/** A group's batches go out in the order of their versions, and their items in the order of the log. */
+function checkOrder(evidence: Evidence): Violation[] {
+  return [...evidence.deliveriesOfGroups.values()].flatMap((deliveries) => [
+    ...descents(deliveries, versionOf).map((at) => ({ rule: 'batch-order', detail: at.key })),
+    ...itemDescents(evidence, deliveries),
+  ])
+}
+
+function itemDescents(evidence: Evidence, deliveries: readonly Delivery[]): Violation[] {
+  const firsts = [...new Map(deliveries.toReversed().map((each) => [each.key, each])).values()].reverse()
+  const items = firsts
+    .toSorted((a, b) => versionOf(a) - versionOf(b))
+    .flatMap(({ key, items }) => items.map(({ n }) => ({ n, key })))
+    // Only what was answered before the next was sent has a known place in the log.
+    .filter(({ n }) => evidence.sent(n)?.answer?.status === 202)
+  return descents(items, ({ n }) => n).map((detail) => ({ rule: 'item-order', detail }))
+}
+
+function descents<T>(values: readonly T[], rank: (value: T) => number): T[] {
+  return values.slice(1).filter((value, index) => rank(value) < rank(values[index]!))
+}
+
+/** The part of `grp:<groupId>:v<version>` that grows. */
+export function versionOf({ key }: Pick<Batch, 'key'>): number {
+  return Number(key.slice(key.lastIndexOf(':v') + 2))
+}
+
+/** After a claim only its own epoch writes into the journal. */
+function checkFencing({ history }: Evidence): Violation[] {
+  const claims = new Map<number, { epoch: number; boot: string }>()
+  const violations: Violation[] = []
+  for (const commit of history.commits) {
+    const { shard, seq, boot, epoch } = commit
+    const claim = claims.get(shard)
+    if (commit.records.includes('epoch')) claims.set(shard, { epoch: seq, boot })
+    else if (claim && (claim.epoch !== epoch || claim.boot !== boot))
+      violations.push({ rule: 'stale-owner', detail: { commit, claim } })
+  }
+  return violations
+}

@@ -1,0 +1,79 @@
+/** A history indexed for the rules of the checker. */
+import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
+
+export interface Violation {
+  readonly rule: string
+  readonly detail: unknown
+}
+
+export class Evidence {
+  readonly history: History
+  /** Every delivered and every dead batch. */
+  readonly batches: readonly Batch[]
+  /** Deliveries of an idempotency key, in order of arrival. */
+  readonly attempts: ReadonlyMap<string, Delivery[]>
+  /** Deliveries of a group, in order of arrival. */
+  readonly deliveriesOfGroups: ReadonlyMap<string, Delivery[]>
+  readonly #sent: ReadonlyMap<number, SentItem>
+  readonly #twins: ReadonlyMap<string, SentItem[]>
+  readonly #settled = new Set<number>()
+  /** When an item was last seen on its way out: its last delivery, or the time of its dead letter. */
+  readonly #lastSeen = new Map<number, number>()
+  readonly #firstSeen = new Map<number, number>()
+
+  constructor(history: History) {
+    this.history = history
+    this.batches = [...history.deliveries, ...history.dead]
+    this.attempts = Map.groupBy(history.deliveries, ({ key }) => key)
+    this.deliveriesOfGroups = Map.groupBy(history.deliveries, groupOf)
+    this.#sent = new Map(history.sent.map((item) => [item.n, item]))
+    this.#twins = Map.groupBy(history.sent, twinName)
+    for (const { items, at, status } of history.deliveries) {
+      for (const { n } of items) this.#see(n, at, status >= 200 && status < 300)
+    }
+    for (const { items, createdAt } of history.dead) for (const { n } of items) this.#see(n, createdAt, true)
+  }
+
+  #see(n: number, at: number, settles: boolean): void {
+    this.#firstSeen.set(n, Math.min(at, this.#firstSeen.get(n) ?? at))
+    this.#lastSeen.set(n, Math.max(at, this.#lastSeen.get(n) ?? 0))
+    if (settles) this.#settled.add(n)
+  }
+
+  sent(n: number): SentItem | undefined {
+    return this.#sent.get(n)
+  }
+
+  /** Acknowledged with 2xx, or in the dead letter queue. */
+  settled(n: number): boolean {
+    return this.#settled.has(n)
+  }
+
+  /** Unix ms; undefined: the item itself never went out. */
+  lastSeen(n: number): number | undefined {
+    return this.#lastSeen.get(n)
+  }
+
+  firstSeen(n: number): number | undefined {
+    return this.#firstSeen.get(n)
+  }
+
+  /** Other requests with the same explicit id in the same group. */
+  twinsOf(item: SentItem): SentItem[] {
+    if (item.messageId === null) return []
+    return (this.#twins.get(twinName(item)) ?? []).filter((twin) => twin !== item)
+  }
+
+  /** Faults that touch this time. */
+  faultsBetween(from: number, to: number): Fault[] {
+    return this.history.faults.filter((fault) => fault.from <= to && fault.to >= from)
+  }
+}
+
+function groupOf({ bufferId, groupKey }: { bufferId: string; groupKey: string }): string {
+  return JSON.stringify([bufferId, groupKey])
+}
+
+function twinName(item: SentItem): string {
+  return JSON.stringify([item.bufferId, item.groupKey, item.messageId ?? item.n])
+}

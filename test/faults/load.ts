@@ -1,0 +1,109 @@
+/**
+ * A closed loop of writers. Each owns its groups and sends to them one request after the other, so that the
+ * order of a group's requests is known. Explicit ids, twins, retries under the same id, all sizes.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { SentItem } from './history.ts'
+import type { Sender } from './webhooks.ts'
+
+export interface LoadOptions {
+  readonly sender: Sender
+  readonly random: () => number
+  readonly writers: number
+  /** Mean pause of a writer between two requests, ms. */
+  readonly pauseMs: number
+  /** Where groups whose destination refuses go, and some good ones beside them. */
+  readonly rejecting: string
+  /** Where all others go. */
+  readonly good: string
+  /** The buffer was disabled by its dead letters: its owner enables it again. */
+  readonly onDisabled: (bufferId: string) => Promise<void>
+}
+
+interface Group {
+  readonly bufferId: string
+  readonly groupKey: string
+  lastId: string | null
+}
+
+/** One writer's groups; see `Destination` for what their names do. */
+const KINDS = ['ok', 'ok', 'ok', 'ok', 'slow', 'flaky', 'reject', 'beside']
+
+export class Load {
+  readonly #options: LoadOptions
+  readonly #writing: Promise<void>[] = []
+  #stopped = false
+  #next = 0
+  /** Requests answered 202. */
+  accepted = 0
+  /** Requests answered 503. */
+  unavailable = 0
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    for (let writer = 0; writer < this.#options.writers; writer++) this.#writing.push(this.#write(writer))
+  }
+
+  /** Resolves when every request has its answer. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.all(this.#writing)
+  }
+
+  async #write(writer: number): Promise<void> {
+    const { random, pauseMs } = this.#options
+    const groups = KINDS.map((kind, index) => this.#group(kind, `${writer}-${index}`))
+    while (!this.#stopped) {
+      const group = groups[Math.floor(random() * groups.length)]!
+      await this.#send(group, this.#chooseId(group))
+      await delay(random() * 2 * pauseMs)
+    }
+  }
+
+  #group(kind: string, name: string): Group {
+    const { good, rejecting } = this.#options
+    const refused = kind === 'reject' || kind === 'beside'
+    return {
+      bufferId: refused ? rejecting : good,
+      groupKey: `${kind === 'beside' ? 'ok' : kind}-${name}`,
+      lastId: null,
+    }
+  }
+
+  /** A third of the requests have an id; some of them that of the group's last one. */
+  #chooseId(group: Group): string | null {
+    const { random } = this.#options
+    if (random() > 0.35) return null
+    if (group.lastId === null || random() > 0.4) group.lastId = `m-${this.#next++}`
+    return group.lastId
+  }
+
+  /** Until there is an answer that settles it, as a sender does that must not lose its webhook. */
+  async #send(group: Group, messageId: string | null): Promise<void> {
+    const { sender, random, onDisabled } = this.#options
+    const bytes = sizeOf(random())
+    for (let tries = 0; tries < 8 && !this.#stopped; tries++) {
+      const item = await sender.send({ ...group, messageId, bytes })
+      if (item) this.#count(item)
+      if (item?.answer?.status === 400) await onDisabled(group.bufferId)
+      if (item?.answer?.status === 202) return
+      await delay(20 + random() * 80)
+    }
+  }
+
+  #count({ answer }: SentItem): void {
+    if (answer?.status === 202) this.accepted++
+    if (answer?.status === 503) this.unavailable++
+  }
+}
+
+/** Bytes of filling: mostly small, some of a few KB, few of up to 60 KB. */
+function sizeOf(fraction: number): number {
+  if (fraction < 0.8) return Math.floor(fraction * 250)
+  if (fraction < 0.97) return Math.floor((fraction - 0.8) * 40_000)
+  return Math.floor((fraction - 0.97) * 2_000_000)
+}

@@ -1,0 +1,27 @@
+/** Messages at which a fault strikes, by what they mean to the service. */
+import { decodeCommit } from '../../internal/shard/codec.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
+import type { Which } from './nats-proxy.ts'
+
+/** A journal commit that holds a record of this type. */
+export function committing(type: JournalRecord['type']): Which {
+  return ({ subject, payload }) =>
+    subject.startsWith('journal.') && decodeCommit(payload).records.some((record) => record.type === type)
+}
+
+/** A pack on its way into an inbox. */
+export const packing: Which = ({ subject }) => subject.startsWith('items.')
+
+/** An owner's verdict on its way to an ingress. */
+export const judging: Which = ({ subject }) => /^ingress\.[^.]+\.verdict$/.test(subject)
+
+/** A purge of an inbox or of a journal. */
+export function purging(log: 'INBOX' | 'JOURNAL'): Which {
+  return ({ subject }) => subject.startsWith(`$JS.API.STREAM.PURGE.${log}_`)
+}
+
+/** The `count`th message from now on, whatever it is. */
+export function nth(count: number): Which {
+  let left = count
+  return () => --left <= 0
+}

@@ -1,0 +1,224 @@
+/** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { eventually } from '../support/eventually.ts'
+import { seededFractions } from '../support/seeded.ts'
+import { freshDatabase, ownNats } from '../support/servers.ts'
+import { createInstallation, type Installation } from '../support/service.ts'
+import { readAftermath } from './aftermath.ts'
+import { check } from './checker.ts'
+import { Destination } from './destination.ts'
+import { Evidence } from './evidence.ts'
+import { type Fault, type History, newHistory, writeHistory } from './history.ts'
+import { NatsProxy, type Struck, type Which } from './nats-proxy.ts'
+import { Sender } from './webhooks.ts'
+
+const CREDITS = 10_000_000
+const PROJECT = 'faults'
+
+export interface TrialOptions {
+  readonly label: string
+  readonly seed: number
+  /** `embedded`: in the data folder, left behind by a kill. `own`: servers beside the service, NATS behind a proxy. */
+  readonly servers: 'embedded' | 'own'
+  /** Of the own NATS; default 2m: enough when it is not killed. */
+  readonly sync?: string
+  /** See `ServiceOptions.program`. */
+  readonly program?: string
+}
+
+export type BufferWish = Parameters<ReturnType<Installation['api']>['createBuffer']>[2]
+
+/** Servers beside the service. */
+export interface OwnServers {
+  readonly nats: Awaited<ReturnType<typeof ownNats>>
+  readonly proxy: NatsProxy
+  readonly databaseUrl: string
+}
+
+export class Trial {
+  readonly options: TrialOptions
+  readonly installation: Installation
+  readonly own: OwnServers | null
+  readonly history: History
+  readonly random: () => number
+  readonly sender: Sender
+  readonly destination: Destination
+  #url = ''
+  #down: Fault | null = null
+  #buffers: string[] = []
+
+  private constructor(
+    options: TrialOptions,
+    own: OwnServers | null,
+    installation: Installation,
+    more: Pick<Trial, 'history' | 'random' | 'destination'>,
+  ) {
+    this.options = options
+    this.own = own
+    this.installation = installation
+    this.history = more.history
+    this.random = more.random
+    this.destination = more.destination
+    this.sender = new Sender(more.history, (bufferId) => `${this.#url}/v1/ingest/${PROJECT}/${bufferId}`)
+  }
+
+  /** A new installation with a running service and no buffer. */
+  static async open(options: TrialOptions): Promise<Trial> {
+    const own = options.servers === 'own' ? await openServers(options.sync) : null
+    const installation = await createInstallation({
+      ...(options.program !== undefined && { program: options.program }),
+      env: {
+        PENSTOCK_LOG_LEVEL: 'warn',
+        PENSTOCK_INITIAL_CREDITS: String(CREDITS),
+        PENSTOCK_SHARDS: '2',
+        ...(own && {
+          PENSTOCK_NATS_URL: own.proxy.through(own.nats.url),
+          PENSTOCK_DATABASE_URL: own.databaseUrl,
+        }),
+      },
+    })
+    const [history, random] = [newHistory(5), seededFractions(options.seed)]
+    const isListening = () => trial.#down === null
+    const destination = await Destination.open(history, random, isListening)
+    const trial: Trial = new Trial(options, own, installation, { history, random, destination })
+    await trial.start()
+    await installation.api().createProject(PROJECT)
+    return trial
+  }
+
+  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `wish` says otherwise. */
+  async createBuffer(bufferId: string, wish: Partial<BufferWish> = {}): Promise<void> {
+    this.#buffers.push(bufferId)
+    await this.installation.api().createBuffer(PROJECT, bufferId, {
+      batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
+      throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
+      dlqPauseThreshold: 10,
+      delivery: { url: this.destination.url },
+      ...wish,
+    })
+  }
+
+  async enable(bufferId: string): Promise<void> {
+    // Its caller tries again: the service may be down.
+    await this.installation
+      .api()
+      .patchBuffer(bufferId, { enabled: true })
+      .catch(() => {})
+  }
+
+  /** Resolves when the service is healthy; the fault that ended it is over then. */
+  async start(): Promise<void> {
+    await this.spawn()
+    const { service } = this.installation
+    await eventually(() => service.url !== '', { timeoutMs: 60_000 }).catch((error: unknown) => {
+      throw new Error(`the service does not start: ${this.installation.output()}`, { cause: error })
+    })
+    this.#url = service.url
+    await eventually(async () => (await fetch(`${this.#url}/health`)).status === 200, { timeoutMs: 30_000 })
+  }
+
+  /** The process runs, and nothing more. */
+  async spawn(): Promise<void> {
+    await this.installation.spawn()
+    if (this.#down) this.#down.to = Date.now()
+    this.#down = null
+  }
+
+  /** SIGKILL of the service alone. Repeating it is harmless. */
+  kill(): void {
+    if (this.#down) return
+    this.installation.service.child.kill('SIGKILL')
+    this.#down = this.beginFault('kill')
+  }
+
+  /** Resolves when the killed process is gone. */
+  async gone(): Promise<void> {
+    await this.installation.service.exited()
+  }
+
+  /** Kills the service at a message (see `NatsProxy.strikeAt`) that `provoke` brings about, and waits for its end. */
+  async killAt(when: 'before' | 'after', which: Which, provoke: () => unknown): Promise<Struck> {
+    const struck = this.own!.proxy.strikeAt(when, which, () => this.kill())
+    await provoke()
+    const result = await within(struck, 20_000, `nothing was struck ${when} the message`)
+    await this.gone()
+    return result
+  }
+
+  /** Not over before its `to` is set. */
+  beginFault(kind: string): Fault {
+    const fault = { kind, from: Date.now(), to: Number.POSITIVE_INFINITY }
+    this.history.faults.push(fault)
+    return fault
+  }
+
+  /** Resolves when everything accepted has arrived and the service holds nothing any more. */
+  async drain(timeoutMs = 40_000): Promise<void> {
+    for (const bufferId of this.#buffers) await this.enable(bufferId)
+    await eventually(() => this.#arrived(), { timeoutMs, everyMs: 100 })
+    await eventually(async () => (await this.buffered()) === 0, { timeoutMs: 15_000, everyMs: 200 })
+  }
+
+  /** Items that the service holds, by its own gauge. */
+  buffered(): Promise<number> {
+    return this.installation.metric('penstock_buffered_items')
+  }
+
+  /** Drains, ends the service, reads what is left behind, and judges; rejects with every breach. */
+  async judge(): Promise<void> {
+    const undrained = await this.drain().then(
+      () => null,
+      (error: unknown) => error,
+    )
+    this.history.buffered = await this.buffered().catch(() => -1)
+    const code = await this.installation.stop()
+    await readAftermath(this, CREDITS)
+    const problems = [
+      ...check(this.history),
+      ...(code === 0 ? [] : [{ rule: 'exit', detail: code }]),
+      ...(undrained === null ? [] : [{ rule: 'drain', detail: String(undrained) }]),
+    ]
+    if (problems.length > 0) throw this.failure(problems)
+  }
+
+  /** An error that says where the history is kept. */
+  failure(problems: readonly { rule: string; detail: unknown }[]): Error {
+    const { label, seed } = this.options
+    const file = join(tmpdir(), `penstock-faults-${label}-${seed}.json`)
+    writeHistory(file, this.history, { seed, problems, output: this.installation.output().split('\n') })
+    const shown = problems.slice(0, 5).map((problem) => JSON.stringify(problem).slice(0, 600))
+    return new Error(`seed ${seed}, history in ${file}: ${problems.length} breaches\n${shown.join('\n')}`)
+  }
+
+  async close(): Promise<void> {
+    await this.installation.stop('SIGKILL')
+    await Promise.all([this.sender.close(), this.destination.close(), this.own?.proxy.close()])
+    await this.own?.nats.stop()
+  }
+
+  async #arrived(): Promise<boolean> {
+    const evidence = new Evidence(this.history)
+    const waiting = this.history.sent.filter(
+      (item) =>
+        item.answer?.status === 202 &&
+        ![item, ...evidence.twinsOf(item)].some(({ n }) => evidence.lastSeen(n) !== undefined),
+    )
+    if (waiting.length > 0) for (const bufferId of this.#buffers) await this.enable(bufferId)
+    return waiting.length === 0
+  }
+}
+
+async function openServers(sync = '2m'): Promise<OwnServers> {
+  const nats = await ownNats({ sync })
+  return { nats, proxy: await NatsProxy.to(nats.port), databaseUrl: await freshDatabase() }
+}
+
+export async function within<T>(work: Promise<T>, ms: number, otherwise: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), ms)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
