@@ -96,7 +96,7 @@ describe('a group with a slow destination', function () {
     const requests = await channel.untilRequests(3)
     expect(payloadsOf(channel.batches()).map(({ n }) => n)).to.deep.equal(range(1, 6))
     // The delay is one between flushes: the way to the destination may take longer for the earlier one.
-    for (const gap of gaps(requests.map(({ at }) => at))) expect(gap).to.be.within(550, 1_500)
+    for (const gap of gaps(requests.map(({ at }) => at))) expect(gap).to.be.at.least(550)
   })
 })
 

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 
 import { Api } from './api.ts'
 import { eventually } from './eventually.ts'
@@ -25,6 +26,8 @@ export interface Service {
   readonly child: ChildProcess
   /** Everything it has written so far, both streams. */
   output(): string
+  /** Its log so far, in order. */
+  readonly events: readonly LogEvent[]
   /** Exit code, or the signal that ended it. */
   exited(): Promise<number | string>
 }
@@ -64,28 +67,32 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 function service(child: ChildProcess): Service {
   const chunks: Buffer[] = []
-  for (const stream of [child.stdout!, child.stderr!])
+  const events: LogEvent[] = []
+  for (const stream of [child.stdout!, child.stderr!]) {
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+    createInterface({ input: stream }).on('line', (line) => events.push(...parseEvent(line)))
+  }
   const closed = once(child, 'close')
   const output = () => Buffer.concat(chunks).toString('utf8')
+  const addresses = new Map<string, string>()
+  const said = (before: string): string => {
+    const address = addresses.get(before) ?? new RegExp(`${before} (\\S+)`).exec(output())?.[1]
+    if (address === undefined) throw new Error(`the service has not said where it listens:\n${output()}`)
+    addresses.set(before, address)
+    return address
+  }
   return {
     get url() {
-      return said(output(), /Penstock listens on (\S+)/)
+      return said('Penstock listens on')
     },
     get opsUrl() {
-      return said(output(), /ops \(live, ready, metrics\) on (\S+)/)
+      return said('metrics\\) on')
     },
     child,
     output,
+    events,
     exited: () => closed.then(([code, signal]) => code ?? signal),
   }
-}
-
-/** What the first group of `line` matched: the service tells its ports when it has bound them. */
-function said(output: string, line: RegExp): string {
-  const found = line.exec(output)?.[1]
-  if (found === undefined) throw new Error(`the service has not said where it listens:\n${output}`)
-  return found
 }
 
 /** Resolves when `GET /health` answers 200; rejects with its output when the process ends before. */
@@ -197,9 +204,8 @@ export class Installation {
 
   /** Log lines of all runs, or only those of one event and with these fields. Levels below info included. */
   events(msg?: string, fields: Record<string, unknown> = {}): LogEvent[] {
-    return this.output()
-      .split('\n')
-      .flatMap(parseEvent)
+    return this.#runs
+      .flatMap((run) => run.events)
       .filter(
         (event) =>
           (msg === undefined || event.msg === msg) &&
