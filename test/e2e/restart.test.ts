@@ -4,6 +4,7 @@ import { before, describe, it } from 'mocha'
 
 import type { Accepted } from '../support/api.ts'
 import { createInstallation } from '../support/service.ts'
+import { inTurn } from '../support/sink.ts'
 import { batchOf, type Channel, NEVER_DUE, payloadsOf, type Stage, stage } from './stage.ts'
 
 /** One shard: what is committed later in the journal proves that what came before is committed too. */
@@ -145,11 +146,36 @@ describe('after SIGKILL and a new start', function () {
   })
 })
 
-/** On embedded servers of its own, which end and start with it. */
-function ownStage(): Stage {
+describe('SIGTERM while a destination hangs', function () {
+  this.timeout(60_000)
+  const on = ownStage({ shared: true })
+
+  it('waits for the attempt, ends with 0 within 15 s, and the next start makes the second attempt', async () => {
+    const channel = await on.channel({
+      batch: AT_ONCE,
+      throughput: { maxAttempts: 2, backoff: { initialMs: 100 } },
+    })
+    channel.answer(inTurn({ fault: 'hang' }, { status: 500 }))
+    await channel.send({ group: 'a' })
+    await channel.untilRequests(1)
+    const since = performance.now()
+    expect(await on.installation.stop(), on.installation.output()).to.equal(0)
+    expect(performance.now() - since).to.be.below(15_000)
+    expect(channel.requests(), 'no attempt begins while it stops').to.have.length(1)
+    await on.installation.start()
+    const [dead] = await channel.untilDead()
+    expect(dead).to.include({ reason: 'max_retries_exceeded', attempt: 1, lastStatusCode: 500 })
+    const [first, second, ...more] = channel.requests()
+    expect(more).to.have.length(0)
+    expect(second!.body.equals(first!.body)).to.equal(true)
+  })
+})
+
+/** An installation of its own; on embedded servers, which end and start with it, unless `shared`. */
+function ownStage({ shared = false } = {}): Stage {
   return stage({
     installation: async () => {
-      const installation = await createInstallation({ env: ONE_SHARD })
+      const installation = await createInstallation({ shared, env: ONE_SHARD })
       await installation.start()
       return installation
     },
