@@ -5,11 +5,10 @@
 
 import { eventually } from '../support/eventually.ts'
 import { median, spread, table } from './figures.ts'
-import type { GeneratorAnswers, GeneratorQuestion, Sent } from './load/generator.ts'
-import { Program } from './load/program.ts'
-import type { SinkAnswers, SinkQuestion } from './load/sink.ts'
+import type { Sent } from './load/generator.ts'
+import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
 import { cpuOf, machineBusyMs } from './processes.ts'
-import { type Penstock, type System, startPenstock, startRival } from './systems.ts'
+import { type System, startPenstock, startRival } from './systems.ts'
 
 const CONNECTIONS = 64
 const KEYS = 1_000
@@ -19,9 +18,6 @@ const MEASURE_MS = 3_000
 const ROUNDS = 3
 const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
 const DRAIN_MS = 20_000
-
-export type Generator = Program<GeneratorQuestion, GeneratorAnswers>
-export type Sink = Program<SinkQuestion, SinkAnswers>
 
 interface Round {
   sent: Sent
@@ -42,9 +38,8 @@ export interface IngestOptions {
 
 /** Markdown of one comparison. */
 export async function compareIngest(options: IngestOptions): Promise<string> {
-  const generator: Generator = new Program('generator.ts')
-  const sink: Sink = new Program('sink.ts')
-  const { url } = await sink.ask({ kind: 'listen' })
+  const generator = startGenerator()
+  const { sink, url } = await startSink()
   const penstock = await startPenstock({ sync: options.sync })
   await penstock.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo: url })
   const systems = [
@@ -145,5 +140,3 @@ function report(rounds: Map<System, Round[]>): string {
   ]
   return `${table(head, rows)}\n\n${failed} requests failed.`
 }
-
-export type { Penstock }

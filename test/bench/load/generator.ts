@@ -18,20 +18,22 @@ export interface ClosedLoop extends Load {
   measureMs: number
 }
 
-/** As fast as answers come, one item for each key `<prefix><0 … items - 1>`. */
+/** As fast as answers come, one item for each of the keys `w<firstKey>` and on. */
 export interface Fill extends Load {
   kind: 'fill'
-  prefix: string
+  firstKey: number
   items: number
 }
 
-/** `rate` items a second whatever the answers do, for `seconds`; each with the key of its turn. */
+/**
+ * `rate` items a second whatever the answers do, for `seconds`, each with a key of its own; and as many to
+ * `others.url`, with keys out of `w0` to `w<others.keys - 1>`.
+ */
 export interface OpenLoop extends Load {
   kind: 'open'
   rate: number
   seconds: number
-  /** Every second item goes to one of `<others.prefix><0 … others.keys - 1>`, the rest to keys of their own. */
-  others: { prefix: string; keys: number }
+  others: { url: string; keys: number }
 }
 
 export interface Sent {
@@ -82,7 +84,7 @@ function fill(load: Fill): Promise<Sent> {
   const last = load.firstId + load.items
   return inTurns(
     load,
-    (id) => `${load.prefix}${id - load.firstId}`,
+    (id) => `w${load.firstKey + id - load.firstId}`,
     (id) => id < last,
     monotonicMs(),
   )
@@ -129,60 +131,67 @@ async function inTurns(
 }
 
 async function openLoop(load: OpenLoop): Promise<Acked> {
-  const write = requestWriter(load)
-  const free: Sender[] = []
+  const { others, rate, firstId } = load
+  const writeOwn = requestWriter(load)
+  const writeOther = requestWriter({ ...load, url: others.url })
   const own: [number, number][] = []
   const ackMs: number[] = []
-  let [failed, open] = [0, 0]
-  const total = load.rate * load.seconds
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const answered = (sender: Sender, status: number) => {
-    const now = monotonicMs()
-    if (status === 202) {
-      ackMs.push(now - sender.dueAt)
-      if (sender.own) own.push([sender.id, now])
-    } else failed++
-    open--
-    free.push(sender)
-  }
-  const senders = Array.from({ length: load.connections }, () => new Sender(new URL(load.url), answered))
-  free.push(...senders)
+  let failed = 0
   const start = monotonicMs()
-  let sent = 0
-  const tick = setInterval(() => {
-    const due = Math.min(total, Math.floor(((monotonicMs() - start) / 1_000) * load.rate))
-    for (let sender = free.at(-1); sent < due && sender; sender = free.at(-1)) {
-      free.pop()
-      const isOwn = sent % 2 === 0
-      const id = load.firstId + sent
-      const other = `${load.others.prefix}${Math.floor(Math.random() * load.others.keys)}`
-      open++
-      sender.send(id, isOwn, start + (sent / load.rate) * 1_000, write(id, isOwn ? `own${id}` : other))
-      sent++
-    }
-    if (sent === total && open === 0) resolve()
-  }, 1)
-  await promise
-  clearInterval(tick)
-  for (const sender of senders) sender.close()
+  await onSchedule(load, start, (turn, sender) => {
+    const id = firstId + turn
+    const isOwn = turn % 2 === 0
+    const text = isOwn
+      ? writeOwn(id, `own${id}`)
+      : writeOther(id, `w${Math.floor(Math.random() * others.keys)}`)
+    sender.send(text, (status) => {
+      const now = monotonicMs()
+      if (status !== 202) failed++
+      else {
+        ackMs.push(now - start - (turn / (2 * rate)) * 1_000)
+        if (isOwn) own.push([id, now])
+      }
+    })
+  })
   return { failed, ackP50Ms: quantile(ackMs, 0.5), ackP99Ms: quantile(ackMs, 0.99), own }
 }
 
-class Sender {
-  id = 0
-  own = false
-  /** Scheduled time, monotonic ms: a service that stalls cannot hide it. */
-  dueAt = 0
-  readonly #connection: HttpConnection
+/** Calls `begin` for each turn when its time has come and a connection is free; resolves when all are answered. */
+function onSchedule(
+  { url, connections, rate, seconds }: OpenLoop,
+  start: number,
+  begin: (turn: number, sender: Sender) => void,
+): Promise<void> {
+  const total = 2 * rate * seconds
+  const free: Sender[] = []
+  for (let i = 0; i < connections; i++) free.push(new Sender(new URL(url), (sender) => free.push(sender)))
+  let turn = 0
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const due = Math.min(total, Math.floor(((monotonicMs() - start) / 1_000) * 2 * rate))
+      for (; turn < due && free.length > 0; turn++) begin(turn, free.pop()!)
+      if (turn < total || free.length < connections) return
+      clearInterval(timer)
+      for (const sender of free) sender.close()
+      resolve()
+    }, 1)
+  })
+}
 
-  constructor(url: URL, answered: (sender: Sender, status: number) => void) {
-    this.#connection = new HttpConnection(url, (status) => answered(this, status))
+/** A connection with what is to be told of the answer that it waits for. */
+class Sender {
+  readonly #connection: HttpConnection
+  #answered: (status: number) => void = () => {}
+
+  constructor(url: URL, freed: (sender: Sender) => void) {
+    this.#connection = new HttpConnection(url, (status) => {
+      this.#answered(status)
+      freed(this)
+    })
   }
 
-  send(id: number, own: boolean, dueAt: number, request: string): void {
-    this.id = id
-    this.own = own
-    this.dueAt = dueAt
+  send(request: string, answered: (status: number) => void): void {
+    this.#answered = answered
     this.#connection.send(request)
   }
 

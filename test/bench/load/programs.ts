@@ -1,0 +1,17 @@
+/** The two load programs, ready to be asked. */
+import type { GeneratorAnswers, GeneratorQuestion } from './generator.ts'
+import { Program } from './program.ts'
+import type { SinkAnswers, SinkQuestion } from './sink.ts'
+
+export type Generator = Program<GeneratorQuestion, GeneratorAnswers>
+export type Sink = Program<SinkQuestion, SinkAnswers>
+
+export function startGenerator(): Generator {
+  return new Program('generator.ts')
+}
+
+/** A sink and the address that it listens on. */
+export async function startSink(): Promise<{ sink: Sink; url: string }> {
+  const sink: Sink = new Program('sink.ts')
+  return { sink, ...(await sink.ask({ kind: 'listen' })) }
+}

@@ -1,0 +1,56 @@
+/**
+ * `npm run bench`: all figures, or the sections named as arguments, into RESULTS.md between their markers.
+ * Only ratios inside one table count: the machine may have other work.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
+import { killServers, stopServers } from '../support/servers.ts'
+import { measureHeap } from './heap.ts'
+import { compareIngest } from './ingest.ts'
+import { measureLateness } from './lateness.ts'
+import { measureStarts } from './start.ts'
+
+const RESULTS = join(import.meta.dirname, 'RESULTS.md')
+const OPEN_GROUPS = [1_000, 10_000, 100_000]
+const HEAP_GROUPS = 100_000
+const STARTS = 3
+
+const SECTIONS: Record<string, () => Promise<string>> = {
+  'ingest-always': () => compareIngest({ sync: 'always' }),
+  'ingest-default': () => compareIngest({ sync: '2m' }),
+  lateness: () => measureLateness('always', OPEN_GROUPS),
+  heap: () => measureHeap(HEAP_GROUPS),
+  start: () => measureStarts(STARTS),
+}
+
+process.on('exit', killServers)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+for (const name of namedSections()) {
+  const load = loadavg()[0]!.toFixed(1)
+  const result = await SECTIONS[name]!()
+  const where = `${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${availableParallelism()} cores (${cpus()[0]?.model}), load before ${load}.`
+  keep(name, `${result}\n\n${where}`)
+  process.stdout.write(`## ${name}\n\n${result}\n\n${where}\n\n`)
+}
+await stopServers()
+
+function namedSections(): string[] {
+  const named = process.argv.slice(2)
+  const unknown = named.find((name) => !(name in SECTIONS))
+  if (unknown !== undefined) {
+    process.stderr.write(`${unknown}: no such section; there are ${Object.keys(SECTIONS).join(', ')}\n`)
+    process.exit(2)
+  }
+  return named.length > 0 ? named : Object.keys(SECTIONS)
+}
+
+/** Between `<!-- name -->` and `<!-- /name -->`; what stands around them is written by hand. */
+function keep(name: string, result: string): void {
+  const text = readFileSync(RESULTS, 'utf8')
+  const [from, to] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
+  if (!text.includes(from) || !text.includes(to)) throw new Error(`RESULTS.md has no place for ${name}`)
+  const [before, after] = [text.slice(0, text.indexOf(from) + from.length), text.slice(text.indexOf(to))]
+  writeFileSync(RESULTS, `${before}\n\n${result}\n\n${after}`)
+}
