@@ -2,13 +2,14 @@
  * Reading of buffer configurations: creation, PATCH and clone (specification, "Buffers"; design, section 9).
  * Whatever comes out is complete (every default filled in) and obeys the schema and every rule beyond it.
  */
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv } from 'ajv'
 import { brokenRule } from './buffer-rules.ts'
 import { bufferConfigSchema, bufferCreateSchema, type Schema } from './buffer-schema.ts'
 import { restoreSecrets } from './buffer-secrets.ts'
 import { copyJson, isJsonObject, type JsonObject, mergePatch } from './merge-patch.ts'
 import type { Buffer, BufferConfig } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
+import { describeFault, shorten } from './schema-fault.ts'
 
 /** Judges a literal destination; returns why it is not allowed, or null. Injected: it knows the network's rules. */
 export type CheckDestination = (url: string) => string | null
@@ -52,7 +53,7 @@ export function parseBufferCreate(
   checkDestination: CheckDestination = anywhere,
 ): Parsed<NewBuffer> {
   const copy = copyJson(body)
-  if (!validateCreate(copy)) return refuse(describe(validateCreate.errors?.[0]))
+  if (!validateCreate(copy)) return refuse(describeFault(validateCreate.errors?.[0]))
   const { bufferId, projectId, customerId, ...config } = copy as unknown as NewBuffer & BufferConfig
   const checked = checkConfig(config, undefined, checkDestination)
   if (!checked.ok) return checked
@@ -81,7 +82,7 @@ export function applyBufferPatch(
   if (unknown) return refuse(unknown)
   const config = configOf(stored)
   const merged = mergePatch(config, changes)
-  if (!validateConfig(merged)) return refuse(describe(validateConfig.errors?.[0]))
+  if (!validateConfig(merged)) return refuse(describeFault(validateConfig.errors?.[0]))
   const checked = checkConfig(merged as unknown as BufferConfig, config, checkDestination)
   if (!checked.ok) return checked
   return accept({ config: checked.value, reenabled: !stored.enabled && checked.value.enabled })
@@ -99,7 +100,7 @@ export function parseBufferClone(stored: Buffer, body: unknown): Parsed<BufferCo
   }
   return validateConfig(clone)
     ? accept(clone as unknown as BufferConfig)
-    : refuse(describe(validateConfig.errors?.[0]))
+    : refuse(describeFault(validateConfig.errors?.[0]))
 }
 
 /** The configuration part of a stored buffer, as a copy. */
@@ -145,41 +146,4 @@ function unknownField(schema: Schema, patch: unknown, path: string): string | nu
     if (found) return found
   }
   return null
-}
-
-function describe(error: ErrorObject | undefined): string {
-  if (!error) throw new Error('validation failed without an error')
-  const path = error.instancePath.split('/').slice(1).map(unescapePointer)
-  const field = (name?: string) =>
-    shorten([...path, ...(name === undefined ? [] : [name])].join('.') || 'body')
-  switch (error.keyword) {
-    case 'required':
-      return `${field(error.params.missingProperty)} is required`
-    case 'additionalProperties':
-      return `${field(error.params.additionalProperty)} is not a known field`
-    case 'enum':
-      return `${field()} must be one of: ${error.params.allowedValues.join(', ')}`
-    case 'pattern':
-    case 'not':
-      return `${field()} is not valid. ${error.parentSchema?.description}`
-    case 'type':
-      return `${field()} must be ${/^[aeiou]/.test(error.params.type) ? 'an' : 'a'} ${error.params.type}`
-    case 'minLength':
-      return `${field()} must not be empty`
-    case 'maxLength':
-      return `${field()} must have at most ${error.params.limit} characters`
-    case 'maxProperties':
-      return `${field()} must have at most ${error.params.limit} members`
-    default:
-      return `${field()} ${error.message}`
-  }
-}
-
-function unescapePointer(segment: string): string {
-  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
-}
-
-/** A caller's own 10 kB name is not sent back whole. */
-function shorten(field: string): string {
-  return field.length <= 200 ? field : `${field.slice(0, 200)}…`
 }

@@ -1,6 +1,8 @@
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv } from 'ajv'
 import { isIdentifier } from '../../domain/identifiers.ts'
+import { maxDepth, readJson } from '../../domain/json.ts'
 import { accept, type Parsed, refuse } from '../../domain/parsed.ts'
+import { describeFault, shorten } from '../../domain/schema-fault.ts'
 import type { Route, Schema } from './route.ts'
 
 /**
@@ -15,9 +17,6 @@ export interface RequestShape {
   body(bytes: Uint8Array): Parsed<unknown>
 }
 
-/** Members of admin bodies nest less; bounds what validators and merges walk down. */
-const MAX_DEPTH = 64
-
 /** Refuses NUL and lone surrogates, which Postgres cannot store as text. */
 const STORABLE = { keyword: 'storable', type: 'string', schemaType: 'boolean', validate: isStorable } as const
 
@@ -25,7 +24,13 @@ const customerId: Schema = { type: 'string', description: 'The authenticated cus
 
 /** Compiles the validators of one row; throws when the row itself is malformed. */
 export function compileShape(row: Route): RequestShape {
-  const ajv = new Ajv({ strict: true, useDefaults: true, ownProperties: true, formats: { uri: true } })
+  const ajv = new Ajv({
+    strict: true,
+    verbose: true,
+    useDefaults: true,
+    ownProperties: true,
+    formats: { uri: true },
+  })
   ajv.addKeyword(STORABLE)
   ajv.addKeyword('example')
   const properties = querySchemas(row)
@@ -39,12 +44,12 @@ export function compileShape(row: Route): RequestShape {
     query(querystring) {
       const query = parseQuery(querystring, properties)
       if (!query.ok) return query
-      return validQuery(query.value) ? query : refuse(describe(validQuery.errors?.[0]))
+      return validQuery(query.value) ? query : refuse(describeFault(validQuery.errors?.[0]))
     },
     body(bytes) {
       const parsed = parseBody(bytes, row.bodyOptional ?? false)
       if (!parsed.ok || !validBody || validBody(parsed.value)) return parsed
-      return refuse(describe(validBody.errors?.[0]))
+      return refuse(describeFault(validBody.errors?.[0]))
     },
   }
 }
@@ -75,54 +80,20 @@ function typed(schema: Schema, text: string): unknown {
 
 function parseBody(bytes: Uint8Array, optional: boolean): Parsed<unknown> {
   if (bytes.length === 0 && optional) return accept({})
-  let value: unknown
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
-  } catch {
-    return refuse('Request body is not valid JSON')
+  const read = readJson(bytes)
+  if (!read.ok) {
+    const depth = read.reason === 'depth'
+    return refuse(
+      depth ? `Request body is nested deeper than ${maxDepth} levels` : 'Request body is not valid JSON',
+    )
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse('Request body must be a JSON object')
-  }
-  return isDeep(value) ? refuse(`Request body is nested deeper than ${MAX_DEPTH} levels`) : accept(value)
-}
-
-/** Level by level, so that a million levels cost no stack. */
-function isDeep(root: object): boolean {
-  let level: object[] = [root]
-  for (let depth = 1; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true
-    level = level.flatMap((node) => Object.values(node).filter((it) => typeof it === 'object' && it !== null))
-  }
-  return false
+  const { value } = read
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isObject ? accept(value) : refuse('Request body must be a JSON object')
 }
 
 function isStorable(wanted: boolean, text: string): boolean {
   return !wanted || (text.isWellFormed() && !text.includes('\u0000'))
-}
-
-function describe(error: ErrorObject | undefined): string {
-  if (!error) throw new Error('validation failed without an error')
-  const path = error.instancePath.slice(1).replaceAll('/', '.')
-  const field = (name?: string): string =>
-    shorten([path, name].filter((part) => part !== undefined && part !== '').join('.') || 'body')
-  switch (error.keyword) {
-    case 'required':
-      return `${field(error.params.missingProperty)} is required`
-    case 'additionalProperties':
-      return `${field(error.params.additionalProperty)} is not a known field`
-    case 'enum':
-      return `${field()} must be one of: ${error.params.allowedValues.join(', ')}`
-    case 'pattern':
-    case 'storable':
-      return `${field()} has a character that is not allowed`
-    default:
-      return `${field()} ${error.message}`
-  }
-}
-
-function shorten(text: string): string {
-  return text.length <= 200 ? text : `${text.slice(0, 200)}…`
 }
 
 /** Whether every path parameter can name something at all. */
