@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { median, spread, table } from './figures.ts'
 import type { Sent } from './load/generator.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
-import { cpuOf, machineBusyMs } from './processes.ts'
+import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
 import { type System, startPenstock, startRival } from './systems.ts'
 
 const CONNECTIONS = 64
@@ -101,10 +101,6 @@ async function untilDelivered(sink: Sink, accepted: number): Promise<void> {
 
 function loadCpu(...programs: { pid: number }[]): number {
   return programs.reduce((sum, { pid }) => sum + sumOf(cpuOf(pid)), 0)
-}
-
-function sumOf(values: Map<string, number>): number {
-  return [...values.values()].reduce((sum, value) => sum + value, 0)
 }
 
 function report(rounds: Map<System, Round[]>): string {

@@ -8,7 +8,7 @@ import type { Acked } from './load/generator.ts'
 import { monotonicMs } from './load/program.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
 import { between, bucketOf, histogramOf, shareUpTo } from './metrics.ts'
-import { machineBusyMs } from './processes.ts'
+import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
 import { type Penstock, startPenstock } from './systems.ts'
 
 const IDLE_MS = 1_000
@@ -26,7 +26,7 @@ const HEAD = [
   'within 20 ms',
   'at the sink, p50 / p99 / max ms',
   'ack p50 / p99 ms',
-  'cores busy',
+  'cores busy, by this / in all',
 ]
 
 interface Lab {
@@ -79,13 +79,19 @@ async function openUpTo(lab: Lab, groups: number): Promise<void> {
 async function measure(lab: Lab): Promise<string[]> {
   const { penstock, generator, sink } = lab
   await sink.ask({ kind: 'reset' })
-  const before = { busyMs: machineBusyMs(), at: monotonicMs(), sealed: await sealedLate(penstock) }
+  const before = {
+    ownMs: ownCpuMs(lab),
+    busyMs: machineBusyMs(),
+    at: monotonicMs(),
+    sealed: await sealedLate(penstock),
+  }
   const from = { url: penstock.ingestUrl, headers: penstock.headers, firstId: lab.nextId }
   const others = { url: penstock.urlOf('waiting'), keys: Math.max(1, lab.openGroups) }
   const acked = await generator.ask({ kind: 'open', ...LOAD, ...from, rate: RATE, seconds: SECONDS, others })
   lab.nextId += 2 * RATE * SECONDS
   const late = await lateness(acked, sink)
-  const busy = (machineBusyMs() - before.busyMs) / (monotonicMs() - before.at)
+  const cores = (ms: number) => (ms / (monotonicMs() - before.at)).toFixed(2)
+  const busy = `${cores(ownCpuMs(lab) - before.ownMs)} / ${cores(machineBusyMs() - before.busyMs)}`
   const sealed = between(before.sealed, await sealedLate(penstock))
   return [
     lab.openGroups.toLocaleString('en'),
@@ -94,8 +100,13 @@ async function measure(lab: Lab): Promise<string[]> {
     `${(100 * shareUpTo(sealed, 20)).toFixed(1)} %`,
     `${quantile(late, 0.5).toFixed(1)} / ${quantile(late, 0.99).toFixed(1)} / ${Math.max(...late).toFixed(1)}`,
     `${acked.ackP50Ms.toFixed(1)} / ${acked.ackP99Ms.toFixed(1)}`,
-    busy.toFixed(2),
+    busy,
   ]
+}
+
+/** Of service, generator and sink. */
+function ownCpuMs({ penstock, generator, sink }: Lab): number {
+  return sumOf(penstock.cpu()) + sumOf(cpuOf(generator.pid)) + sumOf(cpuOf(sink.pid))
 }
 
 function sealedLate({ opsUrl }: Penstock) {
@@ -108,7 +119,9 @@ async function lateness({ own, failed }: Acked, sink: Sink): Promise<number[]> {
   const arrivals = await eventually(
     async () => {
       const { distinct } = await sink.ask({ kind: 'stats' })
-      return distinct >= own.length && new Map(await sink.ask({ kind: 'arrivals' }))
+      if (distinct < own.length) return false
+      const found = new Map(await sink.ask({ kind: 'arrivals' }))
+      return own.every(([id]) => found.has(id)) && found
     },
     { timeoutMs: ARRIVAL_MS, everyMs: 100 },
   )

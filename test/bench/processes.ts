@@ -25,6 +25,11 @@ export function cpuOf(root: number): Map<string, number> {
   return sums
 }
 
+/** Ms over all kinds of processes. */
+export function sumOf(cpu: Map<string, number>): number {
+  return [...cpu.values()].reduce((sum, ms) => sum + ms, 0)
+}
+
 /** CPU ms that the whole machine has been busy. */
 export function machineBusyMs(): number {
   const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/)
