@@ -12,10 +12,12 @@ import { Destination } from './destination.ts'
 import { Evidence } from './evidence.ts'
 import { type Fault, type History, newHistory, writeHistory } from './history.ts'
 import { NatsProxy, type Struck, type Which } from './nats-proxy.ts'
+import { embeddedNatsUrl, StoredLogs } from './stored-logs.ts'
 import { Sender } from './webhooks.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
+const SHARDS = 2
 
 export interface TrialOptions {
   readonly label: string
@@ -72,7 +74,7 @@ export class Trial {
       env: {
         PENSTOCK_LOG_LEVEL: 'warn',
         PENSTOCK_INITIAL_CREDITS: String(CREDITS),
-        PENSTOCK_SHARDS: '2',
+        PENSTOCK_SHARDS: String(SHARDS),
         ...(own && {
           PENSTOCK_NATS_URL: own.proxy.through(own.nats.url),
           PENSTOCK_DATABASE_URL: own.databaseUrl,
@@ -154,16 +156,12 @@ export class Trial {
     return fault
   }
 
-  /** Resolves when everything accepted has arrived and the service holds nothing any more. */
+  /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
   async drain(timeoutMs = 40_000): Promise<void> {
-    for (const bufferId of this.#buffers) await this.enable(bufferId)
     await eventually(() => this.#arrived(), { timeoutMs, everyMs: 100 })
-    await eventually(async () => (await this.buffered()) === 0, { timeoutMs: 15_000, everyMs: 200 })
-  }
-
-  /** Items that the service holds, by its own gauge. */
-  buffered(): Promise<number> {
-    return this.installation.metric('penstock_buffered_items')
+    await this.#readLogs((logs) =>
+      eventually(async () => (await logs.openItems()) === 0, { timeoutMs, everyMs: 100 }),
+    )
   }
 
   /** Drains, ends the service, reads what is left behind, and judges; rejects with every breach. */
@@ -172,7 +170,10 @@ export class Trial {
       () => null,
       (error: unknown) => error,
     )
-    this.history.buffered = await this.buffered().catch(() => -1)
+    await this.#readLogs(async (logs) => {
+      this.history.buffered = await logs.openItems()
+      this.history.commits = await logs.commits()
+    })
     const code = await this.installation.stop()
     await readAftermath(this, CREDITS)
     const problems = [
@@ -181,6 +182,18 @@ export class Trial {
       ...(undrained === null ? [] : [{ rule: 'drain', detail: String(undrained) }]),
     ]
     if (problems.length > 0) throw this.failure(problems)
+  }
+
+  async #readLogs(read: (logs: StoredLogs) => Promise<unknown>): Promise<void> {
+    const logs = await StoredLogs.open(
+      this.own?.nats.url ?? embeddedNatsUrl(this.installation.dataDir),
+      SHARDS,
+    )
+    try {
+      await read(logs)
+    } finally {
+      await logs.close()
+    }
   }
 
   /** An error that says where the history is kept. */
@@ -198,15 +211,15 @@ export class Trial {
     await this.own?.nats.stop()
   }
 
+  /** Every accepted item, or a twin of it, was seen; a buffer that its dead letters disabled is enabled again. */
   async #arrived(): Promise<boolean> {
+    for (const bufferId of this.#buffers) await this.enable(bufferId)
     const evidence = new Evidence(this.history)
-    const waiting = this.history.sent.filter(
+    return this.history.sent.every(
       (item) =>
-        item.answer?.status === 202 &&
-        ![item, ...evidence.twinsOf(item)].some(({ n }) => evidence.lastSeen(n) !== undefined),
+        item.answer?.status !== 202 ||
+        [item, ...evidence.twinsOf(item)].some(({ n }) => evidence.lastSeen(n) !== undefined),
     )
-    if (waiting.length > 0) for (const bufferId of this.#buffers) await this.enable(bufferId)
-    return waiting.length === 0
   }
 }
 

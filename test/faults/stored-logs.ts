@@ -1,0 +1,76 @@
+/** Reads the logs of an installation past the service: what is still open in them, and who wrote into them. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { decodePack } from '../../internal/domain/pack.ts'
+import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
+import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { decodeCommit } from '../../internal/shard/codec.ts'
+import { isOver } from '../../internal/shard/fold.ts'
+import { foldJournal } from '../../internal/shard/takeover.ts'
+import type { StoredCommit } from './history.ts'
+
+export class StoredLogs {
+  readonly #connection: Connection
+  readonly #broker: NatsBroker
+  readonly #shards: readonly number[]
+
+  private constructor(connection: Connection, shards: number) {
+    this.#connection = connection
+    this.#broker = createBroker(connection, { clock: systemClock() })
+    this.#shards = Array.from({ length: shards }, (_, shard) => shard)
+  }
+
+  static async open(natsUrl: string, shards: number): Promise<StoredLogs> {
+    const ignore = { connection: () => {}, warning: () => {} }
+    return new StoredLogs(await connectBroker({ servers: [natsUrl] }, 1, ignore), shards)
+  }
+
+  /** Items that are stored and that no record names as over. Rejects when the logs cannot be read. */
+  async openItems(): Promise<number> {
+    const counts = await Promise.all(this.#shards.map((shard) => this.#openItemsOf(shard)))
+    return counts.reduce((sum, count) => sum + count, 0)
+  }
+
+  /** What the journals still hold, in order. */
+  async commits(): Promise<StoredCommit[]> {
+    const commits: StoredCommit[] = []
+    for (const shard of this.#shards) {
+      const journal = this.#broker.journal(shard)
+      const { firstSeq, lastSeq } = await journal.state()
+      for await (const { seq, data } of journal.range(firstSeq, lastSeq)) {
+        const { boot, epoch, records } = decodeCommit(data)
+        commits.push({ shard, seq, boot, epoch, records: records.map(({ type }) => type) })
+      }
+    }
+    return commits
+  }
+
+  async close(): Promise<void> {
+    this.#broker.close()
+    await this.#connection.close()
+  }
+
+  async #openItemsOf(shard: number): Promise<number> {
+    const [inbox, journal] = [this.#broker.inbox(shard), this.#broker.journal(shard)]
+    // The inbox first: what comes later is judged by the next look.
+    const { firstSeq, lastSeq } = await inbox.state()
+    const { state } = (await foldJournal(journal, (await journal.state()).lastSeq)).fold
+    let open = [...state.kept.values()].length
+    for await (const { seq, data } of inbox.range(Math.max(firstSeq, state.horizon), lastSeq)) {
+      decodePack(data, (_, index) => {
+        if (!state.kept.has(seq, index) && !isOver(state, { seq, index })) open++
+      })
+    }
+    return open
+  }
+}
+
+/** Of the NATS that a service runs in its data folder. */
+export function embeddedNatsUrl(dataDir: string): string {
+  const [password, port] = ['password', 'port'].map((file) =>
+    readFileSync(join(dataDir, 'nats', file), 'utf8').trim(),
+  )
+  return `nats://penstock:${password}@127.0.0.1:${port}`
+}
