@@ -166,6 +166,14 @@ describe('a buffer whose batches go to the dead letter queue', function () {
     expect(await channel.read()).to.include({ enabled: true })
     expect(await channel.api.deadLetters(channel.bufferId)).to.have.length(4)
   })
+
+  it('is not disabled by batches that fail by turns with delivered ones, however fast they follow', async () => {
+    const channel = await on.channel({ ...wish, dlqPauseThreshold: 2 })
+    channel.answer((request) => ({ status: batchOf(request).items[0]!.payload.n % 2 === 0 ? 400 : 200 }))
+    await channel.sendAll([0, 1, 2, 3, 4, 5, 6].map((n) => ({ group: 'a', n })))
+    await channel.untilDead(4)
+    expect(await channel.read()).to.include({ enabled: true, consecutiveDlqCount: 1 })
+  })
 })
 
 /** The node hears of the pause through the change feed: within 100 ms, not with the dead letter itself. */
