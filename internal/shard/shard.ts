@@ -4,6 +4,7 @@
  */
 
 import type { Clock, Randomness } from '../runtime/clock.ts'
+import { withDeadline } from '../runtime/deadline.ts'
 import { assembleShard, type ShardParts } from './assembly.ts'
 import type { Broker } from './broker.ts'
 import type { HousekeepingLimits } from './housekeeping.ts'
@@ -39,6 +40,7 @@ export interface ShardOptions {
 
 const GAUGES_EVERY_MS = 1_000
 const POLL_MS = 20
+const LAST_COUNTERS_MS = 500
 
 export class Shard {
   readonly #options: ShardOptions
@@ -90,7 +92,11 @@ export class Shard {
       onProblem: (what, error) => this.#problem(what, error),
       ended: () => this.#ended,
     })
-    if (this.#ended) return parts.stop()
+    if (this.#ended) {
+      parts.stop()
+      await parts.journal.close()
+      return
+    }
     this.#parts = parts
     this.#state = 'replaying'
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
@@ -117,8 +123,7 @@ export class Shard {
     const busy = () => parts.courier.running > 0 || parts.batches.burying > 0 || !parts.journal.idle
     while (busy() && clock.monotonic() < deadline && !this.#ended) await this.#pause()
     if (!this.#ended) await this.#sayRelease(parts, deadline)
-    if (!this.#ended)
-      await parts.projector.flush().catch((error: unknown) => this.#problem('delivery counters', error))
+    if (!this.#ended) await this.#countLast(parts)
     this.#end('released')
     await parts.journal.close()
   }
@@ -128,6 +133,12 @@ export class Shard {
     this.#end('abandoned')
     await this.#parts?.stopReading()
     await this.#parts?.journal.close()
+  }
+
+  /** The last counters, when Postgres takes them at once; else the next owner finds them in the journal. */
+  async #countLast(parts: ShardParts): Promise<void> {
+    const counted = withDeadline(this.#options.clock, LAST_COUNTERS_MS, parts.projector.flush())
+    await counted.catch((error: unknown) => this.#problem('delivery counters', error))
   }
 
   async #sayRelease(parts: ShardParts, deadline: number): Promise<void> {
