@@ -1,6 +1,6 @@
 /** The form of an API key's secret (specification, "Authentication" 2): `svk_` and 48 lowercase hex characters. */
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 const FORM = /^svk_[0-9a-f]{48}$/
 
@@ -19,7 +19,7 @@ export function secretOf(random: Uint8Array): string {
 
 /** What is stored and looked up: SHA-256, lowercase hex. */
 export function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
+  return hash('sha256', secret, 'hex')
 }
 
 /** What is shown of a key in lists: its first 8 characters. */

@@ -2,8 +2,11 @@
 import { hash } from 'node:crypto'
 import { writeUuid } from './uuid.ts'
 
-/** Bytes of a token: 128 bits of SHA-256. */
-const tokenBytes = 16
+/** 128 bits are 21 digits of base64url and the upper 2 bits of one more. */
+const wholeDigits = 21
+const lastDigitMask = 0x30
+const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const uidBytes = 16
 
 /**
  * Name of a group over all buffers, also its `groupId` and `groupHash`: the first 128 bits of SHA-256 over the
@@ -11,12 +14,17 @@ const tokenBytes = 16
  * that is no UUID.
  */
 export function groupToken(uid: string, groupKey: string): string {
-  return token(Buffer.concat([uidBytes(uid), Buffer.from(groupKey)]))
+  const bytes = Buffer.allocUnsafe(uidBytes + Buffer.byteLength(groupKey))
+  writeUuid(bytes, 0, uid)
+  bytes.write(groupKey, uidBytes)
+  return token(bytes)
 }
 
 /** Name of a buffer in broker subjects, 22 characters of base64url. */
 export function bufferToken(uid: string): string {
-  return token(uidBytes(uid))
+  const bytes = Buffer.allocUnsafe(uidBytes)
+  writeUuid(bytes, 0, uid)
+  return token(bytes)
 }
 
 /** The shard, 0 to `shards` - 1, of a group. Fixed by the group's hash for as long as `shards` is. */
@@ -29,12 +37,9 @@ export function idempotencyKey(groupId: string, version: number): string {
   return `grp:${groupId}:v${version}`
 }
 
+/** Cut from the text of the whole hash: less than half the time of its bytes on their way to a text. */
 function token(bytes: Uint8Array): string {
-  return hash('sha256', bytes, 'buffer').subarray(0, tokenBytes).toString('base64url')
-}
-
-function uidBytes(uid: string): Uint8Array {
-  const bytes = new Uint8Array(16)
-  writeUuid(bytes, 0, uid)
-  return bytes
+  const text = hash('sha256', bytes, 'base64url')
+  const last = base64url.indexOf(text[wholeDigits]!)
+  return text.slice(0, wholeDigits) + base64url[last & lastDigitMask]!
 }
