@@ -12,9 +12,10 @@ import { EmbeddedServer } from './embedded-server.ts'
 import { keptPort, newPort } from './port.ts'
 import type { EmbeddedLog } from './ports.ts'
 import { ServerExitedError, untilReady } from './readiness.ts'
-import { ServerProcess, type StopStep, stopOrphan } from './server-process.ts'
+import { ServerProcess, type StopStep, stopOrphans } from './server-process.ts'
 
 const USER = 'penstock'
+const CONFIG = 'nats.conf'
 /** A pack is at most 256 KB or one larger item, a commit 512 KB; a batch's items may be replayed together. */
 const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 /**
@@ -62,9 +63,8 @@ export interface NatsServer {
 /** Starts NATS in `dir`, first stopping one that a killed process left there. Rejects with EmbeddedStartError. */
 export async function startNats(options: NatsServerOptions): Promise<NatsServer> {
   const dir = prepareFolder(options.dir)
-  const config = join(dir, 'nats.conf')
-  const orphan = await stopOrphan(join(dir, 'nats.pid'), config, STOPPING)
-  if (orphan !== undefined) options.log.warn({ server: 'nats', pid: orphan }, 'stopped a server left behind')
+  for (const pid of await stopOrphans(`-c ${join(dir, CONFIG)}`, STOPPING))
+    options.log.warn({ server: 'nats', pid }, 'stopped a server left behind')
   mkdirSync(join(dir, 'store'), { recursive: true, mode: 0o700 })
   const password = secretFile(join(dir, 'password'), () => randomBytes(24).toString('base64url'))
   const portFile = join(dir, 'port')
@@ -108,7 +108,7 @@ async function launchNats(
   port: number,
   password: string,
 ): Promise<ServerProcess> {
-  const config = join(dir, 'nats.conf')
+  const config = join(dir, CONFIG)
   const logFile = join(dir, 'nats.log')
   writeFileSync(config, configuration(options, dir, port, password), { mode: 0o600 })
   rmSync(join(dir, 'nats.pid'), { force: true })

@@ -18,7 +18,7 @@ import { keptPort, newPort } from './port.ts'
 import { type EmbeddedLog, EmbeddedStartError } from './ports.ts'
 import { giveTo, type PostgresUser, postgresUser, runAs } from './postgres-user.ts'
 import { ServerExitedError, untilReady } from './readiness.ts'
-import { ServerProcess, type StopStep, stopOrphan } from './server-process.ts'
+import { ServerProcess, type StopStep, stopOrphans } from './server-process.ts'
 
 const SUPERUSER = 'penstock'
 const DATABASE = 'penstock'
@@ -73,9 +73,11 @@ interface Cluster {
 /** Starts Postgres in `dir`, first stopping one that a killed process left there. Rejects with EmbeddedStartError. */
 export async function startPostgres(options: PostgresServerOptions): Promise<PostgresServer> {
   const cluster = await openCluster(options)
-  const orphan = await stopOrphan(join(cluster.data, 'postmaster.pid'), cluster.data, STOPPING)
-  if (orphan !== undefined)
-    options.log.warn({ server: 'postgres', pid: orphan }, 'stopped a server left behind')
+  // Also an initdb: it works in `data.new`.
+  for (const marker of [`-D ${cluster.data}`, `--pgdata=${cluster.data}`]) {
+    for (const pid of await stopOrphans(marker, STOPPING))
+      options.log.warn({ server: 'postgres', pid }, 'stopped a server left behind')
+  }
   if (!existsSync(cluster.data)) await initialise(cluster)
   giveTo(cluster.user, cluster.data)
   const portFile = join(cluster.dir, 'port')

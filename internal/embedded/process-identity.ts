@@ -3,7 +3,7 @@
  * strength of a number alone: a command line or a start time must agree with it.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 const LINUX = process.platform === 'linux'
 
@@ -12,6 +12,11 @@ export function commandLine(pid: number): string | undefined {
   if (!LINUX) return askPs(pid, 'command=')
   const line = readProc(`/proc/${pid}/cmdline`)?.replaceAll('\0', ' ').trim()
   return line && isRunning(pid) ? line : undefined
+}
+
+/** Ids of the running processes whose command line holds `text`. */
+export function findProcesses(text: string): number[] {
+  return LINUX ? findInProc(text) : findWithPs(text)
 }
 
 /** A text that two processes of one id never share, also across reboots; undefined when no such process runs. */
@@ -24,6 +29,17 @@ export function startMark(pid: number): string | undefined {
 
 export function isRunning(pid: number): boolean {
   return startMark(pid) !== undefined
+}
+
+function findInProc(text: string): number[] {
+  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return ids.map(Number).filter((pid) => commandLine(pid)?.includes(text))
+}
+
+function findWithPs(text: string): number[] {
+  const { stdout } = spawnSync('ps', ['-Awwo', 'pid=,command='], { encoding: 'utf8' })
+  const lines = stdout.split('\n').filter((line) => line.includes(text))
+  return lines.map((line) => Number.parseInt(line, 10))
 }
 
 /** Fields of /proc/<pid>/stat from the third on: the second, the name, may itself hold spaces and brackets. */

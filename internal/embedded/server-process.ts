@@ -3,10 +3,10 @@
  * reaches the main process alone, which drains before it stops its servers in order.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { commandLine, isRunning } from './process-identity.ts'
+import { commandLine, findProcesses, isRunning } from './process-identity.ts'
 
 /** A signal, and how long it is waited for, ms, before the next one. */
 export interface StopStep {
@@ -87,24 +87,23 @@ export class ServerProcess {
 }
 
 /**
- * Stops what a killed main process left behind. `pidFile` is the one that the server itself writes (first
- * line: its id); the process is only ours when its command line names `marker`, a path of our data folder.
- * Returns the id that was stopped.
+ * Stops what a killed main process left behind: every process whose command line holds `marker`, an argument
+ * that names a path of our data folder. Not by the server's own id file: a server has none while it starts,
+ * and two on one folder would be worse than none. Returns the ids that were stopped.
  */
-export async function stopOrphan(
-  pidFile: string,
-  marker: string,
-  steps: StopStep[],
-): Promise<number | undefined> {
-  const pid = readPid(pidFile)
-  if (pid === undefined || !isOurs(pid, marker)) return undefined
+export async function stopOrphans(marker: string, steps: StopStep[]): Promise<number[]> {
+  const orphans = findProcesses(marker)
+  await Promise.all(orphans.map((pid) => stopOrphan(pid, marker, steps)))
+  return orphans
+}
+
+async function stopOrphan(pid: number, marker: string, steps: StopStep[]): Promise<void> {
   for (const step of [...steps, { signal: 'SIGKILL' as const, waitMs: 5_000 }]) {
     // Asked again before every signal: the id may have passed on to another process meanwhile.
-    if (!isOurs(pid, marker)) return pid
+    if (!isOurs(pid, marker)) return
     process.kill(pid, step.signal)
     await gone(pid, step.waitMs)
   }
-  return pid
 }
 
 function isOurs(pid: number, marker: string): boolean {
@@ -114,13 +113,4 @@ function isOurs(pid: number, marker: string): boolean {
 async function gone(pid: number, withinMs: number): Promise<void> {
   const end = performance.now() + withinMs
   while (isRunning(pid) && performance.now() < end) await delay(20)
-}
-
-function readPid(path: string): number | undefined {
-  try {
-    const pid = Number.parseInt(readFileSync(path, 'utf8'), 10)
-    return pid > 1 ? pid : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -44,6 +44,16 @@ describe('the embedded NATS server', () => {
     const server = await ownNats({ dir })
     await eventually(() => !left.running)
     expect(await withConnection(accessTo(server).options, countStored)).to.equal(1)
+    await server.stop()
+  })
+
+  it('stops one that was killed off its parent before it had written its id', async () => {
+    const dir = join(tempFolder(), 'nats')
+    const left = await ownNats({ dir })
+    rmSync(join(dir, 'nats.pid'))
+    const server = await ownNats({ dir })
+    expect(server.port, 'two servers would share the store').to.equal(left.port)
+    await eventually(() => !left.running)
     await server.stop()
   })
 

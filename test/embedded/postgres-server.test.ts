@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
@@ -40,6 +40,16 @@ describe('the embedded Postgres server', () => {
     const server = await ownPostgres({ dir })
     await eventually(() => !left.running)
     expect(await query(server.url, 'SELECT value FROM kept')).to.deep.equal([{ value: 7 }])
+    await server.stop()
+  })
+
+  it('stops one that was killed off its parent before it had written its id', async () => {
+    const dir = join(tempFolder(), 'postgres')
+    const left = await ownPostgres({ dir })
+    rmSync(join(dir, 'data', 'postmaster.pid'))
+    const server = await ownPostgres({ dir })
+    await eventually(() => !left.running)
+    expect(await query(server.url, 'SELECT 1 AS one')).to.deep.equal([{ one: 1 }])
     await server.stop()
   })
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { isRunning } from '../../internal/embedded/process-identity.ts'
-import { stopOrphan } from '../../internal/embedded/server-process.ts'
+import { stopOrphans } from '../../internal/embedded/server-process.ts'
 
 const PREFIX = 'penstock-test-'
 const made = new Set<string>()
@@ -36,8 +36,6 @@ export async function sweepLeftovers(): Promise<void> {
 }
 
 async function sweep(folder: string): Promise<void> {
-  const entries = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-  const pidFiles = entries.filter((entry) => /(^|\/)(nats|postmaster)\.pid$/.test(entry))
-  for (const file of pidFiles) await stopOrphan(join(folder, file), folder, [])
+  for (const option of ['-c ', '-D ', '--pgdata=']) await stopOrphans(`${option}${folder}/`, [])
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
