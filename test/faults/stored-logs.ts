@@ -7,7 +7,7 @@ import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
-import { isOver } from '../../internal/shard/fold.ts'
+import { type FoldState, isOver } from '../../internal/shard/fold.ts'
 import { foldJournal } from '../../internal/shard/takeover.ts'
 import type { StoredCommit } from './history.ts'
 
@@ -33,6 +33,12 @@ export class StoredLogs {
     return counts.reduce((sum, count) => sum + count, 0)
   }
 
+  /** Items that live in the journals: keeps carried them there. */
+  async keptItems(): Promise<number> {
+    const states = await Promise.all(this.#shards.map((shard) => this.#fold(shard)))
+    return states.reduce((sum, { kept }) => sum + kept.size, 0)
+  }
+
   /** What the journals still hold, in order. */
   async commits(): Promise<StoredCommit[]> {
     const commits: StoredCommit[] = []
@@ -53,17 +59,22 @@ export class StoredLogs {
   }
 
   async #openItemsOf(shard: number): Promise<number> {
-    const [inbox, journal] = [this.#broker.inbox(shard), this.#broker.journal(shard)]
+    const inbox = this.#broker.inbox(shard)
     // The inbox first: what comes later is judged by the next look.
     const { firstSeq, lastSeq } = await inbox.state()
-    const { state } = (await foldJournal(journal, (await journal.state()).lastSeq)).fold
-    let open = [...state.kept.values()].length
+    const state = await this.#fold(shard)
+    let open = state.kept.size
     for await (const { seq, data } of inbox.range(Math.max(firstSeq, state.horizon), lastSeq)) {
       decodePack(data, (_, index) => {
         if (!state.kept.has(seq, index) && !isOver(state, { seq, index })) open++
       })
     }
     return open
+  }
+
+  async #fold(shard: number): Promise<FoldState> {
+    const journal = this.#broker.journal(shard)
+    return (await foldJournal(journal, (await journal.state()).lastSeq)).fold.state
   }
 }
 

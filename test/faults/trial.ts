@@ -159,7 +159,7 @@ export class Trial {
   /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
   async drain(timeoutMs = 40_000): Promise<void> {
     await eventually(() => this.#arrived(), { timeoutMs, everyMs: 100 })
-    await this.#readLogs((logs) =>
+    await this.readLogs((logs) =>
       eventually(async () => (await logs.openItems()) === 0, { timeoutMs, everyMs: 100 }),
     )
   }
@@ -170,7 +170,7 @@ export class Trial {
       () => null,
       (error: unknown) => error,
     )
-    await this.#readLogs(async (logs) => {
+    await this.readLogs(async (logs) => {
       this.history.buffered = await logs.openItems()
       this.history.commits = await logs.commits()
     })
@@ -184,7 +184,8 @@ export class Trial {
     if (problems.length > 0) throw this.failure(problems)
   }
 
-  async #readLogs(read: (logs: StoredLogs) => Promise<unknown>): Promise<void> {
+  /** The logs as they stand at the broker, past proxy and service. */
+  async readLogs(read: (logs: StoredLogs) => Promise<unknown>): Promise<void> {
     const logs = await StoredLogs.open(
       this.own?.nats.url ?? embeddedNatsUrl(this.installation.dataDir),
       SHARDS,

@@ -1,0 +1,114 @@
+/**
+ * The service with housekeeping that begins at a few KB instead of many MB, so that a test reaches a keep, a
+ * snapshot and their purges within seconds. All its parts are the real ones; NATS and Postgres must be given.
+ */
+import { randomUUID } from 'node:crypto'
+import { addressLines } from '../../cmd/penstock/banner.ts'
+import { ensureOwners } from '../../cmd/penstock/owners.ts'
+import { createAdmin } from '../../cmd/wiring/admin.ts'
+import { type Logs, type Node, openLogs, openStore, type Store } from '../../cmd/wiring/foundation.ts'
+import { startIngress } from '../../cmd/wiring/ingress.ts'
+import { DeliveryClient } from '../../internal/delivery/client.ts'
+import { createHealth } from '../../internal/http/health.ts'
+import { type Gate, listen } from '../../internal/http/listener.ts'
+import { createApp } from '../../internal/http/server.ts'
+import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import { migrate } from '../../internal/postgres/migrate.ts'
+import { isOutage } from '../../internal/postgres/outage.ts'
+import { createProjection } from '../../internal/postgres/projection.ts'
+import { parseSecretKeys } from '../../internal/postgres/secrets.ts'
+import { readConfig } from '../../internal/runtime/config.ts'
+import { runService } from '../../internal/runtime/process.ts'
+import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
+import type { HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
+import { ActorNode } from '../../internal/shard/node.ts'
+import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
+import { createLogger } from '../../internal/telemetry/logger.ts'
+import { startMetrics } from '../../internal/telemetry/metrics.ts'
+import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
+
+const LIMITS: HousekeepingLimits = {
+  everyMs: 50,
+  purgeLagMs: 200,
+  keepRatio: 1,
+  keepBytes: 20_000,
+  snapshotBytes: 4_000,
+  fullShare: 0.6,
+}
+/** Secrets at rest are none of this program's business. */
+const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
+
+const config = readConfig(process.env, 'penstock')
+const log = createLogger({ level: config.logLevel, role: config.role })
+const clock = systemClock()
+runService(
+  clock,
+  log,
+  (error) => log.fatal({ err: error }, 'the start failed'),
+  (service) => start({ config, log, clock, lifecycle: service.lifecycle, boot: randomUUID() }, service.fail),
+)
+
+async function start(node: Node, fail: (error: Error) => void): Promise<void> {
+  const { lifecycle } = node
+  await migrate(config.databaseUrl!)
+  const keys = parseSecretKeys(SECRET_KEY)
+  if (!keys.ok) throw new Error(keys.error)
+  const store = await openStore(node, config.databaseUrl!, keys.value)
+  const logs = await openLogs(node, config.natsUrls!)
+  const { meter } = await lifecycle.acquire(
+    'metrics',
+    () => startMetrics(config.role, process.env),
+    (it) => it.shutdown(),
+  )
+  const gate: Gate = { closing: false }
+  const actor = await startKeepingActor(node, store, logs, meter)
+  const ingress = await startIngress(node, store, logs, meter, gate, fail)
+  const admin = createAdmin(node, store, (customerId) => ingress.ledger.credited(customerId))
+  await ensureOwners(node, store, admin.apiKeys, config.dataDir)
+  const app = createApp({
+    telemetry: createHttpTelemetry(log, meter),
+    ...{ gate, isOutage, ingest: ingress.route, admin: admin.router, others: [] },
+    health: createHealth(clock, 'keeping', {
+      shards: async () => {
+        const [first] = actor.troubles()
+        if (first) throw new Error(`shard ${first.shard}: ${first.trouble}`)
+      },
+    }),
+  })
+  const http = await lifecycle.acquire(
+    'http listener',
+    () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
+    (it) => it.close(8_000),
+  )
+  process.stdout.write(addressLines(http.url, http.url))
+}
+
+async function startKeepingActor(
+  node: Node,
+  store: Store,
+  { broker, shards }: Logs,
+  meter: Parameters<typeof createShardTelemetry>[1],
+): Promise<ActorNode> {
+  const { lifecycle, boot } = node
+  const deliverer = await lifecycle.acquire(
+    'deliveries',
+    () => new DeliveryClient({ clock, version: 'keeping', allow: config.allowDestinations }),
+    (it) => it.close(1_000),
+  )
+  const actor = new ActorNode({
+    ...{ boot, clock, broker, shards, deliverer, randomness: systemRandomness() },
+    policies: store.buffers,
+    deadLetters: createDeadLetters(store.db),
+    projection: createProjection(store.db),
+    telemetry: createShardTelemetry(log, meter),
+    limits: { payloadBudget: 64 * 1024, attemptsPerBuffer: 16, housekeeping: LIMITS },
+  })
+  return lifecycle.acquire(
+    'shards',
+    async () => {
+      await actor.start()
+      return actor
+    },
+    (it) => it.stop(11_000),
+  )
+}
