@@ -13,7 +13,6 @@ import type { Clock } from '../../internal/runtime/clock.ts'
 import { type Config, ConfigError, defaultShards } from '../../internal/runtime/config.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
-import { withOwnMessages } from './own-messages.ts'
 
 export interface Node {
   readonly config: Config
@@ -104,7 +103,7 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
   await ensureStreams(connection, { ...options, shards })
   const broker = await lifecycle.acquire(
     'broker',
-    () => withOwnMessages(createBroker(connection, { clock })),
+    () => createBroker(connection, { clock }),
     (it) => it.close(),
   )
   return { connection, broker, shards }
