@@ -10,7 +10,7 @@ import { createApp } from '../../internal/http/server.ts'
 import { UnusableBrokerError } from '../../internal/nats/connection.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
-import { closeNodes } from '../../internal/postgres/settlement.ts'
+import { closeNode } from '../../internal/postgres/settlement.ts'
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
@@ -21,9 +21,10 @@ import { startOps } from '../../internal/telemetry/ops-server.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 import { startActor } from '../wiring/actor.ts'
 import { createAdmin } from '../wiring/admin.ts'
-import { type Node, openLogs, openStore } from '../wiring/foundation.ts'
+import { type Node, openLogs, openStore, type Store } from '../wiring/foundation.ts'
 import { startIngress } from '../wiring/ingress.ts'
 import { addressLines, welcomeLines } from './banner.ts'
+import { lastBoot, rememberBoot } from './last-boot.ts'
 import { ensureOwners } from './owners.ts'
 import { ownSecretKey } from './secrets.ts'
 
@@ -72,8 +73,7 @@ async function start(node: Node, { fail }: ServiceProcess): Promise<void> {
   await migrate(embedded.databaseUrl)
   const secretKeys = config.secretKeys ?? ownSecretKey(embedded.dataDir)
   const store = await openStore(node, embedded.databaseUrl, secretKeys)
-  // This process alone works on the data folder: whoever charged before it is gone.
-  if (!config.databaseUrl) await closeNodes(store.db, [boot], 0)
+  await closeLastBoot(store, embedded.dataDir, boot)
   const logs = config.natsUrls
     ? await openLogs(node, config.natsUrls)
     : await openLogs(node, [embedded.natsUrl], await shareOfDisk(embedded.dataDir))
@@ -108,6 +108,12 @@ async function start(node: Node, { fail }: ServiceProcess): Promise<void> {
   serving.now = true
   log.info({ url: http.url, opsPort: ops.port, shards: logs.shards }, 'ready')
   greet(http.url, ops.port, config, owner)
+}
+
+async function closeLastBoot({ db }: Store, dataDir: string, boot: string): Promise<void> {
+  const last = lastBoot(dataDir)
+  if (last !== undefined) await closeNode(db, last)
+  rememberBoot(dataDir, boot)
 }
 
 async function startObserving({ lifecycle, config }: Node, ready: () => boolean) {

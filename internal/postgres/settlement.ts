@@ -25,10 +25,13 @@ export async function closeNodes(
     WHERE boot <> ALL (${[...liveBoots]}::uuid[])
       AND opened_at <= now() - ${graceMs}::int * interval '1 millisecond'`
   const refunded: RefundedNode[] = []
-  for (const { boot } of gone) {
-    const rows = await db<{ customer_id: string; credits: number }[]>`
-      SELECT customer_id, credits FROM close_ledger_node(${boot})`
-    for (const row of rows) refunded.push({ boot, customerId: row.customer_id, credits: row.credits })
-  }
+  for (const { boot } of gone) refunded.push(...(await closeNode(db, boot)))
   return refunded
+}
+
+/** Closes the ledger of one node that is gone for certain; nothing when it had none, or was closed before. */
+export async function closeNode(db: Database, boot: string): Promise<RefundedNode[]> {
+  const rows = await db<{ customer_id: string; credits: number }[]>`
+    SELECT customer_id, credits FROM close_ledger_node(${boot})`
+  return rows.map(({ customer_id: customerId, credits }) => ({ boot, customerId, credits }))
 }

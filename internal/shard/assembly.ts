@@ -198,6 +198,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const wakes: Wakes<OpenGroup> = new Wakes(clock, (group, at) => batches.step(group, { kind: 'tick', at }))
   const acting = { replaying: () => true }
   const resume = (group: OpenGroup, held: boolean): void => {
+    for (const item of groups.beginAnew(group)) batches.step(group, { kind: 'item', at: clock.now(), item })
     const policy = held ? group.book.heldPolicy : group.book.policy
     batches.step(group, { kind: 'policy', at: clock.now(), policy })
   }

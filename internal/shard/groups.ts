@@ -4,7 +4,7 @@ import type { BufferRecord } from '../domain/model.ts'
 import { createGroup } from '../group/state.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { BufferBook } from './book.ts'
-import type { OpenGroup } from './live.ts'
+import type { LiveItem, OpenGroup } from './live.ts'
 import type { Policies } from './ports.ts'
 
 const LOAD_RETRY_MS = 500
@@ -58,11 +58,26 @@ export class Groups {
       book,
       machine: createGroup(held ? book.heldPolicy : book.policy, now),
       wakeAt: Number.POSITIVE_INFINITY,
+      provisional: book.record === undefined,
       restoring: 0,
     }
     this.#open.set(id, group)
     book.groups.add(group)
     return group
+  }
+
+  /**
+   * Once the record of its buffer is known, a provisional group begins anew, held: the items, in order, are to
+   * be given to it again, so that its segments are those that the configuration asks for. Otherwise none.
+   */
+  beginAnew(group: OpenGroup): LiveItem[] {
+    if (!group.provisional || !group.book.record) return []
+    group.provisional = false
+    if (group.machine.batches) return []
+    const items = group.machine.backlog.drain()
+    group.machine = createGroup(group.book.heldPolicy, this.#options.clock.now())
+    group.wakeAt = Number.POSITIVE_INFINITY
+    return items
   }
 
   retire(group: OpenGroup): void {
