@@ -3,14 +3,22 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { table } from './figures.ts'
-import { startGenerator } from './load/programs.ts'
+import { type Generator, startGenerator } from './load/programs.ts'
 import { type Penstock, startPenstock } from './systems.ts'
 
 const REPORT = join(import.meta.dirname, 'heap', 'report.ts')
 const FOREVER_MS = 3_600_000
 /** Code that has run before no longer grows the heap. */
-const WARM_ITEMS = 5_000
+const WARM_GROUPS = 2_000
 const OPENED_MS = 20_000
+
+const HEAD = ['items come in', 'groups', 'heap B a group', 'buffers beyond the payload budget B', 'RSS B']
+
+interface Lab {
+  penstock: Penstock
+  generator: Generator
+  opened: number
+}
 
 interface Reading {
   heapUsed: number
@@ -19,31 +27,47 @@ interface Reading {
   residentBytes: number
 }
 
-/** Markdown: two rows, groups with an item whose id the sender gave, and without. */
+interface Case {
+  name: string
+  explicit: boolean
+  /** Few of them make small packs, and each pack costs something too. */
+  connections: number
+  groups: number
+}
+
+/** Markdown: a row for each way in which groups can be opened. `groups`: how many, where packs are large. */
 export async function measureHeap(groups: number): Promise<string> {
   const generator = startGenerator()
   const penstock = await startPenstock({ sync: '2m', nodeOptions: ['--expose-gc', '--import', REPORT] })
   const forever = { idleTimeoutMs: FOREVER_MS, maxWaitFromFirstMs: FOREVER_MS, maxItems: 10_000 }
   await penstock.createBuffer({ bufferId: 'items', batch: forever, deliverTo: 'http://127.0.0.1:9/' })
-  let opened = 0
-  const open = async (items: number, explicit: boolean): Promise<Reading> => {
-    const from = { url: penstock.ingestUrl, headers: penstock.headers, firstId: opened, firstKey: opened }
-    await generator.ask({ kind: 'fill', ...from, connections: 64, size: 1_024, explicit, items })
-    opened += items
-    await eventually(async () => (await gauge(penstock, 'penstock_open_groups')) === opened, {
-      timeoutMs: OPENED_MS,
-      everyMs: 100,
-    })
-    return read(penstock)
-  }
+  const lab = { penstock, generator, opened: 0 }
   const rows: string[][] = []
-  for (const explicit of [true, false]) {
-    const before = await open(WARM_ITEMS, explicit)
-    const after = await open(groups, explicit)
-    rows.push([explicit ? 'message id by the sender' : 'none', ...perGroup(before, after, groups)])
+  for (const way of [
+    { name: 'large packs, ids by the sender', explicit: true, connections: 64, groups },
+    { name: 'large packs, no ids', explicit: false, connections: 64, groups },
+    { name: 'one or two items a pack, ids', explicit: true, connections: 3, groups: groups / 8 },
+  ]) {
+    const before = await open(lab, { ...way, groups: WARM_GROUPS })
+    rows.push([way.name, ...perGroup(before, await open(lab, way), way.groups)])
   }
   await Promise.all([penstock.stop(), generator.stop()])
-  return table(['id', 'groups', 'heap B a group', 'buffers beyond the payload budget B', 'RSS B'], rows)
+  return table(HEAD, rows)
+}
+
+async function open(lab: Lab, { groups, explicit, connections }: Case): Promise<Reading> {
+  const { penstock, generator, opened } = lab
+  const from = { url: penstock.ingestUrl, headers: penstock.headers, firstId: opened, firstKey: opened }
+  const { failed } = await generator.ask({
+    ...{ kind: 'fill', ...from, connections, explicit, size: 1_024, items: groups },
+  })
+  if (failed > 0) throw new Error(`${failed} of ${groups} items were not accepted`)
+  lab.opened += groups
+  await eventually(async () => (await gauge(penstock, 'penstock_open_groups')) === lab.opened, {
+    timeoutMs: OPENED_MS,
+    everyMs: 100,
+  })
+  return read(penstock)
 }
 
 function perGroup(before: Reading, after: Reading, groups: number): string[] {
