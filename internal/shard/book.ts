@@ -2,7 +2,6 @@
 
 import type { BufferRecord } from '../domain/model.ts'
 import type { GroupPolicy } from '../group/model.ts'
-import type { OpenGroup } from './live.ts'
 
 /** Longer than any back-off that can be configured, ms. */
 const LONGEST_MS = 24 * 60 * 60 * 1000
@@ -27,7 +26,8 @@ const UNKNOWN: GroupPolicy = {
 
 export class BufferBook {
   readonly uid: string
-  readonly groups = new Set<OpenGroup>()
+  /** Open groups of it. */
+  groups = 0
   record: BufferRecord | undefined
   /** What groups follow now. */
   policy: GroupPolicy = UNKNOWN

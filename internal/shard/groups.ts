@@ -62,7 +62,7 @@ export class Groups {
       restoring: 0,
     }
     this.#open.set(id, group)
-    book.groups.add(group)
+    book.groups++
     return group
   }
 
@@ -83,8 +83,8 @@ export class Groups {
   retire(group: OpenGroup): void {
     this.#open.delete(group.id)
     group.wakeAt = Number.POSITIVE_INFINITY
-    group.book.groups.delete(group)
-    if (group.book.groups.size === 0) this.#books.delete(group.book.uid)
+    group.book.groups--
+    if (group.book.groups === 0) this.#books.delete(group.book.uid)
   }
 
   close(): void {
@@ -122,7 +122,9 @@ export class Groups {
 
   #changed(record: BufferRecord): void {
     const book = this.#books.get(record.uid)
-    if (book?.update(record)) this.#tell([...book.groups])
+    if (!book?.update(record)) return
+    // Changes are rare: no group pays for an index of its buffer's groups.
+    this.#tell([...this.#open.values()].filter((group) => group.book === book))
   }
 
   #tell(groups: OpenGroup[]): void {

@@ -67,13 +67,15 @@ function countBits(bits: number | Uint32Array): number {
   return count
 }
 
-interface Row<T> {
-  left: number
-  readonly values: (T | undefined)[]
+/** The values of one sequence once there are several, or one that is not at index 0. */
+class Row<T> {
+  left = 0
+  readonly values: (T | undefined)[] = []
 }
 
-export class PositionMap<T> {
-  readonly #bySeq = new Map<number, Row<T>>()
+/** Packs of one item are the rule at rest: their value stands in the map itself, without a row. */
+export class PositionMap<T extends object> {
+  readonly #bySeq = new Map<number, T | Row<T>>()
   #size = 0
 
   get size(): number {
@@ -87,7 +89,9 @@ export class PositionMap<T> {
   }
 
   get(seq: number, index: number): T | undefined {
-    return this.#bySeq.get(seq)?.values[index]
+    const at = this.#bySeq.get(seq)
+    if (at instanceof Row) return at.values[index]
+    return index === 0 ? at : undefined
   }
 
   has(seq: number, index: number): boolean {
@@ -95,11 +99,25 @@ export class PositionMap<T> {
   }
 
   set(seq: number, index: number, value: T): void {
-    let row = this.#bySeq.get(seq)
-    if (!row) {
-      row = { left: 0, values: [] }
-      this.#bySeq.set(seq, row)
+    const at = this.#bySeq.get(seq)
+    if (at === undefined && index === 0) {
+      this.#bySeq.set(seq, value)
+      this.#size++
+    } else this.#setIn(this.#rowAt(seq, at), index, value)
+  }
+
+  #rowAt(seq: number, at: T | Row<T> | undefined): Row<T> {
+    if (at instanceof Row) return at
+    const row = new Row<T>()
+    if (at !== undefined) {
+      row.values.push(at)
+      row.left = 1
     }
+    this.#bySeq.set(seq, row)
+    return row
+  }
+
+  #setIn(row: Row<T>, index: number, value: T): void {
     while (row.values.length < index) row.values.push(undefined)
     if (row.values[index] === undefined) {
       row.left++
@@ -109,27 +127,31 @@ export class PositionMap<T> {
   }
 
   delete(seq: number, index: number): boolean {
-    const row = this.#bySeq.get(seq)
-    if (!row || row.values[index] === undefined) return false
-    row.values[index] = undefined
+    if (!this.has(seq, index)) return false
+    const at = this.#bySeq.get(seq)
+    if (at instanceof Row) {
+      at.values[index] = undefined
+      at.left--
+    }
+    if (!(at instanceof Row) || at.left === 0) this.#bySeq.delete(seq)
     this.#size--
-    if (--row.left === 0) this.#bySeq.delete(seq)
     return true
   }
 
   /** In ascending order. */
   *sorted(): Generator<[Position, T]> {
     for (const seq of [...this.#bySeq.keys()].sort((a, b) => a - b)) {
-      const { values } = this.#bySeq.get(seq)!
-      for (let index = 0; index < values.length; index++) {
-        const value = values[index]
-        if (value !== undefined) yield [{ seq, index }, value]
-      }
+      for (const [index, value] of this.#at(seq)) yield [{ seq, index }, value]
     }
   }
 
   *values(): Generator<T> {
-    for (const { values } of this.#bySeq.values())
-      for (const value of values) if (value !== undefined) yield value
+    for (const seq of this.#bySeq.keys()) for (const [, value] of this.#at(seq)) yield value
+  }
+
+  *#at(seq: number): Generator<[number, T]> {
+    const at = this.#bySeq.get(seq)!
+    if (!(at instanceof Row)) yield [0, at]
+    else for (const [index, value] of at.values.entries()) if (value !== undefined) yield [index, value]
   }
 }

@@ -38,7 +38,8 @@ export class Twins {
   readonly #state: FoldState
   readonly #live: LiveItems
   readonly #onDropped: (duplicates: number) => void
-  readonly #originals = new Map<string, LiveItem>()
+  /** By message id, which the items hold anyway; where groups share one, by group id below it. */
+  readonly #originals = new Map<string, LiveItem | Map<string, LiveItem>>()
   /** Item ids whose drop is not committed yet, with their inbox sequences: they hold the horizon back. */
   readonly #dropping = new Map<string, number>()
 
@@ -64,7 +65,9 @@ export class Twins {
 
   /** The buffered item of this group with this message id. */
   original(groupId: string, messageId: string): LiveItem | undefined {
-    return this.#originals.get(`${groupId}/${messageId}`)
+    const found = this.#originals.get(messageId)
+    if (found instanceof Map) return found.get(groupId)
+    return found?.group.id === groupId ? found : undefined
   }
 
   isDropping(itemId: string): boolean {
@@ -73,15 +76,21 @@ export class Twins {
 
   /** A buffered item with an explicit id: its later twins are dropped while it is buffered. */
   add(item: LiveItem): void {
-    if (item.messageId === null) return
-    const key = `${item.group.id}/${item.messageId}`
-    if (!this.#originals.has(key)) this.#originals.set(key, item)
+    if (item.messageId === null || this.original(item.group.id, item.messageId)) return
+    const known = this.#originals.get(item.messageId)
+    if (known === undefined) this.#originals.set(item.messageId, item)
+    else if (known instanceof Map) known.set(item.group.id, item)
+    else this.#originals.set(item.messageId, new Map([known, item].map((each) => [each.group.id, each])))
   }
 
   remove(item: LiveItem): void {
     if (item.messageId === null) return
-    const key = `${item.group.id}/${item.messageId}`
-    if (this.#originals.get(key) === item) this.#originals.delete(key)
+    const known = this.#originals.get(item.messageId)
+    if (known === item) this.#originals.delete(item.messageId)
+    else if (known instanceof Map && known.get(item.group.id) === item) {
+      known.delete(item.group.id)
+      if (known.size === 0) this.#originals.delete(item.messageId)
+    }
   }
 
   /** Drops a later twin. The same item stored twice is not a twin of itself: dropped, but not told. */
