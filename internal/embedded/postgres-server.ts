@@ -177,7 +177,10 @@ async function initialise(cluster: Cluster): Promise<void> {
   }
 }
 
-/** After a kill of the postmaster alone its sessions take a moment to notice; until then a new one refuses to start. */
+/**
+ * After a kill of the postmaster alone its sessions take a moment to notice, and its id stays taken until
+ * init has reaped it; until then a new one refuses to start.
+ */
 async function launchPostgres(cluster: Cluster, port: number): Promise<ServerProcess> {
   const deadline = performance.now() + PREDECESSOR_MS
   for (;;) {
@@ -274,7 +277,10 @@ function lostThePort(error: unknown): boolean {
 }
 
 function predecessorLives(error: unknown): boolean {
-  return error instanceof ServerExitedError && /shared memory block|still in use/.test(error.text)
+  return (
+    error instanceof ServerExitedError &&
+    /shared memory block|still in use|lock file .* already exists/.test(error.text)
+  )
 }
 
 function firstLine(error: unknown): string {

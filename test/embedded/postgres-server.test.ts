@@ -1,9 +1,12 @@
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import postgres from 'postgres'
 
+import { postgresUser } from '../../internal/embedded/postgres-user.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownPostgres } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
@@ -53,6 +56,20 @@ describe('the embedded Postgres server', () => {
     await server.stop()
   })
 
+  it('waits for a killed one that nobody has reaped yet', async () => {
+    const dir = join(tempFolder(), 'postgres')
+    await (await ownPostgres({ dir })).stop()
+    const data = join(dir, 'data')
+    const { id, reap } = await zombie()
+    writeFileSync(join(data, 'postmaster.pid'), `${id}\n${data}\n`)
+    const starting = ownPostgres({ dir })
+    await eventually(() => readFileSync(join(dir, 'postgres.log'), 'utf8').includes('already exists'))
+    reap()
+    const server = await starting
+    expect(await query(server.url, 'SELECT 1 AS one')).to.deep.equal([{ one: 1 }])
+    await server.stop()
+  })
+
   it('runs under a folder that is closed to all others', async () => {
     const closed = join(tempFolder(), 'closed')
     mkdirSync(closed)
@@ -72,6 +89,13 @@ describe('the embedded Postgres server', () => {
     await server.stop()
   })
 })
+
+/** A dead process of the user that Postgres runs as, whose parent does not care. */
+async function zombie(): Promise<{ id: number; reap: () => void }> {
+  const parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 600'], { ...postgresUser() })
+  const [line] = await once(parent.stdout, 'data')
+  return { id: Number(line), reap: () => parent.kill('SIGKILL') }
+}
 
 async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
   const sql = postgres(url, { max: 1, connect_timeout: 5 })
