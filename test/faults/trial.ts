@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
-import { createInstallation, type Installation } from '../support/service.ts'
+import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
 import { readAftermath } from './aftermath.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
@@ -114,11 +114,10 @@ export class Trial {
   async start(): Promise<void> {
     await this.spawn()
     const { service } = this.installation
-    await eventually(() => service.url !== '', { timeoutMs: 60_000 }).catch((error: unknown) => {
-      throw new Error(`the service does not start: ${this.installation.output()}`, { cause: error })
+    await untilHealthy(service).catch((error: unknown) => {
+      throw this.failure([{ rule: 'start', detail: String(error).slice(-600) }])
     })
     this.#url = service.url
-    await eventually(async () => (await fetch(`${this.#url}/health`)).status === 200, { timeoutMs: 30_000 })
   }
 
   /** The process runs, and nothing more. */
