@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { eventually } from '../support/eventually.ts'
 import { Load } from './load.ts'
-import { nth } from './strikes.ts'
+import type { Which } from './nats-proxy.ts'
+import { committing, judging, nth, packing } from './strikes.ts'
 import { Trial, type TrialOptions, within } from './trial.ts'
 
 export interface CrashOptions extends Pick<TrialOptions, 'seed' | 'servers'> {
@@ -67,7 +68,7 @@ async function killOnce(trial: Trial, load: Load): Promise<void> {
   const { random } = trial
   const target = load.accepted + 20 + Math.floor(random() * 200)
   await eventually(() => load.accepted >= target, { timeoutMs: 60_000, everyMs: 2 })
-  if (trial.own && random() < 0.7) await killAtMessage(trial, 300)
+  if (trial.own && random() < 0.7) await killAtMessage(trial)
   else await killNow(trial)
   if (random() < 0.25) {
     await trial.spawn()
@@ -79,17 +80,24 @@ async function killOnce(trial: Trial, load: Load): Promise<void> {
   await trial.start()
 }
 
+/** Half of the kills strike anywhere; the others where something is promised or decided. */
+const CHOSEN: readonly Which[] = [
+  packing,
+  judging,
+  ...(['seal', 'attempt', 'done', 'dead', 'drop'] as const).map(committing),
+]
+
 /** At one of the next messages to the broker, which then has it or has it not. */
-async function killAtMessage(trial: Trial, most: number): Promise<void> {
+async function killAtMessage(trial: Trial): Promise<void> {
   const { random } = trial
-  const when = random() < 0.5 ? 'before' : 'after'
-  const target = nth(1 + Math.floor(random() * most))
+  const chosen = CHOSEN[Math.floor(random() * 2 * CHOSEN.length)]
+  // Nobody answers a verdict.
+  const when = chosen === judging || random() < 0.5 ? 'before' : 'after'
+  const target = nth(1 + Math.floor(random() * (chosen ? 20 : 300)), chosen)
   // A message that waits for no answer has no "after".
-  await trial.killAt(
-    when,
-    (frame) => (when === 'before' || frame.reply !== '') && target(frame),
-    () => {},
-  )
+  const which: Which = (frame) => (when === 'before' || frame.reply !== '') && target(frame)
+  const meanwhile = () => delay(random() * 100)
+  await trial.killAt(when, which, () => {}, meanwhile)
 }
 
 /** The service alone, its embedded servers left behind; or now and then all of them at once. */

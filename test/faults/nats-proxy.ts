@@ -1,7 +1,7 @@
 /**
  * Stands between the service and its broker, reads the protocol, and strikes at a chosen message: before it
  * reaches the broker, or after the broker acted on it but before the service hears so. What strikes is the
- * caller's (it kills the service); from then on nothing passes on the connections of that moment.
+ * caller's (it kills the service); afterwards nothing passes on the connections of that moment.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
@@ -18,7 +18,7 @@ export interface Struck {
 interface Snare {
   readonly when: 'before' | 'after'
   readonly which: Which
-  readonly strike: () => void
+  readonly strike: () => void | Promise<void>
   readonly resolve: (struck: Struck) => void
   /** The message that went to the broker; its answer is the strike. */
   passed: Frame | null
@@ -58,8 +58,11 @@ export class NatsProxy {
     return through.href
   }
 
-  /** Strikes once, at the next message that `which` picks. Replaces a snare that did not close. */
-  strikeAt(when: Snare['when'], which: Which, strike: () => void): Promise<Struck> {
+  /**
+   * Strikes once, at the next message that `which` picks, which is swallowed (`after`: its answer is). While
+   * `strike` takes its time all else still passes. Replaces a snare that did not close.
+   */
+  strikeAt(when: Snare['when'], which: Which, strike: Snare['strike']): Promise<Struck> {
     return new Promise((resolve) => {
       this.#snare = { when, which, strike, resolve, passed: null }
     })
@@ -135,13 +138,18 @@ export class NatsProxy {
     return false
   }
 
-  /** What came before the message on its connection still passes; nothing else does. */
+  /** Then nothing passes any more but what came before. */
   #strike(snare: Snare, frame: Frame, answer: Frame | null): void {
     this.#snare = null
-    snare.strike()
-    for (const line of this.#lines) line.cut = true
     const copy = (from: Frame) => ({ ...from, payload: Buffer.from(from.payload) })
-    snare.resolve({ frame: copy(frame), answer: answer && copy(answer) })
+    const struck = { frame: copy(frame), answer: answer && copy(answer) }
+    const over = () => {
+      for (const line of this.#lines) line.cut = true
+      snare.resolve(struck)
+    }
+    const striking = snare.strike()
+    if (striking) void striking.finally(over)
+    else over()
   }
 
   #cut(): void {

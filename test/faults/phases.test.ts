@@ -26,6 +26,7 @@ describe('a service killed at a phase of a batch', function () {
 
   before(async () => {
     trial = await Trial.open({ label: 'phases', seed: SEED, servers: 'own' })
+    await trial.createBuffer('others')
     db = connect(trial.own!.databaseUrl, { max: 1 })
   })
   after(async () => {
@@ -36,6 +37,16 @@ describe('a service killed at a phase of a batch', function () {
   async function flush(bufferId: string): Promise<void> {
     await trial.installation.api().patchBuffer(bufferId, DUE)
     await trial.drain()
+  }
+
+  /** So long, ms, the service waits for its record: time enough to do what must wait for it, were it wrong. */
+  const WAITING_MS = 250
+
+  /** The ingress and all other groups of the shards go on meanwhile. */
+  async function others(): Promise<void> {
+    const until = performance.now() + WAITING_MS
+    for (let i = 0; performance.now() < until; i++)
+      await trial.sender.send({ bufferId: 'others', groupKey: `ok-${i % 8}` })
   }
 
   const ofBuffer = (bufferId: string) => trial.history.deliveries.filter((each) => each.bufferId === bufferId)
@@ -60,7 +71,7 @@ describe('a service killed at a phase of a batch', function () {
     const provoke = async () => {
       sent = await sendThree(bufferId, groupKey)
     }
-    const struck = await trial.killAt(when, which, provoke)
+    const struck = await trial.killAt(when, which, provoke, others)
     await trial.start()
     await trial.drain()
     return { struck, sent }
@@ -123,9 +134,10 @@ describe('a service killed at a phase of a batch', function () {
       const twin = { bufferId, groupKey: 'ok', messageId: 'twin' }
       const original = await trial.sender.send(twin)
       const cutOff: { item?: Promise<SentItem | undefined> } = {}
-      await trial.killAt(when, which, () => {
+      const send = () => {
         cutOff.item = trial.sender.send(twin)
-      })
+      }
+      await trial.killAt(when, which, send, others)
       expect((await cutOff.item)?.answer, 'nobody was told').to.equal(null)
       await trial.start()
       const retry = await eventually(async () => {

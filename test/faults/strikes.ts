@@ -20,8 +20,8 @@ export function purging(log: 'INBOX' | 'JOURNAL'): Which {
   return ({ subject }) => subject.startsWith(`$JS.API.STREAM.PURGE.${log}_`)
 }
 
-/** The `count`th message from now on, whatever it is. */
-export function nth(count: number): Which {
+/** The `count`th of these messages from now on. */
+export function nth(count: number, which: Which = () => true): Which {
   let left = count
-  return () => --left <= 0
+  return (frame) => which(frame) && --left <= 0
 }

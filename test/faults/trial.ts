@@ -139,9 +139,19 @@ export class Trial {
     await this.installation.service.exited()
   }
 
-  /** Kills the service at a message (see `NatsProxy.strikeAt`) that `provoke` brings about, and waits for its end. */
-  async killAt(when: 'before' | 'after', which: Which, provoke: () => unknown): Promise<Struck> {
-    const struck = this.own!.proxy.strikeAt(when, which, () => this.kill())
+  /**
+   * Kills the service at a message (see `NatsProxy.strikeAt`) that `provoke` brings about, and waits for its
+   * end. `meanwhile` runs before the kill: the service waits for that message, and all else goes on.
+   */
+  async killAt(
+    when: 'before' | 'after',
+    which: Which,
+    provoke: () => unknown,
+    meanwhile?: () => Promise<unknown>,
+  ): Promise<Struck> {
+    const kill = () => this.kill()
+    const strike = meanwhile ? () => meanwhile().then(kill, kill) : kill
+    const struck = this.own!.proxy.strikeAt(when, which, strike)
     await provoke()
     const result = await within(struck, 20_000, `nothing was struck ${when} the message`)
     await this.gone()
