@@ -15,6 +15,8 @@ export class Frame {
   data: Buffer | null = null
   /** Live items in it. */
   live = 0
+  /** Whether its bytes count against the budget: not while they are only lent. */
+  counted = false
 
   constructor(source: FrameSource, seq: number) {
     this.source = source
@@ -55,10 +57,16 @@ export class Frames {
     return this.#resident
   }
 
-  /** The bytes of a message that was just read; kept when the budget allows. */
+  /** The bytes of a message while its items get their places: a batch that one of them fills needs no second reading. `offer` must follow in the same turn. */
+  lend(frame: Frame, data: Uint8Array): void {
+    frame.data ??= asBuffer(data)
+  }
+
+  /** The bytes of a message that was just read; kept when an item of it is live and the budget allows. */
   offer(frame: Frame, data: Uint8Array): void {
-    if (frame.data || frame.live === 0 || this.#resident + data.length > this.#budget) return
-    this.#keep(frame, data)
+    if (frame.counted) return
+    frame.data = null
+    if (frame.live > 0 && this.#resident + data.length <= this.#budget) this.#keep(frame, data)
   }
 
   /** One item of it is over. */
@@ -120,13 +128,16 @@ export class Frames {
 
   #keep(frame: Frame, data: Uint8Array): void {
     frame.data = asBuffer(data)
+    frame.counted = true
     this.#resident += data.length
   }
 
   #drop(frame: Frame): void {
-    if (!frame.data) return
-    this.#resident -= frame.data.length
-    if (this.#reread.delete(frame)) this.#rereadBytes -= frame.data.length
+    if (frame.data && frame.counted) {
+      this.#resident -= frame.data.length
+      if (this.#reread.delete(frame)) this.#rereadBytes -= frame.data.length
+    }
+    frame.counted = false
     frame.data = null
   }
 }

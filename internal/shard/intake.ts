@@ -116,6 +116,7 @@ export class Intake {
   #takePack({ seq, at, data }: LogMessage): void {
     const { frames, twins, clock } = this.#options
     const frame = new Frame('inbox', seq)
+    frames.lend(frame, data)
     let verdict: PackVerdict | null = null
     const header = decodePack(data, (view, index) => {
       if (view.explicit && !verdict) verdict = this.#verdictFor(data, at, clock.now())

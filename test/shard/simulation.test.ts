@@ -12,12 +12,10 @@ const FIRST = Number(process.env.SIM_SEED ?? 1)
 const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 120)
 /** Within so many seeds a rule left out must show. */
 const MUTANT_RUNS = 400
-/** Where to begin to look: near a seed that is known to show it. */
-const MUTANTS: Record<Rule, number> = { 'expected-sequence': 1, 'postgres-fence': 195, tombstone: 1 }
+const MUTANTS: Rule[] = ['expected-sequence', 'postgres-fence', 'tombstone']
 
 async function firstFailure(leftOut: Rule): Promise<number | undefined> {
-  const from = MUTANTS[leftOut]
-  for (let seed = from; seed < from + MUTANT_RUNS; seed++) {
+  for (let seed = 1; seed <= MUTANT_RUNS; seed++) {
     const { errors } = await run(seed, leftOut)
     if (errors.length > 0) return seed
   }
@@ -51,7 +49,7 @@ describe('shard, simulated', function () {
     expect(total.duplicates).to.be.greaterThan(10 * RUNS)
   })
 
-  for (const rule of Object.keys(MUTANTS) as Rule[]) {
+  for (const rule of MUTANTS) {
     it(`notices an outside without ${rule}`, async () => {
       expect(await firstFailure(rule)).to.be.a('number')
     })

@@ -107,6 +107,14 @@ export class OwnerProcess {
     })
   }
 
+  /** Sometimes a process stops between a decision and its write, long enough for another owner to take over. */
+  #stall(): Promise<void> {
+    if (this.#world.faults && this.#events.random() < 0.3) {
+      this.life.pausedUntil = this.#events.now + this.#events.between(200, 4_000)
+    }
+    return new Promise((resume) => this.life.after(0, resume))
+  }
+
   #broker(): Broker {
     const world = this.#world
     const inbox = this.#log(world.inbox, () => ({
@@ -217,6 +225,7 @@ export class OwnerProcess {
       },
       known: async ({ epoch }, names) => fenced(await this.#call(() => world.known(epoch, names))),
       bury: async ({ epoch }, batch) => {
+        await this.#stall()
         const outcome = fenced(await this.#call(() => world.bury(epoch, batch)))
         return { outcome, paused: false }
       },

@@ -74,7 +74,7 @@ export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
     else if (luck < 0.88) void owner.shard.stop(1_000).then(() => owner.kill())
     else if (world.rows.size > 0)
       world.deleteRow([...world.rows.keys()][Math.floor(random() * world.rows.size)]!)
-    events.after(events.between(50, 900), trouble)
+    events.after(events.between(50, leftOut ? 300 : 900), trouble)
   }
   const change = (uid: string, changes: { enabled: boolean; deleted?: boolean }) => {
     const old = records.get(uid)!
