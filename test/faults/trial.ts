@@ -153,7 +153,7 @@ export class Trial {
     const strike = meanwhile ? () => meanwhile().then(kill, kill) : kill
     const struck = this.own!.proxy.strikeAt(when, which, strike)
     await provoke()
-    const result = await within(struck, 20_000, `nothing was struck ${when} the message`)
+    const result = await within(struck, 40_000, `nothing was struck ${when} the message`)
     await this.gone()
     return result
   }

@@ -161,7 +161,12 @@ describe('shard ownership, real broker and database', function () {
   it('refuses the Postgres writes of an old epoch', async () => {
     const stale = await own()
     const fence = { shard: 0, epoch: stale.shard.epoch }
-    await own()
+    const current = await own()
+    // Shards do not wait for Postgres to know their epoch: only what needs the fence does.
+    await eventually(async () => {
+      const [row] = await db<{ epoch: number }[]>`SELECT epoch FROM shards WHERE shard = 0`
+      expect(row?.epoch).to.equal(current.shard.epoch)
+    })
     const letters = createDeadLetters(db)
     const refused = async (write: Promise<unknown>) => {
       const error = await write.then(
