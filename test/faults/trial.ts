@@ -102,12 +102,14 @@ export class Trial {
     })
   }
 
+  /** Enables a buffer that its dead letters disabled. Never rejects: the service may be down, its caller comes again. */
   async enable(bufferId: string): Promise<void> {
-    // Its caller tries again: the service may be down.
-    await this.installation
-      .api()
-      .patchBuffer(bufferId, { enabled: true })
-      .catch(() => {})
+    const api = this.installation.api()
+    const enable = async () => {
+      const { enabled } = await api.readBuffer(bufferId)
+      if (!enabled) await api.patchBuffer(bufferId, { enabled: true })
+    }
+    await enable().catch(() => {})
   }
 
   /** Resolves when the service is healthy; the fault that ended it is over then. */
