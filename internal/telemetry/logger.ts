@@ -39,6 +39,7 @@ export function createLogger(options: LoggerOptions): Logger {
 
 /** Not synchronous: under load a line must not wait for the reader of a pipe. What is left goes out at exit. */
 function standardOutput(): DestinationStream {
-  if (process.stdout.isTTY) return pretty({ sync: true, singleLine: true, ignore: 'role', translateTime: 'SYS:HH:MM:ss.l' })
+  if (process.stdout.isTTY)
+    return pretty({ sync: true, singleLine: true, ignore: 'role', translateTime: 'SYS:HH:MM:ss.l' })
   return pino.destination({ dest: 1, sync: false })
 }
