@@ -14,7 +14,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 
 import { EmbeddedStartError } from './ports.ts'
 import { startMark } from './process-identity.ts'
@@ -59,9 +59,22 @@ export function openDataFolder(path: string): DataFolder {
  * it (not list it): Postgres refuses to be root and must reach its own folder inside.
  */
 export function prepareFolder(path: string): string {
-  mkdirSync(path, { recursive: true })
-  chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
-  return realpathSync(path)
+  try {
+    makeFolder(resolve(path))
+    chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
+    return realpathSync(path)
+  } catch (error) {
+    throw new EmbeddedStartError(`the folder ${path} cannot be used: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Level by level: Node's own recursive mkdir never returns on file systems that take no folders, such as /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  mkdirSync(path)
 }
 
 /** The text of a 0600 file, made by `create` when the file is absent: written whole or not at all. */

@@ -42,6 +42,14 @@ describe('the data folder', () => {
     held.release()
   })
 
+  it('is refused in one line where no folder can be made', () => {
+    const file = join(tempFolder('data-folder'), 'a-file')
+    writeFileSync(file, '')
+    for (const path of ['/proc/penstock', join(file, 'below')]) {
+      expect(() => openDataFolder(path)).to.throw(EmbeddedStartError, `the folder ${path} cannot be used: `)
+    }
+  })
+
   it('keeps a generated secret for its owner alone', () => {
     const file = join(tempFolder(), 'secret')
     expect(secretFile(file, () => 'first')).to.equal('first')
