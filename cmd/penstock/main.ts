@@ -173,7 +173,8 @@ function reportStart(log: Logger, error: unknown): void {
     error instanceof ConfigError ||
     error instanceof EmbeddedStartError ||
     error instanceof UnusableBrokerError ||
-    (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    // Refused connections, ports in use, names that do not resolve: the system's own words say it.
+    /^E[A-Z]+$/.test(String((error as NodeJS.ErrnoException).code))
   if (expected) log.fatal((error as Error).message)
   else log.fatal({ err: error }, 'the start failed')
 }

@@ -17,14 +17,15 @@ export interface Projects {
   list(principal: Principal): Promise<Project[]>
   /** 404 also for a project of somebody else, so that its existence does not show. */
   read(principal: Principal, projectId: string): Promise<Project>
-  update(
-    principal: Principal,
-    projectId: string,
-    change: { name?: unknown; enabled?: unknown },
-  ): Promise<Project>
+  update(principal: Principal, projectId: string, change: ProjectChange): Promise<Project>
   /** 400 while it has buffers. */
   remove(principal: Principal, projectId: string): Promise<void>
 }
+
+/** Body of a PATCH. */
+export type ProjectChange = { readonly [Field in keyof Project]?: unknown }
+
+const readOnly = ['projectId', 'customerId', 'createdAt', 'updatedAt'] as const
 
 export function createProjects({ projects }: { projects: ProjectStore }): Projects {
   return {
@@ -42,6 +43,9 @@ export function createProjects({ projects }: { projects: ProjectStore }): Projec
     },
     async update(principal, projectId, change) {
       const checked = checkChange(change)
+      if (readOnly.some((field) => change[field] !== undefined)) {
+        refuseReadOnly(found(await projects.find(scopeOf(principal), projectId)), change)
+      }
       return found(await projects.update(scopeOf(principal), projectId, checked))
     },
     async remove(principal, projectId) {
@@ -63,7 +67,13 @@ function found(project: Project | undefined): Project {
   return project
 }
 
-function checkChange(change: { name?: unknown; enabled?: unknown }): { name?: string; enabled?: boolean } {
+/** What was read may be sent back; a change of it is refused (design, section 9). */
+function refuseReadOnly(stored: Project, change: ProjectChange): void {
+  const changed = readOnly.find((field) => change[field] !== undefined && change[field] !== stored[field])
+  if (changed) throw invalid(`${changed} cannot be changed`)
+}
+
+function checkChange(change: ProjectChange): { name?: string; enabled?: boolean } {
   const { name, enabled } = change
   if (enabled !== undefined && typeof enabled !== 'boolean') throw invalid('enabled must be a boolean')
   return {

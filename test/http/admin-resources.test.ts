@@ -36,6 +36,19 @@ describe('resources of the management API', () => {
       const changed = await office.owner.patch('/v1/admin/projects/temp', { name: 'T', enabled: false })
       expect(changed.json).to.include({ name: 'T', enabled: false })
       expect((await office.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(changed.json)
+      const sentBack = await office.owner.patch('/v1/admin/projects/temp', {
+        ...(changed.json as object),
+        name: 'U',
+      })
+      expect(sentBack.json).to.include({ name: 'U', enabled: false })
+      await refuses(
+        office.owner.patch('/v1/admin/projects/temp', { customerId: 'rival' }),
+        400,
+        /^customerId cannot/,
+      )
+      await refuses(office.owner.patch('/v1/admin/projects/temp', { createdAt: 1 }), 400, /^createdAt cannot/)
+      await refuses(office.owner.patch('/v1/admin/projects/temp', { nam: 'V' }), 400, /nam/)
+      expect((await office.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(sentBack.json)
       await refuses(office.owner.delete('/v1/admin/projects/shop'), 400, /buffers/)
       const gone = await office.owner.delete('/v1/admin/projects/temp')
       expect([gone.status, gone.text]).to.deep.equal([204, ''])

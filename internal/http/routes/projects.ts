@@ -14,7 +14,7 @@ export interface ProjectsService {
   update(
     principal: Principal,
     projectId: string,
-    change: { name?: unknown; enabled?: unknown },
+    change: { readonly [Field in keyof Project]?: unknown },
   ): Promise<Project>
   remove(principal: Principal, projectId: string): Promise<void>
 }
@@ -82,8 +82,16 @@ function read(projects: ProjectsService): Route {
   })
 }
 
+/** Accepted when unchanged, so that what was read can be sent back. */
+const readOnly = {
+  projectId: { type: 'string', description: 'Cannot be changed.' },
+  customerId: { type: 'string', description: 'Cannot be changed.' },
+  createdAt: { type: 'integer', description: 'Cannot be changed.' },
+  updatedAt: { type: 'integer', description: 'Cannot be changed.' },
+} as const
+
 function update(projects: ProjectsService): Route {
-  return route<Named, unknown, { name?: string; enabled?: boolean }>({
+  return route<Named, unknown, Partial<Project>>({
     method: 'PATCH',
     path: ONE,
     summary: 'Change a project',
@@ -92,6 +100,7 @@ function update(projects: ProjectsService): Route {
     body: body('Members to change.', {
       name: name(),
       enabled: { type: 'boolean', description: 'Stored, without effect.' },
+      ...readOnly,
     }),
     answers: { status: 200, schema: 'Project' },
     errors: [404],
