@@ -6,7 +6,6 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import type { Broker, LogMessage } from '../../internal/shard/broker.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
-import { LostTailError } from '../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { eventually } from '../support/eventually.ts'
@@ -288,31 +287,5 @@ describe('shard ownership, real broker and database', function () {
       .filter(({ boot }) => boot === first.boot)
       .map(({ record }) => record.type)
     expect(types.at(-1)).to.equal('release')
-  })
-
-  it('stops in one line when the broker lost what an owner has seen', async () => {
-    const owner = await own({ housekeeping: { everyMs: 50 } })
-    await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }])
-    await eventually(async () => {
-      const types = (await journalRecords(nats.broker)).map(({ record }) => record.type)
-      expect(types).to.include('horizon')
-    })
-    await owner.shard.abandon()
-    const lossy: Broker = {
-      ...nats.broker,
-      inbox: (shard) => {
-        const log = nats.broker.inbox(shard)
-        const state = async () => ({ ...(await log.state()), firstSeq: 1, lastSeq: 1, messages: 0 })
-        return { ...log, state } as ReturnType<Broker['inbox']>
-      },
-    }
-    const next = startOwner({ broker: lossy, db, buffer })
-    owners.push(next)
-    const error = await next.shard.start().then(
-      () => null,
-      (reason: Error) => reason,
-    )
-    expect(error).to.be.instanceOf(LostTailError)
-    expect(error?.message).to.match(/^shard 0: the broker lost messages .*README$/)
   })
 })

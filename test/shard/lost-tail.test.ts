@@ -1,0 +1,105 @@
+/** A broker that does not have what a shard has seen or written: the shard stops in one line (design, section 4). */
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, beforeEach, describe, it } from 'mocha'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import type { Broker } from '../../internal/shard/broker.ts'
+import { LostTailError } from '../../internal/shard/takeover.ts'
+import { brokerAt, type TestBroker } from '../nats/support.ts'
+import { eventually } from '../support/eventually.ts'
+import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
+import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
+import { tempFolder } from '../support/temp-folders.ts'
+import { createNode, ingest, journalRecords, startOwner } from './real-owner.ts'
+
+describe('a broker that lost its tail', function () {
+  this.timeout(60_000)
+  let db: Database
+  let buffer: TestBuffer
+  const ends: (() => Promise<unknown>)[] = []
+
+  beforeEach(async () => {
+    db = connect(await freshDatabase(), { max: 4 })
+    const opened = db
+    ends.push(() => opened.end({ timeout: 2 }))
+    buffer = await insertBuffer(db, await insertCustomer(db))
+  })
+
+  after(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+
+  async function brokerOf(url: string, shards = 1): Promise<TestBroker> {
+    const nats = await brokerAt(url, shards)
+    ends.push(() => nats.close())
+    return nats
+  }
+
+  const wrote = (broker: Broker, type: string, count = 1) =>
+    eventually(async () => {
+      const records = await journalRecords(broker)
+      expect(records.filter(({ record }) => record.type === type).length).to.be.at.least(count)
+    })
+
+  it('stops a claim when the inbox ends before what an owner has seen', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    const owner = startOwner({ broker, db, buffer, housekeeping: { everyMs: 50 } })
+    await owner.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'horizon')
+    await owner.shard.abandon()
+    const log = broker.inbox(0)
+    const state = async () => ({ ...(await log.state()), firstSeq: 1, lastSeq: 1, messages: 0 })
+    const lossy: Broker = { ...broker, inbox: () => ({ ...log, state }) as ReturnType<Broker['inbox']> }
+    const error = await startOwner({ broker: lossy, db, buffer })
+      .shard.start()
+      .then(
+        () => null,
+        (reason: Error) => reason,
+      )
+    expect(error).to.be.instanceOf(LostTailError)
+    expect(error?.message).to.match(/^shard 0: the broker lost messages .*README$/)
+  })
+
+  it('stops a claim when Postgres knows a higher epoch and the journal has no later claim', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    await createDeadLetters(db).raiseEpoch({ shard: 0, epoch: Number.MAX_SAFE_INTEGER })
+    const owner = startOwner({ broker, db, buffer })
+    await owner.shard.start()
+    await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
+    expect(owner.ended?.message).to.match(/^shard 0: Postgres knows a higher epoch .*README$/)
+  })
+
+  it('stops a running owner whose broker comes back from a backup, and nobody claims again', async () => {
+    const dir = join(tempFolder('lost-tail'), 'nats')
+    const backup = join(tempFolder('lost-tail-backup'), 'nats')
+    const server = await ownNats({ dir, sync: 'always' })
+    const { broker } = await brokerOf(server.url, 2)
+    const { node, problems } = createNode({ broker, db, buffer }, 2)
+    ends.push(() => node.stop(1_000))
+    await node.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'done')
+    await server.stop()
+    cpSync(dir, backup, { recursive: true })
+    await server.restart()
+    // Until the connection is back an append answers that nobody knows.
+    await eventually(() => ingest(broker, buffer, [{ key: 'a', n: 2 }]))
+    await wrote(broker, 'done', 2)
+    expect(node.troubles()).to.deep.equal([])
+    await server.stop()
+    rmSync(join(dir, 'store'), { recursive: true, force: true })
+    cpSync(backup, dir, { recursive: true })
+    await server.restart()
+    await eventually(() => expect(node.troubles()[0]?.trouble).to.match(/^shard 0: the broker lost messages/))
+    // A poisoned neighbour fails later and is claimed again: by then the lost shard would have been, too.
+    const poison = { subject: 'items.1.mixed', msgId: 'poison', timeoutMs: 5_000 }
+    await broker.inbox(1).append(Buffer.from('no pack'), poison)
+    const told = (text: string) => problems.filter((problem) => problem.includes(text)).length
+    await eventually(() => expect(told('quarantined')).to.be.at.least(2))
+    expect(told('the broker lost messages: LostTailError')).to.equal(1)
+    expect(node.shard(0)).to.equal(null)
+  })
+})
