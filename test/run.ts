@@ -1,17 +1,22 @@
 /**
- * `npm test`: every test/**\/*.test.ts but the benchmarks, in one process, one after the other (or the files
- * named as arguments). Its last line is `N passed, N failed, N skipped`; exit code 0 only when nothing
- * failed and something ran.
+ * `npm test`: every test/**\/*.test.ts but the benchmarks, one file after the other, in two processes side by
+ * side: the tests that start and kill whole services mostly wait. Or the files named as arguments, in this
+ * process. Its last line is `N passed, N failed, N skipped`; exit code 0 only when nothing failed and something
+ * ran.
  */
+import { fork } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import Mocha from 'mocha'
-
-import { mochaGlobalSetup, mochaGlobalTeardown } from './support/setup.ts'
+import { undocumented } from './support/answers.ts'
+import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
+import { addShown, type Shown, shown } from './support/traffic.ts'
 
 /** The whole run, ms; a test that hangs is then named by what was printed last. */
 const BUDGET_MS = 590_000
 const TEST_TIMEOUT_MS = 20_000
+/** Folders whose tests run processes of their own. */
+const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/', 'nats/']
 
 interface Counts {
   passed: number
@@ -19,28 +24,77 @@ interface Counts {
   skipped: string[]
 }
 
+/** What a lane tells at its end. */
+interface Report {
+  counts: Counts
+  shown: Shown
+  undocumented: readonly string[]
+}
+
 const counts: Counts = { passed: 0, failed: 0, skipped: [] }
 const deadline = setTimeout(() => finish(`not done within ${BUDGET_MS / 1000} s`), BUDGET_MS)
+const [first, ...rest] = process.argv.slice(2)
 
 try {
-  await runAll(testFiles(process.argv.slice(2)))
+  if (first === '--lane') await runAll(rest)
+  else if (first !== undefined) await runAll([first, ...rest])
+  else await runLanes()
   clearTimeout(deadline)
   finish()
 } catch (error) {
   finish(error instanceof Error ? (error.stack ?? error.message) : String(error))
 }
 
-function testFiles(named: string[]): string[] {
+async function runLanes(): Promise<void> {
   const found = globSync('**/*.test.ts', { cwd: import.meta.dirname }).filter(
     (path) => !path.startsWith('bench/'),
   )
-  const files = named.length > 0 ? named : found.sort().map((path) => join(import.meta.dirname, path))
-  if (files.length === 0) throw new Error('there are no tests')
-  return files
+  if (found.length === 0) throw new Error('there are no tests')
+  const isWhole = (path: string) => WHOLE_SERVICES.some((folder) => path.startsWith(folder))
+  const lanes = [found.filter((path) => !isWhole(path)), found.filter(isWhole)]
+  const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))
+  // Only now, in one piece: two runs that print at once cannot be read.
+  for (const { output } of others) process.stdout.write(output)
+  // Judges what all the others have shown.
+  await runAll([join(import.meta.dirname, 'contract/whole-run.ts')])
+}
+
+/** One lane in a process of its own; `live`: its output is printed as it comes. */
+async function runLane(files: string[], live: boolean): Promise<{ output: string }> {
+  const paths = files.map((path) => join(import.meta.dirname, path))
+  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true })
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const chunks: Buffer[] = []
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.on('data', (chunk: Buffer) => (live ? process.stdout.write(chunk) : chunks.push(chunk)))
+  }
+  let report: Report | undefined
+  child.on('message', (message) => {
+    report = message as Report
+  })
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  process.off('exit', kill)
+  take(report, code)
+  return { output: Buffer.concat(chunks).toString() }
+}
+
+function take(report: Report | undefined, code: number | null): void {
+  if (report === undefined) {
+    counts.failed++
+    process.stdout.write(`\nTHE RUN FAILED: a lane ended with ${code}\n`)
+    return
+  }
+  counts.passed += report.counts.passed
+  counts.failed += report.counts.failed
+  counts.skipped.push(...report.counts.skipped)
+  addShown(report.shown)
+  undocumented.push(...report.undocumented)
 }
 
 async function runAll(files: string[]): Promise<void> {
-  const mocha = new Mocha({ reporter: 'spec', timeout: TEST_TIMEOUT_MS, forbidOnly: true })
+  const mocha = new Mocha({ reporter: 'spec', timeout: TEST_TIMEOUT_MS, forbidOnly: true, color: false })
+  mocha.rootHooks(mochaHooks)
   mocha.globalSetup(mochaGlobalSetup)
   mocha.globalTeardown(mochaGlobalTeardown)
   for (const file of files) mocha.addFile(relative(process.cwd(), file))
@@ -60,11 +114,17 @@ function finish(problem?: string): void {
     counts.failed++
     process.stdout.write(`\nTHE RUN FAILED: ${problem}\n`)
   }
+  const code = counts.failed === 0 && counts.passed > 0 ? 0 : 1
+  if (first === '--lane') {
+    const report: Report = { counts, shown: shown(), undocumented }
+    process.send!(report, () => process.exit(code))
+    return
+  }
   if (counts.skipped.length > 0) {
     process.stdout.write(`\nSKIPPED:\n${counts.skipped.map((title) => `  - ${title}\n`).join('')}`)
   }
   process.stdout.write(
     `\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped.length} skipped\n`,
   )
-  process.exit(counts.failed === 0 && counts.passed > 0 ? 0 : 1)
+  process.exit(code)
 }

@@ -2,7 +2,8 @@
 
 export interface Welcome {
   url: string
-  opsUrl: string
+  /** Where webhooks go, when that is another address. */
+  ingestUrl?: string | undefined
   /** The owner key as a shell word: the key itself, or a command that reads it. */
   key: string
   /** Where the key was left, when it is not shown. */
@@ -15,7 +16,7 @@ export function addressLines(url: string, opsUrl: string): string {
 }
 
 /** Create a project and a buffer; send a webhook; see the batch that was delivered. */
-export function welcomeLines({ url, key, keyFile }: Welcome): string {
+export function welcomeLines({ url, ingestUrl = url, key, keyFile }: Welcome): string {
   const auth = `-H "X-API-Key: ${key}" -H 'Content-Type: application/json'`
   const project = JSON.stringify({ projectId: 'demo', name: 'Demo' })
   const buffer = JSON.stringify({
@@ -27,7 +28,7 @@ export function welcomeLines({ url, key, keyFile }: Welcome): string {
     delivery: { url: `${url}/local/receiver/orders` },
   })
   const create = `curl -s ${auth} ${url}/v1/admin/projects -d '${project}' && curl -s ${auth} ${url}/v1/admin/buffers -d '${buffer}'`
-  const ingest = `curl -s ${url}/v1/ingest/demo/orders -d '{"customer":"ada","order":1}'`
+  const ingest = `curl -s ${ingestUrl}/v1/ingest/demo/orders -d '{"customer":"ada","order":1}'`
   const see = `sleep 2; curl -s ${url}/local/receiver/orders`
   const where = keyFile ? `is in ${keyFile}` : `(shown only now): ${key}`
   return [

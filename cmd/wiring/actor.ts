@@ -1,11 +1,16 @@
 /** The actor role: shards and their deliveries. */
 import type { Meter } from '@opentelemetry/api'
-import { DeliveryClient } from '../../internal/delivery/client.ts'
+import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping.ts'
+import type { Membership } from '../../internal/shard/membership.ts'
 import { ActorNode } from '../../internal/shard/node.ts'
+import { createShardTable, type ShardTable } from '../../internal/shard/shard-table.ts'
+import { SharePublisher } from '../../internal/shard/shares.ts'
+import { createRoomTelemetry } from '../../internal/telemetry/room-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { Logs, Node, Store } from './foundation.ts'
 
@@ -15,27 +20,35 @@ const ATTEMPTS_PER_BUFFER = 64
 /** An attempt that runs at SIGTERM may take its 10 s; the rest of the drain needs some too. */
 const DRAIN_MS = 10_500
 
+/** What `GET /shards` of the ops port shows. */
+export function createTable(
+  { boot, clock }: Node,
+  { broker, shards }: Logs,
+  membership: Membership,
+  actor: ActorNode,
+): () => Promise<ShardTable> {
+  return createShardTable({ boot, clock, broker, shards, membership, seats: () => actor.seats() })
+}
+
 export async function startActor(
   node: Node,
   store: Store,
   logs: Logs,
   meter: Meter,
-  version: string,
+  deliveries: DeliveryClient,
+  nodes: { leases: Membership; isOver: (boot: string) => boolean },
 ): Promise<ActorNode> {
-  const { lifecycle, clock, config, log, boot } = node
-  const delivery = await lifecycle.acquire(
-    'deliveries',
-    () => new DeliveryClient({ clock, version, allow: config.allowDestinations }),
-    (it) => it.close(1_000),
-  )
-  return lifecycle.acquire(
+  const { lifecycle, clock, log, boot } = node
+  const actor = await lifecycle.acquire(
     'shards',
     async () => {
       const actor = new ActorNode({
         ...{ boot, clock, broker: logs.broker, shards: logs.shards, randomness: systemRandomness() },
+        ...{ membership: nodes.leases, isOver: nodes.isOver },
         policies: store.buffers,
-        deliverer: delivery,
+        deliverer: deliveries,
         deadLetters: createDeadLetters(store.db),
+        deletedBuffers: createDeletedBuffers(store.db, { shards: logs.shards }),
         projection: createProjection(store.db),
         telemetry: createShardTelemetry(log, meter),
         limits: {
@@ -49,4 +62,16 @@ export async function startActor(
     },
     (it) => it.stop(DRAIN_MS),
   )
+  await lifecycle.acquire(
+    'share reports',
+    () => {
+      const running = () => actor.running()
+      const telemetry = createRoomTelemetry(log, meter)
+      const publisher = new SharePublisher({ clock, running, telemetry, broker: logs.broker })
+      publisher.start()
+      return publisher
+    },
+    (it) => it.stop(),
+  )
+  return actor
 }

@@ -3,35 +3,44 @@ import { randomUUID } from 'node:crypto'
 import type { Router } from '@koa/router'
 import { createCustomers } from '../../internal/accounts/customers.ts'
 import { createProjects } from '../../internal/accounts/projects.ts'
+import { createAnalytics } from '../../internal/analytics/analytics.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
-import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
-import { createCredits } from '../../internal/billing/credits.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
+import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
 import { checkDestination } from '../../internal/delivery/addresses.ts'
+import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
-import { ServiceError } from '../../internal/domain/errors.ts'
+import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
+import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createBufferStore } from '../../internal/postgres/buffers.ts'
-import { createCreditAccounts } from '../../internal/postgres/credits.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
+import { createRetryStore } from '../../internal/postgres/dlq-retries.ts'
 import { createProjectStore } from '../../internal/postgres/projects.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { createAuthenticator } from './authentication.ts'
+import { createBilling } from './billing.ts'
 import type { Node, Store } from './foundation.ts'
+import { type LedgerOfNode, reportedCustomers } from './reported.ts'
 
 export interface Admin {
   readonly router: Router
   readonly apiKeys: ApiKeys
 }
 
-/** `credited`: the balance of a customer was raised; the ledger of the same node refuses no longer. */
-export function createAdmin(node: Node, store: Store, credited: (customerId: string) => void): Admin {
+export function createAdmin(
+  node: Node,
+  store: Store,
+  deliveries: DeliveryClient,
+  ledger: LedgerOfNode,
+): Admin {
   const { config, clock } = node
   const { db, box, buffers: records, keys } = store
   const customers = createCustomers({
-    customers: createCustomerStore(db),
+    customers: reportedCustomers(ledger, createCustomerStore(db)),
     initialCredits: config.initialCredits,
   })
   const apiKeys = createApiKeys({
@@ -41,23 +50,29 @@ export function createAdmin(node: Node, store: Store, credited: (customerId: str
     randomness: systemRandomness(),
     newKeyId: randomUUID,
   })
+  // No payment provider has an adapter yet: what needs one answers 503.
+  const billing = createBilling({ db, clock, local: config.local, provider: undefined, ledger })
+  const buffers = createBufferStore(db, box)
+  const deadLetters = createDeadLetterStore(db)
   const table = adminTable({
+    ...billing.services,
     customers,
     projects: createProjects({ projects: createProjectStore(db) }),
-    buffers: createBuffers({
-      buffers: createBufferStore(db, box),
-      records,
-      checkDestination: (url) => checkDestination(url, config.allowDestinations),
-      newUid: randomUUID,
-    }),
+    buffers: {
+      ...createBuffers({
+        ...{ buffers, records, newUid: randomUUID },
+        checkDestination: (url) => checkDestination(url, config.allowDestinations),
+      }),
+      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID }),
+    },
     apiKeys,
-    credits: createCredits({ accounts: createCreditAccounts(db), local: config.local, credited }),
-    deadLetters: createDeadLetterQueue({ store: createDeadLetterStore(db) }),
+    deadLetters: {
+      ...createDeadLetterQueue({ store: deadLetters }),
+      ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
+    },
+    analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local: config.local,
   })
-  const authenticator = {
-    ...createKeyAuthentication(keys),
-    byToken: () => Promise.reject(new ServiceError('tokenInvalid')),
-  }
+  const authenticator = createAuthenticator(node, store)
   return { router: mountRoutes(table, { authenticator, clock }), apiKeys }
 }

@@ -1,18 +1,23 @@
 /** What every role stands on: log, metrics, the ops port, Postgres with its caches, NATS with its streams. */
+import { createIdentityCache, type IdentityCache } from '../../internal/auth/identity-cache.ts'
 import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
 import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
+import { standingLeases } from '../../internal/nats/standing-leases.ts'
 import { ensureStreams, recordedShards } from '../../internal/nats/streams.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import { createBufferRows } from '../../internal/postgres/buffers.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createIdentityRows } from '../../internal/postgres/identities.ts'
+import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { type Config, ConfigError, defaultShards } from '../../internal/runtime/config.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
+import { checkNeighbours } from './neighbours.ts'
 
 export interface Node {
   readonly config: Config
@@ -29,12 +34,13 @@ export interface Store {
   readonly box: SecretBox
   readonly buffers: BufferCache
   readonly keys: KeyCache
+  readonly identities: IdentityCache
 }
 
 /** Connections of the pool for use cases; feed and ledger have their own. */
 const POOL = 8
 
-/** Postgres and the caches that follow its change feed. Rejects when it cannot be reached. */
+/** Postgres and the caches that follow its change feed. Rejects when it cannot be reached, and as `checkSchema`. */
 export async function openStore(node: Node, databaseUrl: string, secretKeys: SecretKey[]): Promise<Store> {
   const { lifecycle, clock, log } = node
   const db = await lifecycle.acquire(
@@ -42,10 +48,12 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
     () => connect(databaseUrl, { max: POOL }),
     (it) => it.end({ timeout: 2 }),
   )
+  await checkSchema(db)
   const box = createSecretBox(secretKeys)
   const buffers = createBufferCache({ rows: createBufferRows(db, box), clock })
   const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })
+  const identities = createIdentityCache({ rows: createIdentityRows(db), clock })
   await lifecycle.acquire(
     'change feed',
     async () => {
@@ -54,6 +62,7 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
         listeners: [
           { entity: 'buffer', ...buffers },
           { entity: 'api_key', ...keys },
+          { entity: 'identity', ...identities },
         ],
         onError: (error) => log.warn({ error: String(error) }, 'the change feed waits'),
       })
@@ -62,7 +71,7 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
     },
     (it) => it.stop(),
   )
-  return { db, databaseUrl, box, buffers, keys }
+  return { db, databaseUrl, box, buffers, keys, identities }
 }
 
 export interface Logs {
@@ -76,7 +85,8 @@ const ENVELOPE = 16 * 1024
 
 /**
  * NATS, with all streams there and safe. `storeBytes`: what all logs together may take, bytes; default what
- * the broker's account allows. Rejects with UnusableBrokerError, or ConfigError for a body limit above the broker's.
+ * the broker's account allows. Rejects with UnusableBrokerError, with ConfigError for a body limit above the broker's,
+ * and as `checkNeighbours` throws; nothing was changed then.
  */
 export async function openLogs(node: Node, servers: string[], storeBytes?: number): Promise<Logs> {
   const { config, lifecycle, clock, log } = node
@@ -100,6 +110,8 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
   }
   const options = { clock, replicas: config.replicas, ...(storeBytes !== undefined && { storeBytes }) }
   const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
+  // Before the streams: with another count the empty ones of nodes that run would be made anew.
+  checkNeighbours(await standingLeases(connection, clock), shards)
   await ensureStreams(connection, { ...options, shards })
   const broker = await lifecycle.acquire(
     'broker',

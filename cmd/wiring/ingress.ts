@@ -7,6 +7,7 @@ import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
 import { Packer } from '../../internal/ingest/packer.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { ReportedShares } from '../../internal/ingest/shares.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
@@ -58,8 +59,13 @@ export async function startIngress(
       }),
     (it) => it.close(),
   )
+  const shares = await lifecycle.acquire(
+    'shares',
+    () => new ReportedShares({ clock, telemetry, shards: logs.shards, messages: logs.broker }),
+    (it) => it.close(),
+  )
   const { buffers, keys } = store
-  const ingest = new Ingest({ buffers, keys, ledger, inbox, telemetry, clock })
+  const ingest = new Ingest({ buffers, keys, ledger, inbox, shares, telemetry, clock })
   const { maxBodyBytes } = config
   return { route: ingestRoute({ ingest, clock, gate, maxBodyBytes }), ledger }
 }

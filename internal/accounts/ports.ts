@@ -18,6 +18,14 @@ export interface CustomerStore {
   find(reader: string, customerId: string): Promise<Customer | undefined>
 }
 
+export interface SignUpStore {
+  /**
+   * `customerId` of the account of the identity provider; creates `customer` when the account has none yet, and
+   * leaves nothing of it otherwise (exact under concurrency).
+   */
+  ensure(account: { issuer: string; subject: string }, customer: NewCustomer): Promise<string>
+}
+
 export interface NewProject {
   projectId: string
   customerId: string

@@ -1,9 +1,12 @@
-/** Who asks, by API key (specification, "Authentication" 1 to 3). */
+/** Who asks, by API key or ID token (specification, "Authentication" 1 to 4). */
 
 import { ServiceError } from '../domain/errors.ts'
+import { lacksVerifiedEmail } from '../domain/identity.ts'
 import type { ApiKeyRecord } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import { DeadlineError } from '../runtime/deadline.ts'
+import type { IdentityCache } from './identity-cache.ts'
+import type { SignUp, TokenVerifier } from './ports.ts'
 
 export interface KeyAuthentication {
   /** Throws 401 `Invalid or revoked API key`; 503 while the database cannot be asked. */
@@ -18,6 +21,34 @@ export function createKeyAuthentication(keys: {
       const record = await keys.authenticate(secret).catch(refuseWhenLate)
       if (record === undefined) throw new ServiceError('keyInvalid')
       return principalOf(record)
+    },
+  }
+}
+
+export interface TokenAuthentication {
+  /**
+   * The first good token of an account creates its customer; whoever bears one is its owner (design, section
+   * 11). Throws 401, 403 `email_not_verified`, or 503; a refused token creates nothing.
+   */
+  byToken(token: string): Promise<Principal>
+}
+
+export interface TokenAuthenticationOptions {
+  /** undefined: no identity provider is configured, and no token is good. */
+  verifier: TokenVerifier | undefined
+  identities: Pick<IdentityCache, 'customerOf'>
+  signUp: SignUp
+}
+
+export function createTokenAuthentication(options: TokenAuthenticationOptions): TokenAuthentication {
+  const { verifier, identities, signUp } = options
+  return {
+    async byToken(token) {
+      if (verifier === undefined) throw new ServiceError('tokenInvalid')
+      const identity = await verifier.verify(token)
+      if (lacksVerifiedEmail(identity)) throw new ServiceError('emailNotVerified')
+      const known = await identities.customerOf(identity).catch(refuseWhenLate)
+      return { customerId: known ?? (await signUp(identity)), role: 'owner', via: 'token' }
     },
   }
 }

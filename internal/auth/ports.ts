@@ -1,5 +1,6 @@
 /** What authentication and the use cases of API keys need (specification, "Authentication" and "API keys"). */
 
+import type { Identity } from '../domain/identity.ts'
 import type { ApiKeyRecord, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 
@@ -38,3 +39,24 @@ export interface ApiKeyRows {
 
 /** Creates the customer when it is absent. */
 export type EnsureCustomer = (customerId: string) => Promise<void>
+
+/** Claims `iss` and `sub` of an ID token: together they name one account of the identity provider. */
+export interface Account {
+  readonly issuer: string
+  readonly subject: string
+}
+
+/** Reads of the identity cache, many accounts in one statement. */
+export interface IdentityRows {
+  /** Unknown accounts are left out. */
+  customersOf(accounts: readonly Account[]): Promise<(Account & { customerId: string })[]>
+}
+
+/** The identity provider, as far as it is asked. */
+export interface TokenVerifier {
+  /** Throws ServiceError: 401 for a token that is not good, 503 while the provider's keys cannot be had. */
+  verify(token: string): Promise<Identity>
+}
+
+/** Creates the account's customer unless it has one; answers its `customerId`. */
+export type SignUp = (identity: Identity) => Promise<string>

@@ -6,10 +6,15 @@
  * to be paid is credited back.
  */
 
+import { Advance, type AdvanceReport } from './advance.ts'
 import type { CreditAnswer, CreditStatement } from './ports.ts'
 
 /** Charges of one statement at most: what piled up in an outage does not go out in one piece. */
 const MAX_CHARGES = 10_000
+
+/** How long a charge waits for what other nodes hold in advance, and before it asks again, ms. */
+const OTHERS_MS = 500
+const PAUSE_MS = 20
 
 export type ChargeAnswer = { paid: true } | { paid: false; balance: number }
 
@@ -32,10 +37,11 @@ export interface Flight {
   readonly raises: number
 }
 
-const PAID: ChargeAnswer = { paid: true }
+export const PAID: ChargeAnswer = { paid: true }
 
 export class ChargeQueue {
   readonly customerId: string
+  private readonly advance = new Advance()
   /** Being worked on by the ledger. */
   running: Promise<void> | null = null
   flight: Flight | null = null
@@ -46,6 +52,8 @@ export class ChargeQueue {
   private settledSince = 0
   private refunds = new Map<string, { credits: number; items: number }>()
   private raises = 0
+  private hurried = false
+  private pausedUntil = 0
   private refusal: { balance: number; until: number } | null = null
 
   constructor(customerId: string) {
@@ -59,8 +67,24 @@ export class ChargeQueue {
     return this.refusal !== null && credits > this.refusal.balance ? this.refusal.balance : undefined
   }
 
+  /** Pays at once from what is held in advance, or answers false. Nobody is overtaken. */
+  pays(bufferUid: string, credits: number, now: number): boolean {
+    this.advance.see(credits, now)
+    return this.waiting.length === 0 && this.advance.spend(bufferUid, credits, now)
+  }
+
   add(charge: PendingCharge): void {
     this.waiting.push(charge)
+  }
+
+  /** What was spent in advance is reported with the next statement, whatever its age. */
+  hurry(): void {
+    this.hurried = this.advance.unreported
+  }
+
+  /** Whether charges were paid that Postgres does not know of. */
+  get unreported(): boolean {
+    return this.advance.unreported || this.flight !== null
   }
 
   settle(credits: number, now: number): void {
@@ -86,31 +110,40 @@ export class ChargeQueue {
 
   /** Whether a statement is due; settlements alone wait until they are `settleMs` old. */
   due(now: number, settleMs: number): boolean {
-    if (this.waiting.length > 0 || this.refunds.size > 0) return true
+    if (this.waiting.length > 0 && now >= this.pausedUntil) return true
+    if (this.hurried || this.advance.due(now)) return true
+    // Under load what comes back rides with the next report.
+    if (this.refunds.size > 0 && !this.advance.active) return true
     return this.settled > 0 && now - this.settledSince >= settleMs
   }
 
   get idle(): boolean {
-    return this.flight === null && !this.due(Number.POSITIVE_INFINITY, 0)
+    return this.flight === null && !this.advance.active && !this.due(Number.POSITIVE_INFINITY, 0)
   }
 
-  /** Takes what waits into the next statement. The last one must have been answered. */
-  takeOff(): Flight {
+  /** Takes what waits into the next statement. The last one must have been answered. `ending`: nothing stays held. */
+  takeOff(now: number, ending = false): Flight {
     if (this.flight !== null) throw new Error(`a statement of ${this.customerId} is in flight`)
     const charges = this.waiting.splice(0, MAX_CHARGES)
     this.number += 1
-    const statement = compose(this.customerId, this.number, charges, this.refunds, this.settled)
+    this.hurried = false
+    const advance = this.advance.report(now, { short: charges.length > 0, ending })
+    const statement = compose(this.customerId, this.number, charges, this.refunds, this.settled, advance)
     this.refunds = new Map()
     this.settled = 0
     this.flight = { statement, charges, raises: this.raises }
     return this.flight
   }
 
-  /** Hands out the answer. Charges behind the first refused one that could still be paid wait again. */
-  land(answer: CreditAnswer, refusalUntil: number): void {
+  /**
+   * Hands out the answer. Charges behind the first refused one that could still be paid wait again; so do those
+   * that could be paid from what other nodes hold in advance, for a while: it comes back when the balance is low.
+   */
+  land(answer: CreditAnswer, now: number, refusalMs: number): void {
     const flight = this.flight
     if (flight === null) throw new Error(`no statement of ${this.customerId} is in flight`)
     this.flight = null
+    this.advance.grant(answer.taken, answer.balance)
     const again: PendingCharge[] = []
     let refused = false
     for (const [index, charge] of flight.charges.entries()) {
@@ -118,7 +151,7 @@ export class ChargeQueue {
         if (charge.givenUp) this.refund(charge.bufferUid, charge.credits)
         else charge.answer(PAID)
       } else if (!charge.givenUp) {
-        if (charge.credits <= answer.balance) again.push(charge)
+        if (charge.credits <= answer.balance || this.awaitsOthers(charge, answer, now)) again.push(charge)
         else {
           charge.answer({ paid: false, balance: answer.balance })
           refused = true
@@ -127,8 +160,15 @@ export class ChargeQueue {
     }
     if (again.length > 0) this.waiting = [...again, ...this.waiting]
     if (refused && flight.raises === this.raises) {
-      this.refusal = { balance: answer.balance, until: refusalUntil }
+      this.refusal = { balance: answer.balance, until: now + refusalMs }
     }
+  }
+
+  private awaitsOthers(charge: PendingCharge, answer: CreditAnswer, now: number): boolean {
+    const payable = charge.credits <= answer.balance + answer.elsewhere
+    if (!payable || now - charge.since > OTHERS_MS) return false
+    this.pausedUntil = now + PAUSE_MS
+    return true
   }
 
   /** Answers "unavailable" to every charge that arrived at `before` or earlier. */
@@ -159,6 +199,7 @@ function compose(
   charges: readonly PendingCharge[],
   refunds: ReadonlyMap<string, { credits: number; items: number }>,
   settled: number,
+  advance: AdvanceReport,
 ): CreditStatement {
   const index = new Map<string, number>()
   const indexOf = (uid: string): number => {
@@ -169,6 +210,7 @@ function compose(
   }
   const runs = runsOf(charges, indexOf)
   for (const uid of refunds.keys()) indexOf(uid)
+  for (const uid of advance.spent.keys()) indexOf(uid)
   const buffers = [...index.keys()]
   return {
     customerId,
@@ -179,7 +221,13 @@ function compose(
       credits: buffers.map((uid) => refunds.get(uid)?.credits ?? 0),
       items: buffers.map((uid) => refunds.get(uid)?.items ?? 0),
     },
+    spent: {
+      credits: buffers.map((uid) => advance.spent.get(uid)?.credits ?? 0),
+      items: buffers.map((uid) => advance.spent.get(uid)?.items ?? 0),
+    },
     settled,
+    giveBack: advance.giveBack,
+    take: advance.take,
   }
 }
 

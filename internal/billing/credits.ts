@@ -1,6 +1,7 @@
-/** Balances and grants (specification, "Credits"). Refusals are thrown as ServiceError. */
+/** Balances, grants and what moved them (specification, "Credits"). Refusals are thrown as ServiceError. */
 
 import { invalid, ServiceError } from '../domain/errors.ts'
+import type { CreditTransaction } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import type { CreditAccount, CreditAccounts } from './ports.ts'
 
@@ -14,6 +15,8 @@ export interface Credits {
     principal: Principal,
     input: { amount?: unknown },
   ): Promise<{ customerId: string; creditsAdded: number; newBalance: number }>
+  /** Newest first. `limit` from 1 to 500. */
+  transactions(principal: Principal, page: { limit: number }): Promise<{ transactions: CreditTransaction[] }>
 }
 
 export interface CreditsOptions {
@@ -35,6 +38,9 @@ export function createCredits({ accounts, local, credited }: CreditsOptions): Cr
       const newBalance = found(await accounts.grant(customerId, amount, 'Credits added'))
       credited(customerId)
       return { customerId, creditsAdded: amount, newBalance }
+    },
+    async transactions({ customerId }, { limit }) {
+      return { transactions: await accounts.transactions(customerId, limit) }
     },
   }
 }

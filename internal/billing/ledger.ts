@@ -8,7 +8,8 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
-import { type ChargeAnswer, ChargeQueue, type Flight, withoutCharges } from './charge-queue.ts'
+import { reportMs } from './advance.ts'
+import { type ChargeAnswer, ChargeQueue, type Flight, PAID, withoutCharges } from './charge-queue.ts'
 import type { CreditAnswer, CreditStatements } from './ports.ts'
 
 export interface LedgerCharge {
@@ -38,7 +39,9 @@ export interface LedgerOptions {
 }
 
 /** Round of the only timer, ms: charges expire and settlements leave up to this much late. */
-const ROUND_MS = 100
+const ROUND_MS = reportMs
+/** How long a reader of the balance waits for a report, ms: a database that is away fails its own read. */
+const REPORT_PATIENCE_MS = 1_000
 /** Pauses between repetitions of a statement, ms. */
 const FIRST_PAUSE_MS = 20
 const MAX_PAUSE_MS = 500
@@ -67,15 +70,20 @@ export class CreditLedger {
    * Resolves `paid: false` with the balance when that is below `credits`. Rejects within `patienceMs` plus
    * a round when Postgres cannot tell: then nothing is charged, or it is credited back by itself.
    */
-  charge(charge: LedgerCharge): Promise<ChargeAnswer> {
+  charge(charge: LedgerCharge): ChargeAnswer | Promise<ChargeAnswer> {
     if (this.state !== 'open') return Promise.reject(this.unavailable('this node takes no more charges'))
     if (!(Number.isSafeInteger(charge.credits) && charge.credits > 0)) {
       throw new RangeError(`credits must be a positive integer: ${charge.credits}`)
     }
     const queue = this.queueOf(charge.customerId)
     const now = this.options.clock.monotonic()
+    if (queue.pays(charge.bufferUid, charge.credits, now)) {
+      if (queue.due(now, this.settleMs)) this.work(queue)
+      else this.watch(queue)
+      return PAID
+    }
     const balance = queue.refuses(charge.credits, now)
-    if (balance !== undefined) return Promise.resolve({ paid: false, balance })
+    if (balance !== undefined) return { paid: false, balance }
     return new Promise((answer, fail) => {
       const { bufferUid, credits } = charge
       queue.add({ bufferUid, credits, since: now, answer, fail, givenUp: false })
@@ -100,6 +108,17 @@ export class CreditLedger {
   /** The balance was raised elsewhere (a grant, a purchase): what was refused may be payable now. */
   credited(customerId: string): void {
     this.queues.get(customerId)?.raised()
+  }
+
+  /** Resolves once Postgres knows of every charge that was paid before, or after a second. */
+  async reported(customerId: string): Promise<void> {
+    const queue = this.queues.get(customerId)
+    if (queue === undefined || !queue.unreported) return
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const cancel = this.options.clock.after(REPORT_PATIENCE_MS, resolve)
+    queue.hurry()
+    await Promise.race([this.work(queue), late])
+    cancel()
   }
 
   /**
@@ -170,10 +189,11 @@ export class CreditLedger {
       // What arrives in this turn of the event loop shares the first statement.
       await Promise.resolve()
       while (this.state !== 'closed' && this.sendable(queue)) {
-        const answer = await this.applied(queue.takeOff())
+        const now = this.options.clock.monotonic()
+        const answer = await this.applied(queue.takeOff(now, this.state === 'closing'))
         if (answer === undefined) return
         if (!answer.open) return this.closedByOthers()
-        queue.land(answer, this.options.clock.monotonic() + this.refusalMs)
+        queue.land(answer, this.options.clock.monotonic(), this.refusalMs)
       }
     } finally {
       // In the same turn as the last look at the queue: what arrives next finds nobody at work.
@@ -182,7 +202,8 @@ export class CreditLedger {
   }
 
   private sendable(queue: ChargeQueue): boolean {
-    return queue.due(this.options.clock.monotonic(), this.state === 'closing' ? 0 : this.settleMs)
+    if (this.state === 'closing') return !queue.idle
+    return queue.due(this.options.clock.monotonic(), this.settleMs)
   }
 
   /** Repeats until there is an answer; undefined: the ledger was closed meanwhile. */

@@ -1,7 +1,13 @@
 /** Buffers (specification, "Buffers"; design, section 9). Refusals are thrown as ServiceError. */
 
-import { applyBufferPatch, type CheckDestination, parseBufferCreate } from '../domain/buffer.ts'
+import {
+  applyBufferPatch,
+  type CheckDestination,
+  parseBufferClone,
+  parseBufferCreate,
+} from '../domain/buffer.ts'
 import { required, ServiceError } from '../domain/errors.ts'
+import { cloneIdentifier } from '../domain/identifiers.ts'
 import type { Buffer, BufferRecord } from '../domain/model.ts'
 import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
 import type { BufferRecords, BufferStore } from './ports.ts'
@@ -18,6 +24,11 @@ export interface Buffers {
   record(principal: Principal, bufferId: string): Promise<BufferRecord>
   /** JSON merge patch (RFC 7396). Enabling a disabled buffer sets `consecutiveDlqCount` to 0. */
   update(principal: Principal, bufferId: string, patch: unknown): Promise<Buffer>
+  /**
+   * A new buffer with the whole configuration of this one, `enabled` and secrets too, and nothing of what
+   * happened to it: `<bufferId>-copy`, `-copy-2`, … Body: optional `{name}`. 400 when no such id is free.
+   */
+  clone(principal: Principal, bufferId: string, body: unknown): Promise<Buffer>
   /** Ingest answers 404 at once and the id is free; what is buffered is delivered, or discarded when it was disabled. */
   remove(principal: Principal, bufferId: string): Promise<void>
 }
@@ -30,6 +41,9 @@ export interface BuffersOptions {
   /** A new internal identity: a lower-case UUID. */
   newUid: () => string
 }
+
+/** Ids that a clone tries. */
+const MOST_CLONES = 10_000
 
 export function createBuffers({ buffers, records, checkDestination, newUid }: BuffersOptions): Buffers {
   async function record(principal: Principal, bufferId: string): Promise<BufferRecord> {
@@ -57,6 +71,18 @@ export function createBuffers({ buffers, records, checkDestination, newUid }: Bu
       const updated = found(await buffers.update(scopeOf(principal), bufferId, change))
       records.accept(updated)
       return updated.buffer
+    },
+    async clone(principal, bufferId, body) {
+      const make = (stored: Buffer) => ({
+        uid: newUid(),
+        config: required(parseBufferClone(stored, body)),
+        ids: Array.from({ length: MOST_CLONES }, (_, n) => cloneIdentifier(bufferId, n + 1)),
+      })
+      const copied = await buffers.copy(scopeOf(principal), bufferId, make)
+      if (copied === 'no-id') throw new ServiceError('cloneFailed')
+      const record = found(copied)
+      records.accept(record)
+      return record.buffer
     },
     async remove(principal, bufferId) {
       records.accept(found(await buffers.softDelete(scopeOf(principal), bufferId)))

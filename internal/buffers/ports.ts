@@ -1,6 +1,6 @@
-/** What the use cases of buffers need: rows of Postgres, and the node's own cache (design, section 7). */
+/** What the use cases of buffers need: rows of Postgres, the node's own cache (design, section 7), deliveries. */
 
-import type { Buffer, BufferConfig, BufferRecord } from '../domain/model.ts'
+import type { Buffer, BufferConfig, BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 
 export interface NewBuffer {
@@ -10,6 +10,13 @@ export interface NewBuffer {
   customerId: string
   projectId: string
   config: BufferConfig
+}
+
+/** A buffer to be stored beside the one it copies, under the first of `ids` that is free. */
+export interface BufferCopy {
+  uid: string
+  config: BufferConfig
+  ids: readonly string[]
 }
 
 /** Rows of buffers; deleted ones do not exist here. Every call rejects while the database is away. */
@@ -28,6 +35,15 @@ export interface BufferStore {
     bufferId: string,
     change: (stored: Buffer) => BufferConfig,
   ): Promise<BufferRecord | undefined>
+  /**
+   * Stores what `make` answers, in the project of the original, which is locked meanwhile: copies of one buffer
+   * that are made together take their ids in turn. 'no-id': all are taken. undefined: no such buffer.
+   */
+  copy(
+    scope: Scope,
+    bufferId: string,
+    make: (stored: Buffer) => BufferCopy,
+  ): Promise<BufferRecord | 'no-id' | undefined>
   /** Soft: the row stays under its uid, the id is free again. */
   softDelete(scope: Scope, bufferId: string): Promise<BufferRecord | undefined>
 }
@@ -43,4 +59,26 @@ export interface BufferRows {
 /** The node's cache, told of what was just committed here. */
 export interface BufferRecords {
   accept(record: BufferRecord): void
+}
+
+/** Outcome of one attempt to deliver. */
+export interface AttemptResult {
+  delivered: boolean
+  /** HTTP status, 0 when no response arrived. */
+  statusCode: number
+  /** null when delivered. */
+  error: string | null
+  durationMs: number
+  /** The first 4 KB of the response body as text, null when none arrived. */
+  responseBody: string | null
+}
+
+export interface Deliveries {
+  /** One attempt within 10 s of its turn, to permitted addresses only. Never rejects. */
+  send(
+    target: DeliveryConfig,
+    key: string,
+    body: Uint8Array,
+    options: { flow: string; maxWaitMs: number },
+  ): Promise<AttemptResult>
 }

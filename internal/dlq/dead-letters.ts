@@ -19,10 +19,7 @@ export interface DeadLetterQueue {
 }
 
 export function createDeadLetterQueue({ store }: { store: DeadLetterStore }): DeadLetterQueue {
-  async function read(principal: Principal, dlqId: string): Promise<DlqItem> {
-    // What is no identifier names nothing, and is not sent to Postgres.
-    return owned(principal, isIdentifier(dlqId) ? await store.find(dlqId) : undefined)
-  }
+  const read = (principal: Principal, dlqId: string) => readItem(store, principal, dlqId)
   return {
     read,
     list: (principal, filter) => list(store, principal, filter),
@@ -38,6 +35,15 @@ export function createDeadLetterQueue({ store }: { store: DeadLetterStore }): De
       if (!(await store.remove(item.dlqId))) throw new ServiceError('deadLetterNotFound')
     },
   }
+}
+
+/** 404 unknown, 403 of another customer. What is no identifier names nothing, and is not sent to Postgres. */
+export async function readItem(
+  store: DeadLetterStore,
+  principal: Principal,
+  dlqId: string,
+): Promise<DlqItem> {
+  return owned(principal, isIdentifier(dlqId) ? await store.find(dlqId) : undefined)
 }
 
 async function list(

@@ -1,6 +1,6 @@
-/** What the dead letter queue needs of Postgres. Every call rejects while it is away. */
+/** What the dead letter queue needs of Postgres and of deliveries. Every call of a store rejects while Postgres is away. */
 
-import type { DlqItem } from '../domain/model.ts'
+import type { DeliveryConfig, DlqItem, ErrorClass } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 
 export interface DeadLetterFilter {
@@ -21,4 +21,59 @@ export interface DeadLetterStore {
   body(dlqId: string): Promise<Uint8Array | null | undefined>
   /** Removes the item with its body, and leaves a tombstone for the owner where one is needed. false: no such item. */
   remove(dlqId: string): Promise<boolean>
+}
+
+/** Where a dead letter goes now. */
+export interface RetryDestination {
+  bufferUid: string
+  /** Of the buffer as it is stored at this moment. */
+  delivery: DeliveryConfig
+}
+
+/** The lock of one attempt. */
+export interface RetryClaim {
+  /** Names the attempt. */
+  retryId: string
+  /** The exact body that failed. */
+  body: Uint8Array
+}
+
+export interface RetryStore {
+  /** undefined: the buffer of this item was deleted, whoever has its id now; or there is no such item. */
+  destination(dlqId: string): Promise<RetryDestination | undefined>
+  /**
+   * Takes the lock for `leaseMs`, also from an attempt whose own lease ran out. `running`: another attempt holds
+   * it. `unavailable`: the body is not stored. undefined: no such item.
+   */
+  claim(dlqId: string, leaseMs: number): Promise<RetryClaim | 'running' | 'unavailable' | undefined>
+  /**
+   * Counts a failed retry and gives the lock back; its error and time are kept unless another attempt took the
+   * lock over since. Answers the failed retries so far, undefined when the item is gone.
+   */
+  fail(
+    dlqId: string,
+    retryId: string,
+    failure: { lastError: string; lastStatusCode: number },
+  ): Promise<number | undefined>
+}
+
+export interface AttemptResult {
+  delivered: boolean
+  /** HTTP status, 0 when no response arrived. */
+  statusCode: number
+  /** null when delivered. */
+  errorClass: ErrorClass | null
+  /** null when delivered. */
+  error: string | null
+  durationMs: number
+}
+
+export interface Deliveries {
+  /** One attempt within 10 s of its turn, to permitted addresses only. Never rejects. */
+  send(
+    target: DeliveryConfig,
+    key: string,
+    body: Uint8Array,
+    options: { flow: string; maxWaitMs: number; proceed: () => boolean },
+  ): Promise<AttemptResult>
 }

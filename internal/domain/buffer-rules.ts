@@ -1,27 +1,26 @@
 /**
  * Rules of a buffer's configuration that its schema cannot say (design, sections 8 and 9). Each takes a
- * configuration that already passed the schema and returns an error naming the field, or null.
+ * configuration that already passed the schema and returns what is wrong, naming the fields, or null.
  */
 import { defaultSignatureHeader } from './buffer-schema.ts'
 import { headersMaxSize, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
 import type { BufferConfig } from './model.ts'
 
-type Rule = (config: BufferConfig) => string | null
+type Rule = (config: BufferConfig) => string | readonly string[] | null
 
 /** Storage in Postgres needs it: NUL has no place in its text, and a lone surrogate none in UTF-8. */
-function storableStrings(config: BufferConfig): string | null {
+function storableStrings(config: BufferConfig): string[] {
   return unstorable(config, '')
 }
 
-function unstorable(value: unknown, path: string): string | null {
-  if (typeof value === 'string') return isStorable(value) ? null : `${path} has a character that is not text`
-  if (typeof value !== 'object' || value === null) return null
-  for (const [name, member] of Object.entries(value)) {
-    if (!isStorable(name)) return `${path} has a name that is not text`
-    const found = unstorable(member, path === '' ? name : `${path}.${name}`)
-    if (found) return found
-  }
-  return null
+function unstorable(value: unknown, path: string): string[] {
+  if (typeof value === 'string') return isStorable(value) ? [] : [`${path} has a character that is not text`]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) =>
+    isStorable(name)
+      ? unstorable(member, path === '' ? name : `${path}.${name}`)
+      : [`${path} has a name that is not text`],
+  )
 }
 
 function isStorable(text: string): boolean {
@@ -67,17 +66,19 @@ function ownHeaders(config: BufferConfig): string | null {
   return 'delivery.idempotencyHeader must differ from the signature header'
 }
 
-function extraHeaders(config: BufferConfig): string | null {
+function extraHeaders(config: BufferConfig): string[] {
   const taken = new Set([config.delivery.idempotencyHeader.toLowerCase(), signatureHeader(config)])
   const seen = new Set<string>()
+  const problems: string[] = []
   let size = 0
   for (const [name, value] of Object.entries(config.delivery.headers ?? {})) {
     const problem = extraHeader(name, value, taken, seen)
-    if (problem) return `delivery.headers.${name.slice(0, 128)} ${problem}`
+    if (problem) problems.push(`delivery.headers.${name.slice(0, 128)} ${problem}`)
     seen.add(name.toLowerCase())
     size += name.length + value.length
   }
-  return size <= headersMaxSize ? null : `delivery.headers must have at most ${headersMaxSize} characters`
+  if (size > headersMaxSize) problems.push(`delivery.headers must have at most ${headersMaxSize} characters`)
+  return problems
 }
 
 function extraHeader(
@@ -104,11 +105,7 @@ const rules: readonly Rule[] = [
   extraHeaders,
 ]
 
-/** The first rule that `config` breaks, or null. */
-export function brokenRule(config: BufferConfig): string | null {
-  for (const rule of rules) {
-    const error = rule(config)
-    if (error) return error
-  }
-  return null
+/** What is wrong with `config` by all rules, in words. */
+export function brokenRules(config: BufferConfig): string[] {
+  return rules.flatMap((rule) => rule(config) ?? [])
 }

@@ -95,7 +95,7 @@ const groupKey = object(
     path: {
       type: 'string',
       description:
-        'Path of the key in the JSON body in dot notation, for example $.data.customer: "$", then one or more ".name" without brackets or "*"; an element of an array is named by its index.',
+        'Path of the key in the JSON body in dot notation, for example $.data.customer: "$", then one or more ".name" without brackets or "*". An element of an array is named by its index.',
       maxLength: 512,
       pattern: '^\\$(\\.[^.*\\[\\]]+)+$',
     },

@@ -4,6 +4,7 @@
  */
 import type { Buffer, BufferConfig } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
+import { joinProblems } from './schema-fault.ts'
 
 export const redacted = '[redacted]'
 
@@ -56,10 +57,10 @@ export function restoreSecrets(config: BufferConfig, stored?: BufferConfig): Par
     if (value !== redacted) return value
     const kept = stored && valueAt(stored, path)
     if (typeof kept === 'string') return kept
-    orphans.push(path.join('.'))
+    orphans.push(`${path.join('.')} is ${redacted}, but none is stored`)
     return value
   })
-  return orphans.length === 0 ? accept(restored) : refuse(`${orphans[0]} is ${redacted}, but none is stored`)
+  return orphans.length === 0 ? accept(restored) : refuse(joinProblems(orphans))
 }
 
 function valueAt(root: object, path: string[]): unknown {

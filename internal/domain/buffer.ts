@@ -3,13 +3,14 @@
  * Whatever comes out is complete (every default filled in) and obeys the schema and every rule beyond it.
  */
 import { Ajv } from 'ajv'
-import { brokenRule } from './buffer-rules.ts'
+import { brokenRules } from './buffer-rules.ts'
 import { bufferConfigSchema, bufferCreateSchema, type Schema } from './buffer-schema.ts'
 import { restoreSecrets } from './buffer-secrets.ts'
 import { copyJson, isJsonObject, type JsonObject, mergePatch } from './merge-patch.ts'
 import type { Buffer, BufferConfig } from './model.ts'
+import { nameMaxLength } from './names.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
-import { describeFault, shorten } from './schema-fault.ts'
+import { describeFaults, faultsOf, joinProblems, named, shorten } from './schema-fault.ts'
 
 /** Judges a literal destination; returns why it is not allowed, or null. Injected: it knows the network's rules. */
 export type CheckDestination = (url: string) => string | null
@@ -32,6 +33,7 @@ const ajv = new Ajv({
   strict: true,
   useDefaults: true,
   verbose: true,
+  allErrors: true,
   formats: { uri: true },
 })
 const validateCreate = ajv.compile(bufferCreateSchema)
@@ -53,7 +55,7 @@ export function parseBufferCreate(
   checkDestination: CheckDestination = anywhere,
 ): Parsed<NewBuffer> {
   const copy = copyJson(body)
-  if (!validateCreate(copy)) return refuse(describeFault(validateCreate.errors?.[0]))
+  if (!validateCreate(copy)) return refuse(describeFaults(validateCreate.errors))
   const { bufferId, projectId, customerId, ...config } = copy as unknown as NewBuffer & BufferConfig
   const checked = checkConfig(config, undefined, checkDestination)
   if (!checked.ok) return checked
@@ -76,31 +78,39 @@ export function applyBufferPatch(
   checkDestination: CheckDestination = anywhere,
 ): Parsed<BufferChange> {
   if (!isJsonObject(patch)) return refuse('body must be a JSON object')
-  const { changes, error } = withoutReadOnly(stored, patch)
-  if (error) return refuse(error)
-  const unknown = unknownField(bufferConfigSchema, changes, '')
-  if (unknown) return refuse(unknown)
+  const { changes, problems } = withoutReadOnly(stored, patch)
+  problems.push(...unknownFields(bufferConfigSchema, changes, ''))
   const config = configOf(stored)
   const merged = mergePatch(config, changes)
-  if (!validateConfig(merged)) return refuse(describeFault(validateConfig.errors?.[0]))
+  if (!validateConfig(merged)) problems.push(...faultsOf(validateConfig.errors))
+  if (problems.length > 0) return refuse(joinProblems([...new Set(problems)]))
   const checked = checkConfig(merged as unknown as BufferConfig, config, checkDestination)
   if (!checked.ok) return checked
   return accept({ config: checked.value, reenabled: !stored.enabled && checked.value.enabled })
 }
 
-/** Body of `POST /v1/admin/buffers/{bufferId}/clone`, optional `{name}`: the configuration of the clone. */
+/**
+ * Body of `POST /v1/admin/buffers/{bufferId}/clone`, optional `{name}`: the configuration of the clone. All of it
+ * is copied, `enabled` and secrets too; its destination was judged when it was configured.
+ */
 export function parseBufferClone(stored: Buffer, body: unknown): Parsed<BufferConfig> {
   const changes = body ?? {}
   if (!isJsonObject(changes)) return refuse('body must be a JSON object')
-  const stranger = Object.keys(changes).find((name) => name !== 'name')
-  if (stranger !== undefined) return refuse(`${shorten(stranger)} is not a known field`)
+  const strangers = Object.keys(changes).filter((name) => name !== 'name')
+  if (strangers.length > 0) return refuse(joinProblems(strangers.map((name) => unknown(named(name)))))
   const clone = {
     ...configOf(stored),
-    name: changes.name === undefined ? `${stored.name} (Copy)` : changes.name,
+    name: changes.name === undefined ? cloneName(stored.name) : changes.name,
   }
-  return validateConfig(clone)
-    ? accept(clone as unknown as BufferConfig)
-    : refuse(describeFault(validateConfig.errors?.[0]))
+  if (!validateConfig(clone)) return refuse(describeFaults(validateConfig.errors))
+  const broken = brokenRules(clone as unknown as BufferConfig)
+  return broken.length > 0 ? refuse(joinProblems(broken)) : accept(clone as unknown as BufferConfig)
+}
+
+/** A name that would grow too long loses its own end, never the suffix; by characters, so none is cut in two. */
+function cloneName(name: string): string {
+  const suffix = ' (Copy)'
+  return [...name].slice(0, nameMaxLength - suffix.length).join('') + suffix
 }
 
 /** The configuration part of a stored buffer, as a copy. */
@@ -119,31 +129,35 @@ function checkConfig(
 ): Parsed<BufferConfig> {
   const restored = restoreSecrets(config, stored)
   if (!restored.ok) return restored
-  const broken = brokenRule(restored.value)
-  if (broken) return refuse(broken)
+  const problems = brokenRules(restored.value)
   const { url } = restored.value.delivery
-  const blocked = url === stored?.delivery.url ? null : checkDestination(url)
-  return blocked === null ? restored : refuse(`delivery.url is not allowed: ${blocked}`)
+  // What is no URL at all was told by the rules.
+  const blocked = url === stored?.delivery.url || problems.length > 0 ? null : checkDestination(url)
+  if (blocked !== null) problems.push(`delivery.url is not allowed: ${blocked}`)
+  return problems.length === 0 ? restored : refuse(joinProblems(problems))
 }
 
-function withoutReadOnly(stored: Buffer, patch: JsonObject): { changes: JsonObject; error: string | null } {
+function withoutReadOnly(stored: Buffer, patch: JsonObject): { changes: JsonObject; problems: string[] } {
   const changes = new Map(Object.entries(patch))
-  let error: string | null = null
+  const problems: string[] = []
   for (const name of readOnly) {
-    if (changes.has(name) && changes.get(name) !== stored[name]) error ??= `${name} cannot be changed`
+    if (changes.has(name) && changes.get(name) !== stored[name]) problems.push(`${name} cannot be changed`)
     changes.delete(name)
   }
-  return { changes: Object.fromEntries(changes), error }
+  return { changes: Object.fromEntries(changes), problems }
 }
 
 /** A misspelt member set to `null` vanishes in the merge, so names are checked on the patch itself. */
-function unknownField(schema: Schema, patch: unknown, path: string): string | null {
-  if (!schema.properties || !isJsonObject(patch)) return null
-  for (const [name, member] of Object.entries(patch)) {
-    const field = path === '' ? name : `${path}.${name}`
-    if (!Object.hasOwn(schema.properties, name)) return `${shorten(field)} is not a known field`
-    const found = unknownField(schema.properties[name] as Schema, member, field)
-    if (found) return found
-  }
-  return null
+function unknownFields(schema: Schema, patch: unknown, path: string): string[] {
+  const { properties } = schema
+  if (!properties || !isJsonObject(patch)) return []
+  return Object.entries(patch).flatMap(([name, member]) => {
+    const field = path === '' ? named(name) : `${path}.${named(name)}`
+    if (!Object.hasOwn(properties, name)) return [unknown(field)]
+    return unknownFields(properties[name] as Schema, member, field)
+  })
+}
+
+function unknown(field: string): string {
+  return `${shorten(field)} is not a known field`
 }

@@ -4,7 +4,6 @@
  * 415) are the design's, section 9.
  */
 
-import { identifierRule } from './identifiers.ts'
 import { maxDepth } from './json.ts'
 import type { Parsed } from './parsed.ts'
 import { type Action, requiredRoles } from './roles.ts'
@@ -34,7 +33,7 @@ export const errors = {
   ingestKeyInvalid: { status: 401, error: 'Unauthorized' },
   ingestKeyForeign: { status: 403, error: 'API key does not have access to this buffer' },
   insufficientCredits: { status: 429, error: 'Insufficient credits' },
-  bodyTimeout: { status: 408, error: 'Request body took too long to arrive' },
+  bodyTimeout: { status: 408, error: 'Request took too long to arrive' },
   bodyTooLarge: { status: 413, error: 'Request body is too large' },
   bodyEncoded: { status: 415, error: 'Request bodies with a Content-Encoding are not supported' },
   storageUnavailable: { status: 503, error: 'Storage is unavailable, try again', retryAfter: 1 },
@@ -47,18 +46,21 @@ export const errors = {
   // Requests in general
   invalidRequest: { status: 400, error: 'Invalid request' },
   bodyNotJson: { status: 400, error: 'Request body is not valid JSON' },
-  identifierInvalid: { status: 400, error: `Identifier must be ${identifierRule}` },
   credentialMissing: { status: 401, error: 'Missing credential' },
   keyInvalid: { status: 401, error: 'Invalid or revoked API key' },
   tokenInvalid: { status: 401, error: 'Invalid or expired ID token' },
   emailNotVerified: { status: 403, error: 'E-mail address is not verified', code: 'email_not_verified' },
+  identityUnavailable: {
+    status: 503,
+    error: 'Identity provider cannot be reached, try again or use an API key',
+    retryAfter: 5,
+  },
   roleMissing: { status: 403, error: 'Forbidden' },
   customerForeign: { status: 403, error: 'customerId differs from the authenticated customer' },
   projectForeign: { status: 403, error: 'API key does not have access to this project' },
   routeNotFound: { status: 404, error: 'Not found' },
   internal: { status: 500, error: 'Internal server error' },
   databaseUnavailable: { status: 503, error: 'Database is unavailable, try again', retryAfter: 1 },
-  shuttingDown: { status: 503, error: 'Service is shutting down, try again', retryAfter: 1 },
 
   // Customers, projects, buffers
   customerNotFound: { status: 404, error: 'Customer not found' },
@@ -105,6 +107,8 @@ export const errors = {
     code: 'subscription_required',
   },
   providerUnconfigured: { status: 503, error: 'Payment provider is not configured' },
+  /** It failed, refused or did not answer: nothing was changed here, and the request may be repeated. */
+  providerUnavailable: { status: 503, error: 'Payment provider did not agree, try again', retryAfter: 5 },
   planNotFound: { status: 404, error: 'Plan not found' },
   planInactive: { status: 400, error: 'Plan is not active' },
   planWithoutCheckout: { status: 404, error: 'Plan has no checkout URL' },

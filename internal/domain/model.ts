@@ -3,6 +3,8 @@
  * Times are Unix epoch milliseconds unless a field says otherwise; credits are integers.
  */
 
+import type { Currency } from './currency.ts'
+
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
 export interface Customer {
@@ -147,4 +149,69 @@ export interface DlqItem {
   retryCount: number
   lastRetryAt: number | null
   createdAt: number
+}
+
+/** Money is in cents. */
+export interface Plan {
+  planId: string
+  name: string
+  /** Legacy: the monthly price in `currency`; `prices` replaces it. */
+  priceInCents: number
+  currency: Currency
+  /** Monthly, at least one. */
+  prices: Partial<Record<Currency, number>>
+  creditsPerCycle: number
+  isActive: boolean
+}
+
+export type SubscriptionStatus = 'PENDING' | 'ACTIVE' | 'CANCELLING' | 'CANCELLED' | 'PAST_DUE'
+
+export interface Subscription {
+  subscriptionId: string
+  customerId: string
+  planId: string
+  status: SubscriptionStatus
+  currentPeriodStart: number
+  currentPeriodEnd: number
+  autoRenew: boolean
+}
+
+export type InvoiceStatus = 'open' | 'paid' | 'void' | 'refunded'
+
+export interface Invoice {
+  invoiceId: string
+  customerId: string
+  subscriptionId: string
+  status: InvoiceStatus
+  /** Cents. */
+  amount: number
+  paidAt: number | null
+  createdAt: number
+}
+
+export interface CreditTransaction {
+  transactionId: string
+  customerId: string
+  /** Positive for grants, purchases and refunds, negative for consumption. */
+  amount: number
+  type: 'grant' | 'purchase' | 'consumption' | 'refund'
+  description: string
+  balanceAfter: number
+  createdAt: number
+}
+
+/** A pack as it is offered in one currency. */
+export interface CreditPack {
+  packId: string
+  credits: number
+  priceInCents: number
+  currency: Currency
+  /** Price of 1,000 credits in cents, may be fractional. */
+  pricePer1kCents: number
+  /** The plan whose rate a credit applies. */
+  tier: Pick<Plan, 'planId' | 'name' | 'priceInCents' | 'creditsPerCycle'>
+  /** Whether it has an offer at the payment provider. */
+  available: boolean
+  /** A bigger pack that costs the same or less. */
+  betterValue: Pick<CreditPack, 'packId' | 'credits' | 'priceInCents'> | null
 }

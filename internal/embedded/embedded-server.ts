@@ -50,6 +50,11 @@ export class EmbeddedServer {
     return this.#process.running
   }
 
+  /** How the process that runs now ends. Never rejects. */
+  get exited(): Promise<string> {
+    return this.#process.exited
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#process.kill(signal)
   }

@@ -23,7 +23,7 @@ const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
  * not recover streams that reserve more than it.
  */
 const DEFAULT_MAX_STORE_BYTES = 1024 ** 4
-const STOPPING: StopStep[] = [{ signal: 'SIGTERM', waitMs: 5_000 }]
+export const NATS_STOPPING: StopStep[] = [{ signal: 'SIGTERM', waitMs: 5_000 }]
 
 export interface NatsServerOptions {
   /** Folder for configuration, log and store; created when absent. */
@@ -36,6 +36,12 @@ export interface NatsServerOptions {
   /** Separate JetStream accounts by name, each with a user of that name and the server's password. */
   accounts?: string[]
   maxStoreBytes?: number
+  /** Default `penstock`; each server of a cluster has its own. */
+  name?: string
+  /** Of all accounts and routes; default: generated, and kept in `dir`. */
+  password?: string
+  /** Makes it one of a JetStream cluster: the port for its peers, and those of all of them. */
+  cluster?: { port: number; ports: readonly number[] }
   /** Gives a start up that is under way. */
   signal?: AbortSignal | undefined
 }
@@ -49,6 +55,8 @@ export interface NatsServer {
   readonly binary: string
   readonly pid: number
   readonly running: boolean
+  /** How the process that runs now ends: see ServerProcess. */
+  readonly exited: Promise<string>
   /** URL with the credentials of one of `accounts`. */
   urlOf(account: string): string
   /** Resolves when the process is gone; repeating it is harmless. */
@@ -63,20 +71,25 @@ export interface NatsServer {
 /** Starts NATS in `dir`, first stopping one that a killed process left there. Rejects with EmbeddedStartError. */
 export async function startNats(options: NatsServerOptions): Promise<NatsServer> {
   const dir = prepareFolder(options.dir)
-  for (const pid of await stopOrphans(`-c ${join(dir, CONFIG)}`, STOPPING))
+  for (const pid of await stopOrphans(`-c ${join(dir, CONFIG)}`, NATS_STOPPING))
     options.log.warn({ server: 'nats', pid }, 'stopped a server left behind')
   mkdirSync(join(dir, 'store'), { recursive: true, mode: 0o700 })
-  const password = secretFile(join(dir, 'password'), () => randomBytes(24).toString('base64url'))
+  const password = options.password ?? natsPassword(dir)
   const portFile = join(dir, 'port')
   let port = await keptPort(portFile)
   const launch = () => launchNats(options, dir, port, password)
-  const spec = { name: 'nats', log: options.log, stopping: STOPPING, launch }
+  const spec = { name: options.name ?? 'nats', log: options.log, stopping: NATS_STOPPING, launch }
   const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
     if (!lostThePort(error)) throw error
     port = await newPort(portFile)
     return EmbeddedServer.start(spec)
   })
   return natsServer(server, { port, password, binary: options.binary })
+}
+
+/** The password kept in `dir`, generated when absent. */
+export function natsPassword(dir: string): string {
+  return secretFile(join(dir, 'password'), () => randomBytes(24).toString('base64url'))
 }
 
 function natsServer(
@@ -94,6 +107,9 @@ function natsServer(
     },
     get running() {
       return server.running
+    },
+    get exited() {
+      return server.exited
     },
     stop: () => server.stop(),
     kill: (signal) => server.kill(signal),
@@ -126,7 +142,7 @@ async function launchNats(
     { file: logFile, from },
     {
       signal: options.signal,
-      steps: STOPPING,
+      steps: NATS_STOPPING,
     },
   )
   return server
@@ -135,7 +151,7 @@ async function launchNats(
 function configuration(options: NatsServerOptions, dir: string, port: number, password: string): string {
   const text = JSON.stringify
   return `# Written at every start.
-server_name: penstock
+server_name: ${text(options.name ?? 'penstock')}
 listen: "127.0.0.1:${port}"
 pid_file: ${text(join(dir, 'nats.pid'))}
 log_file: ${text(join(dir, 'nats.log'))}
@@ -151,6 +167,17 @@ jetstream {
 }
 accounts {
 ${[USER, ...(options.accounts ?? [])].map((name) => account(name, password)).join('\n')}
+}
+${options.cluster ? peers(options.cluster, password) : ''}`
+}
+
+function peers({ port, ports }: NonNullable<NatsServerOptions['cluster']>, password: string): string {
+  const route = (peer: number) => JSON.stringify(`nats://${USER}:${password}@127.0.0.1:${peer}`)
+  return `cluster {
+  name: penstock
+  listen: "127.0.0.1:${port}"
+  authorization: ${JSON.stringify({ user: USER, password })}
+  routes: [ ${ports.map(route).join(', ')} ]
 }
 `
 }
@@ -177,7 +204,8 @@ async function probe(port: number, pass: string): Promise<void> {
   }
 }
 
-function lostThePort(error: unknown): boolean {
+/** Whether somebody else listens on a port that this server wanted. */
+export function lostThePort(error: unknown): boolean {
   return error instanceof ServerExitedError && error.text.includes('address already in use')
 }
 

@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import postgres from 'postgres'
 
 import { prepareFolder, secretFile } from './data-folder.ts'
 import { EmbeddedServer } from './embedded-server.ts'
+import { startLog } from './log-file.ts'
 import { keptPort, newPort } from './port.ts'
 import { type EmbeddedLog, EmbeddedStartError } from './ports.ts'
 import { giveTo, type PostgresUser, postgresUser, runAs } from './postgres-user.ts'
@@ -29,7 +30,6 @@ const STOPPING: StopStep[] = [
 ]
 /** How long the sessions of a killed server are waited for, ms. */
 const PREDECESSOR_MS = 10_000
-const MAX_LOG_BYTES = 10 * 1024 * 1024
 
 export interface PostgresServerOptions {
   /** Folder for cluster, log and password; created when absent. */
@@ -49,6 +49,8 @@ export interface PostgresServer {
   readonly port: number
   readonly pid: number
   readonly running: boolean
+  /** How the process that runs now ends: see ServerProcess. */
+  readonly exited: Promise<string>
   /** URL of another database of the cluster. */
   urlOf(database: string): string
   /** Resolves when the process is gone; repeating it is harmless. */
@@ -114,6 +116,9 @@ function postgresServer(server: EmbeddedServer, port: number, password: string):
     },
     get running() {
       return server.running
+    },
+    get exited() {
+      return server.exited
     },
     stop: () => server.stop(),
     kill: (signal) => server.kill(signal),
@@ -262,14 +267,6 @@ function environment(): NodeJS.ProcessEnv {
 
 function reached(cluster: Cluster): string[] {
   return [cluster.dir, dirname(cluster.binaries.postgres)]
-}
-
-/** The log kept small over the years; returns where it ends now, bytes. */
-function startLog(logFile: string): number {
-  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
-  if (size <= MAX_LOG_BYTES) return size
-  truncateSync(logFile)
-  return 0
 }
 
 function lostThePort(error: unknown): boolean {

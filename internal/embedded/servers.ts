@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { openDataFolder } from './data-folder.ts'
 import { findNatsServer } from './nats-binary.ts'
 import { type NatsServer, startNats } from './nats-server.ts'
+import { nodesFolder, stopLeftNodes } from './node-process.ts'
 import type { EmbeddedLog } from './ports.ts'
 import { type PostgresServer, startPostgres } from './postgres-server.ts'
+
+/** For the drain of nodes that a killed process left behind. */
+const LEFT_NODES_MS = 5_000
 
 export interface EmbeddedOptions {
   /** Taken by this process alone until `stop`. */
@@ -54,6 +58,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       folder.release()
     })
   try {
+    // Before their servers are taken from them.
+    for (const pid of await stopLeftNodes(nodesFolder(folder.path), LEFT_NODES_MS))
+      options.log.warn({ pid }, 'stopped a node left behind')
     const [nats, postgres] = await startBoth(options, folder.path, (server) => servers.push(server))
     for (const server of servers) server.keepRunning(options.onLost)
     return {

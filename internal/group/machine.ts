@@ -104,7 +104,8 @@ function keepDue<I extends GroupItem>(state: GroupState<I>, dueAt: number): void
 }
 
 function restored<I extends GroupItem>(state: GroupState<I>, input: Of<I, 'restored'>): void {
-  const { items, version, attempt, segment } = input
+  const { items, version, segment, running = false } = input
+  const attempt = running ? Math.max(1, input.attempt) : input.attempt
   const batch: Batch<I> = {
     items,
     bytes: items.reduce((sum, item) => sum + item.bytes, 0),
@@ -114,7 +115,7 @@ function restored<I extends GroupItem>(state: GroupState<I>, input: Of<I, 'resto
     version,
     attempt,
     nextAttemptAt: Math.min(input.nextAttemptAt, state.now + delayBefore(attempt, state.policy)),
-    phase: 'waiting',
+    phase: running ? 'delivering' : 'waiting',
   }
   const batches = state.batches ?? []
   const younger = batches.findIndex((other) => other.version === 0 || other.version > version)

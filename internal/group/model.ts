@@ -90,7 +90,8 @@ export type Input<I> =
   | { readonly kind: 'unsealed'; readonly at: number; readonly batch: Batch<I> }
   /**
    * Take-over: an outstanding sealed batch of the journal. `attempt` = highest attempt begun or recorded (0
-   * and 1 alike: the first runs again). In any order among themselves; the version orders them.
+   * and 1 alike: the first runs again). In any order among themselves; the version orders them. `running`: that
+   * attempt still runs at the last owner, and its `result` will be told here, or `withdrawn` in its place.
    */
   | {
       readonly kind: 'restored'
@@ -100,6 +101,7 @@ export type Input<I> =
       readonly attempt: number
       readonly nextAttemptAt: number
       readonly segment: number
+      readonly running?: boolean
     }
   /** The attempt ended; `rejected` is not retried. */
   | {

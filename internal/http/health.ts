@@ -16,6 +16,14 @@ export interface Health {
   checks: Record<string, 'ok' | 'down'>
 }
 
+/** Checks whose failure is no reason to send traffic elsewhere: this node still takes what others deliver. */
+const NOT_OF_TRAFFIC: readonly string[] = ['shards']
+
+/** Whether traffic should come to this process (`/ready` of the ops port): all that a request needs answers. */
+export function takesTraffic({ checks }: Health): boolean {
+  return Object.entries(checks).every(([name, state]) => state === 'ok' || NOT_OF_TRAFFIC.includes(name))
+}
+
 /** A dependency that has not answered within this counts as down, ms. */
 const DEADLINE_MS = 2_000
 

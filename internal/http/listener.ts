@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 
 /**
@@ -69,12 +70,32 @@ function configure(handler: Handler, options: ListenerOptions): Server {
     keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,
     // One sweep over all connections instead of a timer a request.
     connectionsCheckingInterval: Math.min(1_000, Math.ceil(requestTimeout / 4)),
+    // Node's own refusal has no body.
+    requireHostHeader: false,
   })
-  server.on('request', handler)
+  const withHost: Handler = (req, res) =>
+    req.headers.host === undefined && req.httpVersion === '1.1'
+      ? refuse(res, 400, NO_HOST)
+      : handler(req, res)
+  server.on('request', withHost)
+  server.on('checkExpectation', (_req: IncomingMessage, res: ServerResponse) => refuse(res, 417, EXPECTATION))
   // The body reader invites the body itself, once it knows that it wants it.
-  server.on('checkContinue', handler)
+  server.on('checkContinue', withHost)
   server.on('clientError', answerClientError)
   return server
+}
+
+const NO_HOST = 'A request must have a Host header'
+const EXPECTATION = 'Only 100-continue can be expected'
+
+function refuse(res: ServerResponse, status: number, error: string): void {
+  const body = JSON.stringify({ error })
+  res.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  })
+  res.end(body)
 }
 
 /** What never became a request, or stopped half-way: the connection is good for one plain answer at most. */
@@ -97,7 +118,7 @@ function answerClientError(
 }
 
 function clientErrorText(code: string | undefined): [string, string] {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', 'Request took too long to arrive']
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errors.bodyTimeout.error]
   if (code === 'HPE_HEADER_OVERFLOW')
     return ['431 Request Header Fields Too Large', 'Request headers are too large']
   return ['400 Bad Request', 'Malformed HTTP request']

@@ -4,7 +4,7 @@ import type { Principal } from '../domain/principal.ts'
 export interface Authenticator {
   /** `svk_…`; 401 `Invalid or revoked API key`. */
   byKey(secret: string): Promise<Principal>
-  /** ID token of the identity provider; 401, or 403 `email_not_verified`. */
+  /** ID token of the identity provider; 401, 403 `email_not_verified`, or 503 while it cannot be checked. */
   byToken(token: string): Promise<Principal>
 }
 

@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
+import { documentsRoute } from './documents.ts'
 import { failures, requestIds } from './failure.ts'
 import type { Health } from './health.ts'
 import type { Gate } from './listener.ts'
@@ -17,9 +18,9 @@ export interface AppParts {
   health: () => Promise<Health>
   /** `ingestRoute`; absent: this process takes no webhooks. */
   ingest?: Middleware
-  /** `mountRoutes`; absent: no management API here. */
+  /** `mountRoutes`, with its documents; absent: no management API here. */
   admin?: Router
-  /** Public documents and the local receiver. */
+  /** The local receiver. */
   others?: readonly Middleware[]
 }
 
@@ -37,7 +38,10 @@ export function createApp(parts: AppParts): Koa {
   app.use(closeWith(parts.gate))
   app.use(healthRoute(parts.health))
   for (const other of parts.others ?? []) app.use(other)
-  if (parts.admin) app.use(parts.admin.routes() as Middleware).use(parts.admin.allowedMethods() as Middleware)
+  if (parts.admin) {
+    app.use(documentsRoute())
+    app.use(parts.admin.routes() as Middleware).use(parts.admin.allowedMethods() as Middleware)
+  }
   return app
 }
 

@@ -17,6 +17,8 @@ import {
   type Ledger,
   LedgerUnavailableError,
   type NewItem,
+  type Receipt,
+  type Shares,
   type Stored,
 } from './ports.ts'
 
@@ -42,6 +44,7 @@ export interface IngestPorts {
   keys: KeyDirectory
   ledger: Ledger
   inbox: Inbox
+  shares: Shares
   telemetry: IngestTelemetry
   clock: Clock
 }
@@ -81,7 +84,12 @@ export class Ingest {
       if (refused !== null) return refused
     }
     const paying = readItem(record, request, this.#ports.clock.now())
-    return isAnswer(paying) ? paying : this.#pay(paying)
+    if (isAnswer(paying)) return paying
+    if (this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey)) {
+      this.#ports.telemetry.overShare()
+      return answers.bufferOverShare
+    }
+    return this.#pay(paying)
   }
 
   async #load(bufferId: string): Promise<BufferRecord | IngestAnswer> {
@@ -107,9 +115,10 @@ export class Ingest {
   }
 
   async #pay(paying: Paying): Promise<IngestAnswer> {
-    let receipt: Awaited<ReturnType<Ledger['charge']>>
+    let receipt: Receipt
     try {
-      receipt = await this.#ports.ledger.charge(paying.charge)
+      const charged = this.#ports.ledger.charge(paying.charge)
+      receipt = charged instanceof Promise ? await charged : charged
     } catch (error) {
       if (!(error instanceof LedgerUnavailableError)) throw error
       this.#ports.telemetry.unavailable('ledger', error)

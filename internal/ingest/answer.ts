@@ -42,6 +42,7 @@ export const answers = {
   tooLarge: fixed('bodyTooLarge'),
   encoded: fixed('bodyEncoded'),
   storageUnavailable: fixed('storageUnavailable'),
+  bufferOverShare: fixed('bufferOverShare'),
   databaseUnavailable: fixed('databaseUnavailable'),
   notJson: {
     status: errors.ingestBodyNotJson.status,

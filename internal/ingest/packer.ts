@@ -4,9 +4,10 @@
  *
  * Invariant: an item's request is answered exactly once, and positively only after the PubAck of its pack.
  */
-import { bufferToken, groupToken, shardOf } from '../domain/group.ts'
+import { bufferToken } from '../domain/group.ts'
 import { encodePack, itemSizeBound, packIdBytes } from '../domain/pack.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
+import { GroupNames } from './group-names.ts'
 import { type Entry, Lane } from './lane.ts'
 import {
   type Inbox,
@@ -28,6 +29,12 @@ const retriesMs = 10_000
 const attemptMs = 2_000
 const leastPauseMs = 50
 const mostPauseMs = 500
+/**
+ * Under load, when packs hold this many items and more, they leave this long after the last ones at the earliest,
+ * ms: fewer and larger packs cost every item less, and at saturation also less time.
+ */
+const gatherItems = 4
+const gatherMs = 3
 /** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
 const slotMs = 100
 
@@ -48,6 +55,8 @@ export interface PackerOptions {
   maxInFlight?: number
   /** Bytes of items that wait here for their PubAck, at most; default 64 MB. */
   maxWaitingBytes?: number
+  /** Runs a task once the event loop has handed out all input that is at hand; default `setImmediate`. */
+  afterTurn?: (task: () => void) => void
 }
 
 interface Pack {
@@ -63,11 +72,16 @@ export class Packer implements Inbox {
   readonly #options: PackerOptions
   readonly #verdicts: Verdicts
   readonly #lanes: Lane[]
+  readonly #names: GroupNames
   readonly #maxInFlight: number
   /** Lanes whose append counts against the cap, with its start, oldest first. */
   readonly #slots = new Map<Lane, number>()
-  /** Lanes that have something to send and found no slot, in the order of their asking. */
+  /** Lanes that have something to send, in the order of their asking. */
   readonly #hungry = new Set<Lane>()
+  readonly #afterTurn: (task: () => void) => void
+  #asked = false
+  /** The packs that left last: when, and whether they were made under load. */
+  #last = { at: Number.NEGATIVE_INFINITY, loaded: false }
   #waitingBytes = 0
   #closed = false
   #drained: (() => void) | undefined
@@ -77,7 +91,9 @@ export class Packer implements Inbox {
     this.#options = options
     this.#verdicts = new Verdicts(options)
     this.#lanes = Array.from({ length: options.shards }, (_, shard) => new Lane(shard))
+    this.#names = new GroupNames(options.shards)
     this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+    this.#afterTurn = options.afterTurn ?? ((task) => void setImmediate(task))
   }
 
   append(item: NewItem): Promise<Stored> {
@@ -85,20 +101,19 @@ export class Packer implements Inbox {
     const { maxWaitingBytes = defaultMaxWaitingBytes, clock } = this.#options
     if (this.#waitingBytes > maxWaitingBytes)
       return Promise.reject(unavailable('too much waits', 'overloaded'))
-    const token = groupToken(item.bufferUid, item.groupKey)
-    const lane = this.#laneOf(token)
+    const { token, shard } = this.#names.of(item.bufferUid, item.groupKey)
+    const lane = this.#lanes[shard]!
     const bytes = itemSizeBound(item)
     this.#waitingBytes += bytes
     return new Promise((resolve, reject) => {
       lane.push({ item: { ...item, groupToken: token }, bytes, since: clock.monotonic(), resolve, reject })
-      // Not now: requests that were paid by one statement come in one burst, and make one pack.
-      queueMicrotask(() => this.#send(lane))
+      if (!lane.flying) this.#ask(lane)
     })
   }
 
   findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
-    const token = groupToken(bufferUid, groupKey)
-    return this.#verdicts.findTwin(shardOf(token, this.#lanes.length), token, messageId)
+    const { token, shard } = this.#names.of(bufferUid, groupKey)
+    return this.#verdicts.findTwin(shard, token, messageId)
   }
 
   /** Takes nothing more; resolves when all that was taken is answered. */
@@ -112,23 +127,22 @@ export class Packer implements Inbox {
     this.#verdicts.close()
   }
 
-  #laneOf(token: string): Lane {
-    const lane = this.#lanes[shardOf(token, this.#lanes.length)]
-    if (lane === undefined) throw new Error(`group ${token} has no shard`)
-    return lane
-  }
-
-  #send(lane: Lane): void {
-    if (lane.flying || lane.isEmpty) return
-    if (this.#slots.size >= this.#maxInFlight) {
-      this.#hungry.add(lane)
+  /**
+   * Nothing leaves before the turn of the event loop ends: all requests that it has read by then share the
+   * packs, and at rest the turn ends at once.
+   */
+  #ask(lane: Lane): void {
+    this.#hungry.add(lane)
+    if (this.#asked) return
+    this.#asked = true
+    const feed = () => {
+      this.#asked = false
       this.#feed()
-      return
     }
-    const startedAt = this.#options.clock.monotonic()
-    lane.flying = true
-    this.#slots.set(lane, startedAt)
-    void this.#fly(lane, lane.takePack(maxPackBytes), startedAt)
+    const { clock } = this.#options
+    const pauseMs = this.#last.loaded ? this.#last.at + gatherMs - clock.monotonic() : 0
+    if (pauseMs > 0) clock.after(pauseMs, feed)
+    else this.#afterTurn(feed)
   }
 
   /** Slow appends give their slots back. */
@@ -152,6 +166,15 @@ export class Packer implements Inbox {
     }
   }
 
+  #send(lane: Lane): void {
+    const startedAt = this.#options.clock.monotonic()
+    lane.flying = true
+    this.#slots.set(lane, startedAt)
+    const entries = lane.takePack(maxPackBytes)
+    this.#last = { at: startedAt, loaded: entries.length >= gatherItems }
+    void this.#fly(lane, entries, startedAt)
+  }
+
   async #fly(lane: Lane, entries: readonly Entry[], startedAt: number): Promise<void> {
     try {
       await this.#store(this.#pack(lane, entries, startedAt))
@@ -166,8 +189,8 @@ export class Packer implements Inbox {
     lane.flying = false
     this.#slots.delete(lane)
     // Behind those that wait for a slot, or a busy shard would starve them.
-    if (!lane.isEmpty) this.#hungry.add(lane)
-    this.#feed()
+    if (!lane.isEmpty) this.#ask(lane)
+    else if (!this.#asked) this.#feed()
     if (this.#waitingBytes === 0) this.#drained?.()
   }
 

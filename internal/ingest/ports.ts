@@ -22,9 +22,11 @@ export interface Charge {
  * Credits by group commit (design, section 7). What was charged stays unsettled until exactly one of
  * `settle` and `refund` is called for it.
  */
+export type Receipt = { paid: true } | { paid: false; balance: number }
+
 export interface Ledger {
   /** Resolves false with the balance when the customer cannot pay; rejects (LedgerUnavailableError) when the database cannot tell. */
-  charge(charge: Charge): Promise<{ paid: true } | { paid: false; balance: number }>
+  charge(charge: Charge): Receipt | Promise<Receipt>
   /** The item is stored and no duplicate. */
   settle(charge: Charge): void
   /** The item is a duplicate or was not stored: credited back with the next commit. */
@@ -60,6 +62,12 @@ export interface Inbox {
   append(item: NewItem): Promise<Stored>
   /** itemId of a buffered item with this id in this group, null when there is none, undefined when the owner does not answer. */
   findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
+}
+
+/** What buffers hold of the shards' logs (design, section 6). */
+export interface Shares {
+  /** Whether the buffer holds its whole share of the shard of this group: then it is refused. Costs nothing while no buffer does. */
+  isOver(bufferUid: string, groupKey: string): boolean
 }
 
 /** `full`: the log reached its limit; `overloaded`: too much waits here; `closed`: this node shuts down. */
@@ -111,6 +119,16 @@ export interface IngestTelemetry {
   answered(status: number): void
   /** The verdict of an item that was answered before it was known: `new` is paid for, the others are refunded. */
   lateVerdict(outcome: 'new' | 'duplicate' | 'unknown'): void
+  /** The buffer holds its whole share: 503. */
+  overShare(): void
   /** A dependency could not be asked or did not answer: 503. */
   unavailable(dependency: 'buffers' | 'keys' | 'ledger' | 'inbox', error: unknown): void
+}
+
+/** From when on this ingress refuses a buffer for its share of a shard, and until when. */
+export interface ShareTelemetry {
+  /** It holds `bytes` of the `limit` that it may hold. */
+  shareReached(event: { shard: number; bufferUid: string; bytes: number; limit: number }): void
+  /** It holds less again, or nobody says any more how much it holds. */
+  shareLeft(event: { shard: number; bufferUid: string }): void
 }

@@ -10,7 +10,8 @@ import { Reader } from './reader.ts'
 import { BrokerApiError, messageNotFound, StreamApi } from './stream-api.ts'
 
 interface StreamInfo {
-  config: { max_bytes: number }
+  config: { max_bytes: number; first_seq?: number }
+  ts?: string
   state: { messages: number; bytes: number; first_seq: number; last_seq: number }
 }
 
@@ -47,13 +48,15 @@ export class StreamLog implements Log {
   }
 
   async state(): Promise<LogState> {
-    const { config, state } = await this.#api.ask<StreamInfo>('STREAM.INFO')
+    const { config, state, ts } = await this.#api.ask<StreamInfo>('STREAM.INFO')
     return {
       firstSeq: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
       lastSeq: state.last_seq,
       messages: state.messages,
       bytes: state.bytes,
       maxBytes: config.max_bytes,
+      ...(config.first_seq !== undefined && { origin: config.first_seq }),
+      ...(ts !== undefined && { at: Date.parse(ts) }),
     }
   }
 

@@ -90,6 +90,8 @@ class Installation {
     const kept = await this.#reshard(found)
     const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
     this.#refuseLoss(kept, missing)
+    // Those that are there, before any is made: a refusal changes nothing.
+    for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
     await this.#create(missing)
     for (const wanted of this.#wanted()) await this.#verify(wanted)
     await this.#markComplete()
@@ -239,10 +241,15 @@ class Installation {
     }
   }
 
-  async #verify({ name, duplicateWindowMs }: Wanted): Promise<void> {
-    const info = await this.#info(name.stream)
-    if (info === undefined)
-      throw new UnusableBrokerError(`stream ${name.stream} went away while it was verified`)
+  async #verify(wanted: Wanted): Promise<void> {
+    const { stream } = wanted.name
+    const info = await this.#info(stream)
+    if (info === undefined) throw new UnusableBrokerError(`stream ${stream} went away while it was verified`)
+    this.#refuseFaults(wanted, info)
+  }
+
+  #refuseFaults({ name, duplicateWindowMs }: Wanted, info: StreamInfo | undefined): void {
+    if (info === undefined) return
     const demands = { name, duplicateWindowMs, replicas: this.#options.replicas }
     const faults = streamFaults(info.config as ReportedConfig, demands)
     if (faults.length > 0) throw new UnusableBrokerError(`stream ${name.stream}: ${faults.join('; ')}`)

@@ -3,29 +3,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { BufferRows, BufferStore, NewBuffer } from '../buffers/ports.ts'
 import { configOf } from '../domain/buffer.ts'
-import { mapSecrets } from '../domain/buffer-secrets.ts'
 import type { Buffer, BufferConfig, BufferRecord } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
+import { mapInTurns } from '../runtime/turns.ts'
 import { refusingWhenAway } from './availability.ts'
+import { copyBuffer } from './buffer-copies.ts'
+import { type BufferRow, insertRow, lockBuffer, recordOf, storedConfig } from './buffer-rows.ts'
 import type { Database, Queryable, Transaction } from './connection.ts'
 import { reachable } from './scope.ts'
 import type { SecretBox } from './secrets.ts'
-
-type StoredConfig = Omit<BufferConfig, 'enabled'>
-
-interface BufferRow {
-  uid: string
-  buffer_id: string
-  customer_id: string
-  project_id: string
-  config: StoredConfig
-  enabled: boolean
-  consecutive_dlq_count: number
-  version: number
-  deleted_state: 'enabled' | 'disabled' | null
-  created_at: Date
-  updated_at: Date
-}
 
 export function createBufferStore(db: Database, box: SecretBox): BufferStore {
   return refusingWhenAway<BufferStore>({
@@ -35,6 +21,7 @@ export function createBufferStore(db: Database, box: SecretBox): BufferStore {
       const row = await findBuffer(db, scope, bufferId)
       return row && recordOf(box, row)
     },
+    copy: (scope, bufferId, make) => copyBuffer(db, box, scope, bufferId, make),
     update: (scope, bufferId, change) => updateBuffer(db, box, scope, bufferId, change),
     softDelete: (scope, bufferId) => deleteBuffer(db, box, scope, bufferId),
   })
@@ -65,11 +52,7 @@ function insertBuffer(
       SELECT 1 FROM projects
       WHERE project_id = ${buffer.projectId} AND customer_id = ${buffer.customerId} FOR KEY SHARE`
     if (project === undefined) return 'no-project'
-    const [row] = await transaction<BufferRow[]>`
-      INSERT INTO buffers (uid, buffer_id, customer_id, project_id, config, enabled)
-      VALUES (${buffer.uid}, ${buffer.bufferId}, ${buffer.customerId}, ${buffer.projectId},
-        ${storedConfig(transaction, box, buffer.uid, buffer.config)}, ${buffer.config.enabled})
-      ON CONFLICT (buffer_id) WHERE deleted_at IS NULL DO NOTHING RETURNING *`
+    const row = await insertRow(transaction, box, buffer)
     return row ? recordOf(box, row) : 'exists'
   })
 }
@@ -80,12 +63,36 @@ async function listBuffers(
   scope: Scope,
   projectId: string | undefined,
 ): Promise<Buffer[]> {
-  const rows = await db<BufferRow[]>`
-    SELECT * FROM buffers
-    WHERE deleted_at IS NULL AND ${reachable(db, scope)}
-      AND (${projectId ?? null}::text IS NULL OR project_id = ${projectId ?? null})
+  const rows =
+    projectId === undefined && scope.projectIds === null
+      ? await listOfCustomer(db, scope.customerId)
+      : await listOfProjects(db, scope.customerId, projectsOf(scope, projectId))
+  return mapInTurns(rows, (row) => recordOf(box, row).buffer)
+}
+
+/** Those that both the scope and the filter name; one of them names some. */
+function projectsOf({ projectIds }: Scope, projectId: string | undefined): string[] {
+  if (projectId === undefined) return [...new Set(projectIds)]
+  return projectIds === null || projectIds.includes(projectId) ? [projectId] : []
+}
+
+function listOfCustomer(db: Database, customerId: string): Promise<BufferRow[]> {
+  return db<BufferRow[]>`
+    SELECT * FROM buffers WHERE deleted_at IS NULL AND customer_id = ${customerId}
     ORDER BY created_at DESC, buffer_id`
-  return rows.map((row) => recordOf(box, row).buffer)
+}
+
+/**
+ * Project by project, and the order inside keeps it so: given all of them at once, the plan for any values reads
+ * whatever the customer has.
+ */
+function listOfProjects(db: Database, customerId: string, projectIds: string[]): Promise<BufferRow[]> {
+  const order = db`ORDER BY created_at DESC, buffer_id`
+  return db<BufferRow[]>`
+    SELECT b.* FROM unnest(${projectIds}::text[]) AS p (id) CROSS JOIN LATERAL (
+      SELECT * FROM buffers
+      WHERE deleted_at IS NULL AND customer_id = ${customerId} AND project_id = p.id ${order}) AS b
+    ${order}`
 }
 
 async function findBuffer(db: Queryable, scope: Scope, bufferId: string): Promise<BufferRow | undefined> {
@@ -104,10 +111,7 @@ function updateBuffer(
 ): Promise<BufferRecord | undefined> {
   return db.begin(async (transaction) => {
     // Two changes that arrive together are made one after the other, each upon the other's result.
-    const [row] = await transaction<BufferRow[]>`
-      SELECT * FROM buffers
-      WHERE buffer_id = ${bufferId} AND deleted_at IS NULL AND ${reachable(transaction, scope)}
-      FOR NO KEY UPDATE`
+    const row = await lockBuffer(transaction, scope, bufferId)
     if (row === undefined) return undefined
     const stored = recordOf(box, row)
     const config = change(stored.buffer)
@@ -145,27 +149,6 @@ async function deleteBuffer(
       deleted_state = CASE WHEN enabled THEN 'enabled' ELSE 'disabled' END
     WHERE buffer_id = ${bufferId} AND deleted_at IS NULL AND ${reachable(db, scope)} RETURNING *`
   return row && recordOf(box, row)
-}
-
-function storedConfig(db: Queryable, box: SecretBox, uid: string, config: BufferConfig) {
-  const { enabled: _, ...stored } = mapSecrets(config, (value, path) => box.seal(value, [uid, ...path]))
-  return db.json(stored as never)
-}
-
-function recordOf(box: SecretBox, row: BufferRow): BufferRecord {
-  const enabled = row.deleted_state === null ? row.enabled : row.deleted_state === 'enabled'
-  const config: BufferConfig = { ...row.config, enabled }
-  const opened = mapSecrets(config, (value, path) => box.open(value, [row.uid, ...path]))
-  const buffer: Buffer = {
-    bufferId: row.buffer_id,
-    customerId: row.customer_id,
-    projectId: row.project_id,
-    ...opened,
-    consecutiveDlqCount: row.consecutive_dlq_count,
-    createdAt: row.created_at.getTime(),
-    updatedAt: row.updated_at.getTime(),
-  }
-  return { uid: row.uid, version: row.version, deleted: row.deleted_state !== null, buffer }
 }
 
 /** One row that cannot be opened must not take the others of its statement with it. */

@@ -13,8 +13,8 @@ import { withDeadline } from '../runtime/deadline.ts'
 import type { Database } from './connection.ts'
 
 export interface ConfigListener {
-  /** Which rows: `buffer` (ids are uids) or `api_key` (ids are keyIds). */
-  readonly entity: 'buffer' | 'api_key'
+  /** Which rows: `buffer` (ids are uids), `api_key` (ids are keyIds) or `identity` (ids are customerIds). */
+  readonly entity: 'buffer' | 'api_key' | 'identity'
   /** A rejection keeps the ids for the next poll. */
   changed(ids: readonly string[]): void | Promise<void>
   /** Anything may have changed: the database was restored to an earlier state. */

@@ -1,23 +1,28 @@
 /** Balances and grants (specification, "Credits"). */
 
+import type { PendingQuery, Row } from 'postgres'
 import type { CreditAccount, CreditAccounts } from '../billing/ports.ts'
-import type { Database } from './connection.ts'
+import type { Database, Queryable } from './connection.ts'
+import { listTransactions } from './credit-transactions.ts'
 
 export function createCreditAccounts(db: Database): CreditAccounts {
   return {
     read: (customerId) => readCredits(db, customerId),
     grant: (customerId, credits, description) => grantCredits(db, customerId, credits, description),
+    transactions: (customerId, limit) => listTransactions(db, customerId, limit),
   }
 }
 
-/** What was used counts from the start of the UTC month, also before the month's first charge resets it. */
+/** Of `customers`: what was used since the start of the UTC month, also before the month's first charge resets it. */
+export function usedThisMonth(db: Queryable): PendingQuery<Row[]> {
+  return db`CASE WHEN last_reset_at < date_trunc('month', now(), 'UTC') THEN 0 ELSE credits_used_this_month END`
+}
+
 async function readCredits(db: Database, customerId: string): Promise<CreditAccount | undefined> {
   const [row] = await db<{ credits: number; credit_limit: number; used: number; last_reset_at: Date }[]>`
-    SELECT credits, credit_limit,
-      CASE WHEN last_reset_at < month THEN 0 ELSE credits_used_this_month END AS used,
-      greatest(last_reset_at, month) AS last_reset_at
-    FROM customers, date_trunc('month', now(), 'UTC') AS month
-    WHERE customer_id = ${customerId}`
+    SELECT credits, credit_limit, ${usedThisMonth(db)} AS used,
+      greatest(last_reset_at, date_trunc('month', now(), 'UTC')) AS last_reset_at
+    FROM customers WHERE customer_id = ${customerId}`
   if (row === undefined) return undefined
   return {
     customerId,

@@ -4,6 +4,7 @@ import type { CustomerStore, NewCustomer } from '../accounts/ports.ts'
 import type { Customer } from '../domain/model.ts'
 import { refusingWhenAway } from './availability.ts'
 import type { Database, Transaction } from './connection.ts'
+import { usedThisMonth } from './credits.ts'
 
 interface CustomerRow {
   customer_id: string
@@ -18,16 +19,19 @@ interface CustomerRow {
 export function createCustomerStore(db: Database): CustomerStore {
   return refusingWhenAway<CustomerStore>({
     insert: (customer) =>
-      db.begin(async (transaction) => {
-        const inserted = await insertCustomer(transaction, customer)
-        if (inserted !== undefined && customer.initialCredits > 0) await recordGrant(transaction, customer)
-        return inserted ?? 'exists'
-      }),
+      db.begin(async (transaction) => (await insertCustomer(transaction, customer)) ?? 'exists'),
     find: (reader, customerId) => findCustomer(db, reader, customerId),
   })
 }
 
-async function insertCustomer(db: Transaction, customer: NewCustomer): Promise<Customer | undefined> {
+/** With its first credits; undefined: the id is taken. */
+export async function insertCustomer(db: Transaction, customer: NewCustomer): Promise<Customer | undefined> {
+  const inserted = await insertRow(db, customer)
+  if (inserted !== undefined && customer.initialCredits > 0) await recordGrant(db, customer)
+  return inserted
+}
+
+async function insertRow(db: Transaction, customer: NewCustomer): Promise<Customer | undefined> {
   const [row] = await db<CustomerRow[]>`
     INSERT INTO customers (customer_id, name, credits, credit_limit, created_by)
     VALUES (${customer.customerId}, ${customer.name}, ${customer.initialCredits},
@@ -45,8 +49,9 @@ async function recordGrant(db: Transaction, customer: NewCustomer): Promise<void
 
 async function findCustomer(db: Database, reader: string, customerId: string): Promise<Customer | undefined> {
   const [row] = await db<CustomerRow[]>`
-    SELECT * FROM customers
-    WHERE customer_id = ${customerId} AND (customer_id = ${reader} OR created_by = ${reader})`
+    SELECT customer_id, name, enabled, credits, credit_limit,
+      ${usedThisMonth(db)} AS credits_used_this_month, created_at
+    FROM customers WHERE customer_id = ${customerId} AND (customer_id = ${reader} OR created_by = ${reader})`
   return row && customerOf(row)
 }
 

@@ -13,6 +13,7 @@ export interface DaySum {
   /** Attempts after the first. */
   retries: number
   itemsDelivered: number
+  itemsDead: number
   timeToFlush: number[]
   deliveryDuration: number[]
 }
@@ -63,6 +64,7 @@ function emptyDay(bufferUid: string, day: string): DaySum {
     dead: 0,
     retries: 0,
     itemsDelivered: 0,
+    itemsDead: 0,
     timeToFlush: timeToFlushBounds.map(() => 0),
     deliveryDuration: deliveryDurationBounds.map(() => 0),
   }
@@ -70,8 +72,10 @@ function emptyDay(bufferUid: string, day: string): DaySum {
 
 function addFact(sum: DaySum, fact: DeliveryFact): void {
   sum.retries += fact.attempts - 1
-  if (fact.outcome === 'dead') sum.dead += 1
-  else {
+  if (fact.outcome === 'dead') {
+    sum.dead += 1
+    sum.itemsDead += fact.items
+  } else {
     sum.delivered += 1
     sum.itemsDelivered += fact.items
   }

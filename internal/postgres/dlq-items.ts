@@ -1,7 +1,8 @@
 /** The users' side of the dead letter queue (specification, "DLQ item"): one SQL operation a function. */
 
-import type { DeadLetterStore } from '../dlq/ports.ts'
+import type { DeadLetterFilter, DeadLetterStore } from '../dlq/ports.ts'
 import type { DlqItem, DlqReason } from '../domain/model.ts'
+import type { Scope } from '../domain/principal.ts'
 import type { Database } from './connection.ts'
 import { reachable } from './scope.ts'
 
@@ -32,12 +33,8 @@ interface ItemRow {
 
 export function createDeadLetterStore(db: Database): DeadLetterStore {
   return {
-    async list(scope, { bufferId = null, limit }) {
-      const rows = await db<ItemRow[]>`
-        SELECT ${columns(db)} FROM dlq_items
-        WHERE ${reachable(db, scope)} AND (${bufferId}::text IS NULL OR buffer_id = ${bufferId})
-        ORDER BY created_at DESC, dlq_id DESC LIMIT ${limit}`
-      return rows.map(itemOf)
+    async list(scope, filter) {
+      return (await listItems(db, scope, filter)).map(itemOf)
     },
     async hasBuffer(scope, bufferId) {
       const rows = await db`SELECT FROM buffers
@@ -59,6 +56,23 @@ export function createDeadLetterStore(db: Database): DeadLetterStore {
       return removed.length > 0
     },
   }
+}
+
+/** Each form walks one index from its newest entry; a project-scoped list reads at most `limit` rows a project. */
+async function listItems(db: Database, scope: Scope, filter: DeadLetterFilter): Promise<ItemRow[]> {
+  const { bufferId, limit } = filter
+  const newest = db`ORDER BY created_at DESC, dlq_id DESC LIMIT ${limit}`
+  if (bufferId !== undefined || scope.projectIds === null) {
+    const ofBuffer = bufferId === undefined ? db`` : db`AND buffer_id = ${bufferId}`
+    return db<ItemRow[]>`
+      SELECT ${columns(db)} FROM dlq_items WHERE ${reachable(db, scope)} ${ofBuffer} ${newest}`
+  }
+  const projectIds = [...new Set(scope.projectIds)]
+  return db<ItemRow[]>`
+    SELECT i.* FROM unnest(${projectIds}::text[]) AS p (id) CROSS JOIN LATERAL (
+      SELECT ${columns(db)} FROM dlq_items
+      WHERE customer_id = ${scope.customerId} AND project_id = p.id ${newest}) AS i
+    ${newest}`
 }
 
 /** Everything but the body, which can be large. */

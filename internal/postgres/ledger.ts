@@ -28,16 +28,20 @@ export class PostgresCreditStatements implements CreditStatements {
   }
 
   async apply(boot: string, statement: CreditStatement): Promise<CreditAnswer> {
-    const { customerId, number, buffers, runs, refunds, settled } = statement
+    const { customerId, number, buffers, runs, refunds, spent, settled, giveBack, take } = statement
     const [row] = await this.within(
-      (db) => db<{ is_open: boolean; granted: number; balance: number }[]>`
-        SELECT is_open, granted, balance FROM charge_credits(
+      (db) => db<{ is_open: boolean; granted: number; balance: number; taken: number; elsewhere: number }[]>`
+        SELECT is_open, granted, balance, taken, elsewhere FROM charge_credits(
           ${boot}, ${customerId}, ${number}, ${[...buffers]}::uuid[],
           ${runs.buffer}::int[], ${runs.credits}::int[], ${runs.count}::int[],
-          ${refunds.credits}::bigint[], ${refunds.items}::int[], ${settled})`,
+          ${refunds.credits}::bigint[], ${refunds.items}::int[],
+          ${spent.credits}::bigint[], ${spent.items}::int[], ${settled}, ${giveBack}, ${take})`,
     )
     if (row === undefined) throw new Error('charge_credits answered no row')
-    return { open: row.is_open, granted: row.granted, balance: row.balance }
+    const { is_open: open, granted, balance, taken, elsewhere } = row
+    return open
+      ? { open, granted, balance, taken, elsewhere }
+      : { open, granted: 0, balance: 0, taken: 0, elsewhere: 0 }
   }
 
   async close(boot: string): Promise<void> {

@@ -36,16 +36,19 @@ async function advance(transaction: Transaction, fence: Fence, position: number)
 async function addDays(transaction: Transaction, facts: readonly DeliveryFact[]): Promise<void> {
   await transaction`
     INSERT INTO delivery_days AS d
-      (buffer_uid, day, delivered, dead, retries, items_delivered, time_to_flush, delivery_duration)
-    SELECT "bufferUid", day, delivered, dead, retries, "itemsDelivered", "timeToFlush", "deliveryDuration"
+      (buffer_uid, customer_id, day, delivered, dead, retries, items_delivered, items_dead,
+        time_to_flush, delivery_duration)
+    SELECT "bufferUid", (SELECT customer_id FROM buffer_owners WHERE buffer_uid = "bufferUid"), day,
+      delivered, dead, retries, "itemsDelivered", "itemsDead", "timeToFlush", "deliveryDuration"
     FROM json_to_recordset(${JSON.stringify(sumByDay(facts))}::text::json) AS s (
       "bufferUid" uuid, day date, delivered bigint, dead bigint, retries bigint, "itemsDelivered" bigint,
-      "timeToFlush" bigint[], "deliveryDuration" bigint[])
+      "itemsDead" bigint, "timeToFlush" bigint[], "deliveryDuration" bigint[])
     ON CONFLICT (buffer_uid, day) DO UPDATE SET
       delivered = d.delivered + excluded.delivered,
       dead = d.dead + excluded.dead,
       retries = d.retries + excluded.retries,
       items_delivered = d.items_delivered + excluded.items_delivered,
+      items_dead = d.items_dead + excluded.items_dead,
       time_to_flush = add_counts(d.time_to_flush, excluded.time_to_flush),
       delivery_duration = add_counts(d.delivery_duration, excluded.delivery_duration)`
 }

@@ -10,22 +10,19 @@ export interface RefundedNode {
 }
 
 /**
- * Closes the ledgers of all nodes that are not in `liveBoots`, one transaction each, and refunds exactly
- * what they had not settled; a node that is alive after all is refused from then on and exits. Any node may
- * call it at any time, several at once too. `liveBoots` must hold every lease that stands, of nodes that
- * just start as well: `graceMs` spares ledgers that were opened less than that ago.
+ * Closes the ledgers of all nodes that are gone, one transaction each, and refunds exactly what they had not
+ * settled; a node that is alive after all is refused from then on and exits. Any node may call it at any time,
+ * several at once too. `isGone` must be certain; `graceMs` spares ledgers that were opened less than that ago.
  */
 export async function closeNodes(
   db: Database,
-  liveBoots: readonly string[],
+  isGone: (boot: string) => boolean,
   graceMs = 10_000,
 ): Promise<RefundedNode[]> {
-  const gone = await db<{ boot: string }[]>`
-    SELECT boot FROM ledger_nodes
-    WHERE boot <> ALL (${[...liveBoots]}::uuid[])
-      AND opened_at <= now() - ${graceMs}::int * interval '1 millisecond'`
+  const old = await db<{ boot: string }[]>`
+    SELECT boot FROM ledger_nodes WHERE opened_at <= now() - ${graceMs}::int * interval '1 millisecond'`
   const refunded: RefundedNode[] = []
-  for (const { boot } of gone) refunded.push(...(await closeNode(db, boot)))
+  for (const { boot } of old) if (isGone(boot)) refunded.push(...(await closeNode(db, boot)))
   return refunded
 }
 

@@ -11,7 +11,7 @@ import { accept, type Parsed, refuse } from '../domain/parsed.ts'
 import { parseSecretKeys, type SecretKey } from '../postgres/secrets.ts'
 import { flag, hasScheme, integer, list, oneOf, type Setting, text, url } from './setting.ts'
 
-export type ProcessRole = 'penstock' | 'ingress' | 'admin' | 'actor' | 'operator' | 'migrate'
+export type ProcessRole = 'penstock' | 'cluster' | 'ingress' | 'admin' | 'actor' | 'operator' | 'migrate'
 
 export interface OwnerKey {
   customerId: string
@@ -68,6 +68,9 @@ export class ConfigError extends Error {
 }
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const PLACES = { port: 8_080, opsPort: 9_464, dataDir: '.penstock', replicas: 1 }
+/** Several nodes on one machine: none has the ports of `npm start`, nor its data. */
+const CLUSTER_PLACES = { port: 0, opsPort: 0, dataDir: '.penstock-cluster', replicas: 3 }
 const LOCAL_DESTINATIONS = ['127.0.0.0/8', '::1']
 
 const SETTINGS = {
@@ -105,10 +108,15 @@ type Environment = Readonly<Record<string, string | undefined>>
 export function readConfig(env: Environment, role: ProcessRole): Config {
   refuseUnknown(env)
   const given = readSettings(env)
-  const local = given.local ?? role === 'penstock'
+  const local = given.local ?? bringsServers(role)
   const config = withDefaults(given, role, local)
   refuseMissing(config, given)
   return config
+}
+
+/** The programs that run a whole installation on this machine, with servers and secrets of their own. */
+function bringsServers(role: ProcessRole): boolean {
+  return role === 'penstock' || role === 'cluster'
 }
 
 /** Half the cores, 2 to 8 (design, section 3). */
@@ -146,19 +154,20 @@ function readSettings(env: Environment): Given {
 }
 
 function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
+  const places = role === 'cluster' ? CLUSTER_PLACES : PLACES
   return {
     role,
     local,
     host: given.host ?? '127.0.0.1',
-    port: given.port ?? 8_080,
-    opsPort: given.opsPort ?? 9_464,
-    dataDir: given.dataDir ?? '.penstock',
+    port: given.port ?? places.port,
+    opsPort: given.opsPort ?? places.opsPort,
+    dataDir: given.dataDir ?? places.dataDir,
     natsUrls: given.natsUrls,
     natsCredsFile: given.natsCredsFile,
     natsServerBin: given.natsServerBin,
     databaseUrl: given.databaseUrl,
     shards: given.shards,
-    replicas: given.replicas ?? 1,
+    replicas: given.replicas ?? places.replicas,
     subjects: given.subjects ?? 'group',
     processes: given.processes ?? 1,
     catalogFile: given.catalogFile,
@@ -182,15 +191,22 @@ function oidc(given: Given, local: boolean): OidcConfig | undefined {
   }
   if (audience === undefined)
     throw new ConfigError('PENSTOCK_OIDC_AUDIENCE: is required with PENSTOCK_OIDC_ISSUER')
-  const insecure = [
-    ['PENSTOCK_OIDC_ISSUER', issuer],
-    ['PENSTOCK_OIDC_JWKS_URL', jwksUrl],
-  ].find(([, address]) => address?.startsWith('http:') === true)
-  if (insecure && !local) throw new ConfigError(`${insecure[0]}: must be https outside the local instance`)
+  checkProviderUrl('PENSTOCK_OIDC_ISSUER', issuer, local)
+  // Discovery appends a path to it, and tokens repeat it letter by letter.
+  if (/[?#]/.test(issuer)) throw new ConfigError('PENSTOCK_OIDC_ISSUER: must have no query and no fragment')
+  if (jwksUrl !== undefined) checkProviderUrl('PENSTOCK_OIDC_JWKS_URL', jwksUrl, local)
   return { issuer, audience, jwksUrl }
 }
 
-/** Only `penstock` brings servers and secrets of its own; what a role of a cluster works with must be named. */
+/** The value is not repeated: a password may be in it. */
+function checkProviderUrl(name: string, address: string, local: boolean): void {
+  const { protocol, username, password } = new URL(address)
+  if (protocol !== 'https:' && !local)
+    throw new ConfigError(`${name}: must be https outside the local instance`)
+  if (username !== '' || password !== '') throw new ConfigError(`${name}: must hold no user and no password`)
+}
+
+/** Who brings no servers and secrets of its own must be told what it works with. */
 function refuseMissing(config: Config, given: Given): void {
   if (given.natsCredsFile !== undefined && given.natsUrls === undefined) {
     throw new ConfigError('PENSTOCK_NATS_URL: is required with PENSTOCK_NATS_CREDS')
@@ -198,7 +214,7 @@ function refuseMissing(config: Config, given: Given): void {
   const missing = requiredOf(config).find((field) => given[field] === undefined)
   if (missing !== undefined) {
     throw new ConfigError(
-      `${SETTINGS[missing].name}: is required ${config.role === 'penstock' ? 'outside the local instance' : `for ${config.role}`}`,
+      `${SETTINGS[missing].name}: is required ${bringsServers(config.role) ? 'outside the local instance' : `for ${config.role}`}`,
     )
   }
 }
@@ -210,6 +226,7 @@ function requiredOf(config: Config): (keyof Given)[] {
     case 'migrate':
       return ['databaseUrl']
     case 'penstock':
+    case 'cluster':
       return config.local ? [] : ['secretKeys']
     default:
       return ['natsUrls', 'databaseUrl', 'secretKeys']

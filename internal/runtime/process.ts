@@ -1,6 +1,6 @@
 /** Ties a `Lifecycle` to the process: its signals, its uncaught errors, its exit code. */
 import type { Clock } from './clock.ts'
-import { Lifecycle, type LifecycleLog, StoppingError } from './lifecycle.ts'
+import { Lifecycle, type LifecycleLog, SHUTDOWN_BUDGET_MS, StoppingError } from './lifecycle.ts'
 
 /**
  * A second signal ends the process at once, but not when it comes right behind the first: on Ctrl-C the
@@ -16,15 +16,17 @@ export interface ServiceProcess {
 
 /**
  * Runs `start`, then until a signal, and exits the process: 0 after a clean drain. An error of `start` is
- * reported by `report` (one line for what the operator can mend) and ends with 1.
+ * reported by `report` (one line for what the operator can mend) and ends with 1. `shutdownMs`: what the drain may take
+ * at most, default 14 s.
  */
 export function runService(
   clock: Clock,
   log: LifecycleLog,
   report: (error: unknown) => void,
   start: (service: ServiceProcess) => Promise<void>,
+  shutdownMs = SHUTDOWN_BUDGET_MS,
 ): void {
-  const lifecycle = new Lifecycle(clock, log)
+  const lifecycle = new Lifecycle(clock, log, shutdownMs)
   const end = async (reason: string, code: number) => {
     if (lifecycle.stopping) return
     log.info({ reason }, 'stopping')

@@ -4,10 +4,13 @@ import { Batches } from './batches.ts'
 import type { LogMessage, Reading } from './broker.ts'
 import { Burial } from './burial.ts'
 import { Courier } from './courier.ts'
+import { DeletedBufferReports } from './deleted-buffers.ts'
 import { Endings } from './endings.ts'
-import { raiseEpoch } from './epoch.ts'
+import { raiseEpoch, rememberLoss } from './epoch.ts'
+import type { FoldState } from './fold.ts'
 import { Frames } from './frames.ts'
 import { Groups } from './groups.ts'
+import { AttemptsElsewhere } from './handover.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { Intake } from './intake.ts'
 import { Journal } from './journal.ts'
@@ -18,7 +21,16 @@ import type { HighWater } from './records.ts'
 import { Restoration } from './restoration.ts'
 import { Sealer } from './sealer.ts'
 import type { ShardOptions } from './shard.ts'
-import { type Claim, checkHighWater, checkJournalTail, claimShard, LostTailError } from './takeover.ts'
+import {
+  type Claim,
+  checkHighWater,
+  checkInboxTail,
+  checkJournalHead,
+  checkJournalTail,
+  claimShard,
+  LostTailError,
+  proofSubject,
+} from './takeover.ts'
 import { Twins } from './twins.ts'
 import { Wakes } from './wakes.ts'
 
@@ -34,6 +46,10 @@ export interface ShardEvents {
 
 export interface ShardParts {
   readonly epoch: number
+  /** Resolves when Postgres knows the epoch; when it rejects, `onFatal` was called. */
+  readonly raised: Promise<void>
+  readonly state: FoldState
+  readonly intake: Intake
   readonly journal: Journal
   readonly live: LiveItems
   readonly frames: Frames
@@ -57,7 +73,8 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const reader: { intake: Intake | null } = { intake: null }
   const journal = openJournal(options, claim, events, () => reader.intake)
   await journal.prove()
-  await checkHighWater(inboxLog, shard, claim.state.highWater)
+  checkJournalHead(shard, claim)
+  await checkInboxTail(inboxLog, shard, claim.state)
   const head = await inboxLog.state()
   const kept = await readKept(journalLog, claim.state)
   const journalBytes = (await journalLog.state()).bytes
@@ -72,12 +89,10 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
     kept: kept.values(),
     onReplayed: () => {
       events.onReplayed()
-      for (const group of [...groups.all()]) if (group.restoring === 0) resume(group, false)
-      restoration
-        .finish({ batches, journal, projector, live, twins, resume: (group) => resume(group, false) })
-        .catch((error: unknown) => {
-          if (!events.ended()) events.onFatal(asError(error))
-        })
+      for (const group of [...groups.all()]) if (group.restoring === 0) resume(group)
+      restoration.finish({ batches, journal, projector, live, twins, resume }).catch((error: unknown) => {
+        if (!events.ended()) events.onFatal(asError(error))
+      })
     },
   })
   reader.intake = intake
@@ -90,10 +105,17 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
     },
     journalBytes,
   )
+  const { deletedBuffers } = options
+  const reports = new DeletedBufferReports({
+    ...{ deletedBuffers, clock, inboxLog, intake, groups, journal, onProblem: events.onProblem },
+    ...{ fence: { shard, epoch: claim.epoch }, raised: acting.raised },
+  })
   let reading: Reading | null = null
   const stopAnswering = broker.subscribe(askSubject(shard), (bytes, reply) => {
     if (!intake.replaying && !events.ended()) twins.answer(bytes, reply, intake.cursor)
   })
+  // Else an owner at rest would learn at its next commit only that it was made to let go.
+  const stopProving = broker.subscribe(proofSubject(shard), () => void journal.prove().catch(() => {}))
   const watch = watchTails(options, events, journal, () => intake.highWater)
   const take = (messages: LogMessage[]): void => {
     if (events.ended()) return
@@ -104,7 +126,19 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
     }
   }
   return {
-    ...{ epoch: claim.epoch, journal, live, frames, groups, batches, projector, housekeeping },
+    ...{
+      epoch: claim.epoch,
+      raised: acting.raised,
+      state,
+      intake,
+      journal,
+      live,
+      frames,
+      groups,
+      batches,
+      projector,
+      housekeeping,
+    },
     courier: acting.courier,
     begin() {
       if (head.messages === 0 || head.lastSeq < intake.cursor) intake.reachedEnd(head.lastSeq)
@@ -120,10 +154,13 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       batches.stop()
       acting.wakes.stop()
       housekeeping.stop()
+      reports.stop()
       projector.stop()
       restoration.stop()
       groups.close()
+      acting.elsewhere.stop()
       stopAnswering()
+      stopProving()
       watch()
     },
   }
@@ -131,7 +168,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
 
 /** After every reconnect the broker must still have what this owner saw and wrote (design, section 4). */
 function watchTails(
-  { broker, shard }: ShardOptions,
+  { broker, shard, deadLetters, clock }: ShardOptions,
   events: ShardEvents,
   journal: Journal,
   seen: () => HighWater | null,
@@ -142,8 +179,11 @@ function watchTails(
       await checkHighWater(broker.inbox(shard), shard, seen())
     } catch (error) {
       if (events.ended()) return
-      if (error instanceof LostTailError) events.onFatal(error)
-      else events.onProblem('the tails of the logs cannot be checked', error)
+      if (error instanceof LostTailError) {
+        events.onFatal(error)
+        // Known to this owner alone: not all that it saw is written down.
+        await rememberLoss(deadLetters, shard, clock)
+      } else events.onProblem('the tails of the logs cannot be checked', error)
     }
   }
   return broker.onReconnect(() => void check())
@@ -171,7 +211,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const { shard, broker, clock, randomness, limits, telemetry, deadLetters, policies } = options
   const { state, epoch } = claim
   const fence = { shard, epoch }
-  const raised = raiseEpoch({ fence, deadLetters, clock, journal, ...events })
+  const raised = raiseEpoch({ fence, deadLetters, projection: options.projection, clock, journal, ...events })
   const frames = new Frames(limits.payloadBudget, (source, seq) =>
     (source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)).get(seq),
   )
@@ -197,15 +237,18 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const restoration = new Restoration({ fence, clock, outstanding, deadLetters, raised, telemetry, onFatal })
   const wakes: Wakes<OpenGroup> = new Wakes(clock, (group, at) => batches.step(group, { kind: 'tick', at }))
   const acting = { replaying: () => true }
-  const resume = (group: OpenGroup, held: boolean): void => {
+  /** The group follows its buffer again, held while it may not act. */
+  const resume = (group: OpenGroup): void => {
     for (const item of groups.beginAnew(group)) batches.step(group, { kind: 'item', at: clock.now(), item })
+    const held = acting.replaying() || group.restoring > 0 || groups.paused
     const policy = held ? group.book.heldPolicy : group.book.policy
     batches.step(group, { kind: 'policy', at: clock.now(), policy })
   }
-  const groups = new Groups({
+  const groups: Groups = new Groups({
     ...{ policies, clock, onProblem: events.onProblem },
-    onPolicy: (group) => resume(group, acting.replaying() || group.restoring > 0),
+    onPolicy: resume,
   })
+  const elsewhere = new AttemptsElsewhere({ messages: broker, clock, shard, released: state.released })
   const sealer = new Sealer({ shard, clock, journal, frames, telemetry })
   const endings = new Endings({
     fence,
@@ -219,9 +262,11 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
     telemetry,
   })
   const batches: Batches = new Batches({
-    ...{ shard, clock, randomness, journal, groups, wakes, sealer, courier, endings, telemetry, onFatal },
+    ...{ shard, clock, randomness, journal, groups, wakes, sealer, courier, endings, elsewhere },
+    ...{ telemetry, onFatal },
   })
   return Object.assign(acting, {
+    raised,
     frames,
     live,
     twins,
@@ -231,6 +276,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
     wakes,
     groups,
     batches,
+    elsewhere,
     resume,
   })
 }

@@ -11,6 +11,7 @@ import { BodyMismatchError, type Courier, type SealedBatch } from './courier.ts'
 import type { Endings } from './endings.ts'
 import { MissingFrameError } from './frames.ts'
 import type { Groups } from './groups.ts'
+import type { AttemptsElsewhere, PassedResults } from './handover.ts'
 import type { Journal } from './journal.ts'
 import type { LiveItem, OpenGroup } from './live.ts'
 import type { AttemptResult, ShardTelemetry } from './ports.ts'
@@ -19,8 +20,14 @@ import type { Wakes } from './wakes.ts'
 
 /** Before an attempt that could not begin is tried again. */
 const UNSENT_PAUSE_MS = 200
-/** An attempt takes at most so long (specification, "Limits"). */
-const ATTEMPT_MS = 10_000
+/** An attempt takes at most so long (specification, "Limits"), with some time for its result to arrive. */
+const ATTEMPT_MS = 11_000
+
+/** What the next owner is told of an attempt that did not begin. */
+const UNSENT: AttemptResult = {
+  ...{ delivered: false, retryable: true, statusCode: 0, errorClass: null, error: null },
+  ...{ durationMs: 0, responseBody: null, unsent: true },
+}
 
 export interface BatchesOptions {
   readonly shard: number
@@ -32,6 +39,8 @@ export interface BatchesOptions {
   readonly sealer: Sealer
   readonly courier: Courier
   readonly endings: Endings
+  /** Attempts that the last owner released while they ran. */
+  readonly elsewhere: AttemptsElsewhere
   readonly telemetry: ShardTelemetry
   /** The shard cannot go on: it was lost, or an invariant is broken. */
   readonly onFatal: (error: Error) => void
@@ -43,6 +52,7 @@ export class Batches {
   #burying = 0
   #draining = false
   #stopped = false
+  #passed: PassedResults | undefined
 
   constructor(options: BatchesOptions) {
     this.#options = options
@@ -63,6 +73,11 @@ export class Batches {
   /** From now on nothing is sealed and no attempt begins; what runs is finished. */
   drain(): void {
     this.#draining = true
+  }
+
+  /** After `drain`: results of what still runs are no longer this owner's to commit. */
+  passOn(passed: PassedResults): void {
+    this.#passed = passed
   }
 
   stop(): void {
@@ -95,13 +110,25 @@ export class Batches {
     },
   ): void {
     const { version, attempt, items, segment } = from
-    const at = this.#options.clock.now()
+    const { clock, elsewhere } = this.#options
+    const at = clock.now()
     const before = new Set(group.machine.batches ?? [])
-    this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt: from.nextAt, segment })
+    const running = elsewhere.has({ groupId: group.id, version })
+    const nextAttemptAt = from.nextAt
+    this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt, segment, running })
     for (const batch of group.machine.batches ?? []) {
-      if (!before.has(batch))
-        this.#sealed.set(batch, { group, batch, body: null, sealedAt: at, last: null, ...from.sealed })
+      if (before.has(batch)) continue
+      const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
+      this.#sealed.set(batch, sealed)
+      if (running) this.#guard(this.#await(sealed))
     }
+  }
+
+  /** The attempt of the last owner; should its result not come in time, it begins here. */
+  async #await(sealed: SealedBatch): Promise<void> {
+    const { group, batch } = sealed
+    const result = await this.#options.elsewhere.result({ groupId: group.id, version: batch.version })
+    this.#ended(sealed, result, 0)
   }
 
   #perform(group: OpenGroup, effect: Effect<LiveItem>): void {
@@ -153,10 +180,7 @@ export class Batches {
     const sealed = this.#sealedOf(group, batch)
     try {
       const mayBegin = () => !this.#draining && group.machine.policy.state === 'active'
-      const result = await this.#options.courier.attempt(sealed, mayBegin)
-      if (this.#stopped) return
-      if (result && !result.unsent) this.#onResult(sealed, result)
-      else this.#withdraw(group, batch)
+      this.#ended(sealed, await this.#options.courier.attempt(sealed, mayBegin), UNSENT_PAUSE_MS)
     } catch (error) {
       if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
       await this.#options.journal.prove()
@@ -164,10 +188,18 @@ export class Batches {
     }
   }
 
+  #ended(sealed: SealedBatch, result: AttemptResult | null, pauseMs: number): void {
+    const { group, batch } = sealed
+    if (this.#passed) this.#passed.tell({ groupId: group.id, version: batch.version }, result ?? UNSENT)
+    else if (this.#stopped) return
+    else if (result && !result.unsent) this.#onResult(sealed, result)
+    else this.#withdraw(group, batch, pauseMs)
+  }
+
   /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
-  #withdraw(group: OpenGroup, batch: Batch<LiveItem>): void {
+  #withdraw(group: OpenGroup, batch: Batch<LiveItem>, pauseMs: number): void {
     const at = this.#options.clock.now()
-    this.step(group, { kind: 'withdrawn', at, batch, notBefore: at + UNSENT_PAUSE_MS })
+    this.step(group, { kind: 'withdrawn', at, batch, notBefore: at + pauseMs })
   }
 
   #onResult(sealed: SealedBatch, result: AttemptResult): void {

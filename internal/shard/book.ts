@@ -35,6 +35,7 @@ export class BufferBook {
   heldPolicy: GroupPolicy = UNKNOWN
   #items = 0
   #bytes = 0
+  #storedBytes = 0
 
   constructor(uid: string) {
     this.uid = uid
@@ -44,18 +45,26 @@ export class BufferBook {
     return this.#items
   }
 
+  /** Payload bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  hold(bytes: number): void {
-    this.#items++
-    this.#bytes += bytes
+  /** Encoded bytes: what the items take of a log. */
+  get storedBytes(): number {
+    return this.#storedBytes
   }
 
-  let(bytes: number): void {
+  hold(bytes: number, storedBytes: number): void {
+    this.#items++
+    this.#bytes += bytes
+    this.#storedBytes += storedBytes
+  }
+
+  let(bytes: number, storedBytes: number): void {
     this.#items--
     this.#bytes -= bytes
+    this.#storedBytes -= storedBytes
   }
 
   /** Takes a record that is not older than the known one; false when it is. */

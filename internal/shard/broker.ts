@@ -32,6 +32,10 @@ export interface LogState {
   messages: number
   bytes: number
   maxBytes: number
+  /** The sequence that it began with when it was made; absent when that is not known. */
+  origin?: number
+  /** When it was asked, by the broker's clock, Unix ms; absent when that is not known. */
+  at?: number
 }
 
 export interface Reading {

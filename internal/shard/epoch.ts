@@ -1,31 +1,41 @@
-/** Makes the epoch known to Postgres, so that every write of an older owner is refused there too. */
+/**
+ * Makes the epoch known to Postgres, so that every write of an older owner is refused there too, and holds the
+ * journal against what Postgres knows of it: a journal that came back from a backup ends before that.
+ */
 import type { Clock } from '../runtime/clock.ts'
 import type { Journal } from './journal.ts'
-import { type DeadLetters, type Fence, FencedError } from './ports.ts'
+import { type DeadLetters, type Fence, FencedError, type Projection } from './ports.ts'
 import { LostTailError, WAY_OUT } from './takeover.ts'
 
 const RETRY_MS = 500
 
+export interface RaiseOptions {
+  readonly fence: Fence
+  readonly deadLetters: Pick<DeadLetters, 'raiseEpoch'>
+  readonly projection: Pick<Projection, 'position'>
+  readonly clock: Clock
+  readonly journal: Pick<Journal, 'prove'>
+  readonly ended: () => boolean
+  readonly onFatal: (error: Error) => void
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
 /**
- * Resolves when Postgres knows it. A higher epoch there: FencedError when the journal has a later claim too,
- * LostTailError when it has none, for then the journal lost it. Retried while Postgres is away.
+ * Resolves when Postgres knows it. A higher epoch there, or counters of commits above it: FencedError when the
+ * journal has a later claim too, LostTailError when it has none, for then the journal lost them. Retried while
+ * Postgres is away. Nothing may be projected under this epoch before.
  */
-export function raiseEpoch(options: {
-  fence: Fence
-  deadLetters: Pick<DeadLetters, 'raiseEpoch'>
-  clock: Clock
-  journal: Pick<Journal, 'prove'>
-  ended: () => boolean
-  onFatal: (error: Error) => void
-  onProblem: (what: string, error: unknown) => void
-}): Promise<void> {
-  const { fence, deadLetters, clock, journal, ended, onFatal, onProblem } = options
+export function raiseEpoch(options: RaiseOptions): Promise<void> {
+  const { fence, deadLetters, projection, clock, ended, onFatal, onProblem } = options
   const raised = (async () => {
     while (!ended()) {
       try {
-        return await deadLetters.raiseEpoch(fence)
+        await deadLetters.raiseEpoch(fence)
+        const counted = await projection.position(fence.shard)
+        if (counted > fence.epoch) throw new FencedError(`commits up to ${counted} are counted`)
+        return
       } catch (error) {
-        if (error instanceof FencedError) throw await whoIsAhead(error, fence, journal)
+        if (error instanceof FencedError) throw await whoIsAhead(error, options)
         if (!ended()) onProblem('the epoch cannot be raised in Postgres', error)
         await new Promise<void>((resume) => clock.after(RETRY_MS, resume))
       }
@@ -38,14 +48,31 @@ export function raiseEpoch(options: {
   return raised
 }
 
-async function whoIsAhead(error: FencedError, fence: Fence, journal: Pick<Journal, 'prove'>): Promise<Error> {
+async function whoIsAhead(
+  error: FencedError,
+  { fence, journal, deadLetters, clock }: Pick<RaiseOptions, 'fence' | 'journal' | 'deadLetters' | 'clock'>,
+): Promise<Error> {
   try {
     await journal.prove()
   } catch {
     return error
   }
+  await rememberLoss(deadLetters, fence.shard, clock)
   return new LostTailError(
-    `shard ${fence.shard}: Postgres knows a higher epoch than ${fence.epoch}, the last claim of the journal: ${WAY_OUT}`,
+    `shard ${fence.shard}: the journal lost messages, its last claim is ${fence.epoch} (${error.message}): ${WAY_OUT}`,
     { cause: error },
   )
+}
+
+/**
+ * Keeps every later claim from running the shard before its repair: by their own records claims bring the journal
+ * past the end that it once had, and nothing would tell any more. Positions are microseconds since 1970 and grow by
+ * one, so the present moment is above them all. Best effort: without Postgres nothing is remembered.
+ */
+export async function rememberLoss(
+  deadLetters: Pick<DeadLetters, 'raiseEpoch'>,
+  shard: number,
+  clock: Clock,
+): Promise<void> {
+  await deadLetters.raiseEpoch({ shard, epoch: clock.now() * 1_000 }).catch(() => {})
 }

@@ -83,6 +83,13 @@ export function isOver(state: FoldState, { seq, index }: Position): boolean {
   return (seq < state.horizon || state.finished.has(seq, index)) && !state.kept.has(seq, index)
 }
 
+/** The highest inbox sequence that it acts on; 0: none. Whatever stands above it means what the inbox holds there. */
+export function highestNamed(state: FoldState): number {
+  let named = Math.max(state.horizon - 1, state.highWater?.seq ?? 0)
+  for (const { seq } of state.drops.values()) named = Math.max(named, seq)
+  return Math.max(named, state.finished.highestSeq, state.kept.highestSeq, state.sealed.highestSeq)
+}
+
 /** A commit with its place in the journal. */
 export interface StoredCommit {
   readonly seq: number

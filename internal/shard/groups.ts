@@ -25,10 +25,23 @@ export class Groups {
   readonly #books = new Map<string, BufferBook>()
   readonly #unsubscribe: () => void
   #closed = false
+  #paused = false
 
   constructor(options: GroupsOptions) {
     this.#options = options
     this.#unsubscribe = options.policies.onChange((record) => this.#changed(record))
+  }
+
+  /** Nothing is sealed or sent: this node may have been replaced. */
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  /** Every group is told; they differ from what they do now only in being held. */
+  pause(paused: boolean): void {
+    if (this.#paused === paused) return
+    this.#paused = paused
+    this.#tell([...this.#open.values()])
   }
 
   get size(): number {
@@ -56,7 +69,7 @@ export class Groups {
     const group: OpenGroup = {
       id,
       book,
-      machine: createGroup(held ? book.heldPolicy : book.policy, now),
+      machine: createGroup(held || this.#paused ? book.heldPolicy : book.policy, now),
       wakeAt: Number.POSITIVE_INFINITY,
       provisional: book.record === undefined,
       restoring: 0,

@@ -4,12 +4,12 @@
  * it, because it follows a committed record.
  */
 import type { Clock } from '../runtime/clock.ts'
-import type { Log } from './broker.ts'
+import type { Log, LogState } from './broker.ts'
 import type { FoldState } from './fold.ts'
 import type { Frames } from './frames.ts'
 import type { Intake } from './intake.ts'
 import { type Journal, JournalClosedError } from './journal.ts'
-import { carry, laggingItems } from './keeping.ts'
+import { carry, fitting, laggingItems } from './keeping.ts'
 import type { LiveItems } from './live.ts'
 import type { Projector } from './projector.ts'
 import { SNAPSHOT_PART_BYTES, writeSnapshot } from './snapshot.ts'
@@ -38,6 +38,22 @@ export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
   snapshotBytes: 1024 * 1024,
   fullShare: 0.6,
 }
+
+/**
+ * In a crowded inbox a keep is due as soon as what is over above the horizon is this part of what is live: else an
+ * inbox of which more than half is held would stay full, whatever passes through the rest.
+ */
+const CROWDED_RATIO = 0.25
+/**
+ * Of the journal's `max_bytes`, for all kept items: what is kept has to be carried forward before the journal can be
+ * cut, and that takes room.
+ */
+const KEPT_SHARE = 0.5
+/**
+ * Of the journal's `max_bytes`: keeps leave the rest to seals, results and snapshots. Carrying forward may take more
+ * of it, for only that makes room again.
+ */
+const ROOM = { keep: 0.8, carryForward: 0.95 }
 
 export interface HousekeepingOptions {
   readonly clock: Clock
@@ -153,16 +169,18 @@ export class Housekeeping {
   }
 
   async #keep(): Promise<void> {
-    const { live, intake, state, limits, inboxLog, journal, frames } = this.#options
+    const { live, intake, state, limits, inboxLog, journalLog, journal, frames } = this.#options
     const passed = this.#marks.findLast((mark) => mark.cursor <= state.horizon)?.bytes ?? 0
     const above = intake.bytesRead - passed
     const over = above - live.inboxBytes
     const outweighed = over > limits.keepBytes && over > limits.keepRatio * live.inboxBytes
-    if (!outweighed && !(over > live.inboxBytes && (await nearlyFull(inboxLog, limits)))) return
+    const due = outweighed || (over > CROWDED_RATIO * live.inboxBytes && (await nearlyFull(inboxLog, limits)))
+    if (!due) return
     // The newest quarter is left: it is likely to be over soon by itself.
     const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? intake.cursor
     const lagging = laggingItems(live.inInbox(), until)
-    const items = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), intake.cursor)
+    const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), intake.cursor)
+    const items = fitting(wanted, roomForKeeps(await journalLog.state(), live.keptBytes))
     await carry(items, { frames, journal, live, stopped: () => this.#stopped })
     await this.#advanceHorizon()
   }
@@ -211,17 +229,39 @@ export class Housekeeping {
   /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */
   async #keepAgain(): Promise<void> {
     const { live, journalLog, limits, journal, frames } = this.#options
-    const { bytes, firstSeq, lastSeq } = await journalLog.state()
-    const kept = [...live.kept()]
-    const liveBytes = kept.reduce((sum, item) => sum + item.size, 0)
-    if (bytes - liveBytes <= Math.max(limits.keepBytes, limits.keepRatio * liveBytes)) return
-    const middle = (firstSeq + lastSeq) / 2
-    const items = kept.filter((item) => item.frame.seq < middle)
-    await carry(items, { frames, journal, live, stopped: () => this.#stopped })
+    const log = await journalLog.state()
+    const over = log.bytes - live.keptBytes
+    const outweighed = over > Math.max(limits.keepBytes, limits.keepRatio * live.keptBytes)
+    if (!outweighed && !(over > CROWDED_RATIO * live.keptBytes && isCrowded(log, limits))) return
+    const middle = (log.firstSeq + log.lastSeq) / 2
+    const old = [...live.kept()].filter((item) => item.frame.seq < middle)
+    old.sort((a, b) => a.frame.seq - b.frame.seq)
+    await carry(fitting(old, roomUntil(ROOM.carryForward, log)), {
+      frames,
+      journal,
+      live,
+      stopped: () => this.#stopped,
+    })
   }
 }
 
-async function nearlyFull(log: Log, { fullShare }: HousekeepingLimits): Promise<boolean> {
-  const { bytes, maxBytes } = await log.state()
+async function nearlyFull(log: Log, limits: HousekeepingLimits): Promise<boolean> {
+  return isCrowded(await log.state(), limits)
+}
+
+function isCrowded({ bytes, maxBytes }: LogState, { fullShare }: HousekeepingLimits): boolean {
   return maxBytes > 0 && bytes > maxBytes * fullShare
+}
+
+/** Bytes that may be kept in the journal beside `kept` bytes. */
+function roomForKeeps(journal: LogState, kept: number): number {
+  const { maxBytes } = journal
+  return maxBytes > 0
+    ? Math.min(maxBytes * KEPT_SHARE - kept, roomUntil(ROOM.keep, journal))
+    : Number.POSITIVE_INFINITY
+}
+
+/** Bytes up to this share of the log's limit. */
+function roomUntil(share: number, { bytes, maxBytes }: LogState): number {
+  return maxBytes > 0 ? maxBytes * share - bytes : Number.POSITIVE_INFINITY
 }

@@ -144,16 +144,10 @@ export class Intake {
   }
 
   #place(position: Position, at: number, frame: Frame, view: ItemView, verdict: PackVerdict | null): void {
-    const { state, live, groups, twins, restoration, batches, clock } = this.#options
-    if (live.get(position)) return
-    const fromInbox = frame.source === 'inbox'
-    if (isOver(state, position)) {
-      if (verdict && view.explicit) twins.tellAgain(view.itemId, position.index, verdict)
-      return
-    }
-    // Carried by a keep: its place is there.
-    if (fromInbox && state.kept.has(position.seq, position.index)) return
-    const batch = state.sealed.get(position.seq, position.index)
+    const { state, groups, live, twins, restoration, batches, clock } = this.#options
+    // Of what is read for the first time after the replay, the journal can say nothing.
+    if (this.#replaying && this.#isKnown(position, frame, view, verdict)) return
+    const batch = this.#replaying ? state.sealed.get(position.seq, position.index) : undefined
     const itemId = view.explicit ? view.itemId : null
     if (itemId !== null && !batch) {
       if (twins.isDropping(itemId)) return
@@ -169,6 +163,17 @@ export class Intake {
     twins.add(item)
     if (batch) restoration.member(batch, item)
     else batches.step(group, { kind: 'item', at: clock.now(), item })
+  }
+
+  /** Whether the item is over, or stands elsewhere: carried by a keep. */
+  #isKnown(position: Position, frame: Frame, view: ItemView, verdict: PackVerdict | null): boolean {
+    const { state, live, twins } = this.#options
+    if (live.get(position)) return true
+    if (isOver(state, position)) {
+      if (verdict && view.explicit) twins.tellAgain(view.itemId, position.index, verdict)
+      return true
+    }
+    return frame.source === 'inbox' && state.kept.has(position.seq, position.index)
   }
 }
 

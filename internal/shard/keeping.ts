@@ -21,6 +21,16 @@ export function laggingItems(inInbox: Iterable<LiveItem>, until: number): LiveIt
   return items
 }
 
+/** The first of them that fit `room` bytes. */
+export function fitting(items: readonly LiveItem[], room: number): LiveItem[] {
+  let count = 0
+  for (let left = room; count < items.length; count++) {
+    left -= items[count]!.size
+    if (left < 0) break
+  }
+  return items.slice(0, count)
+}
+
 /** One record after the other, so that seals pass between them. Resolves when all are committed, or stopped. */
 export async function carry(items: LiveItem[], into: KeepInto): Promise<void> {
   items.sort((a, b) =>

@@ -46,6 +46,7 @@ export class LiveItems {
   #highest = 0
   #payloadBytes = 0
   #inboxBytes = 0
+  #keptBytes = 0
 
   constructor(frames: Frames) {
     this.#frames = frames
@@ -63,6 +64,11 @@ export class LiveItems {
   /** Encoded bytes of the items that stand in the inbox only. */
   get inboxBytes(): number {
     return this.#inboxBytes
+  }
+
+  /** Encoded bytes of kept items. */
+  get keptBytes(): number {
+    return this.#keptBytes
   }
 
   /** The lowest inbox sequence with an item that is live and not kept; undefined when there is none. */
@@ -85,7 +91,7 @@ export class LiveItems {
   }
 
   add(item: LiveItem): void {
-    if (item.frame.source === 'journal') this.#kept.set(item.seq, item.index, item)
+    if (item.frame.source === 'journal') this.#setKept(item)
     else {
       // The map's first key is the lowest only while sequences arrive in order.
       if (item.seq < this.#highest) throw new Error(`inbox item ${item.seq} was read after ${this.#highest}`)
@@ -95,16 +101,15 @@ export class LiveItems {
     }
     item.frame.live++
     this.#payloadBytes += item.bytes
-    item.group.book.hold(item.bytes)
+    item.group.book.hold(item.bytes, item.size)
   }
 
   remove(item: LiveItem): void {
     if (this.#inInbox.delete(item.seq, item.index)) this.#inboxBytes -= item.size
-    else if (!this.#kept.delete(item.seq, item.index)) {
-      throw new Error(`item ${item.seq}/${item.index} left twice`)
-    }
+    else if (this.#kept.delete(item.seq, item.index)) this.#keptBytes -= item.size
+    else throw new Error(`item ${item.seq}/${item.index} left twice`)
     this.#payloadBytes -= item.bytes
-    item.group.book.let(item.bytes)
+    item.group.book.let(item.bytes, item.size)
     this.#frames.release(item.frame)
   }
 
@@ -112,11 +117,16 @@ export class LiveItems {
   move(item: LiveItem, frame: Frame, offset: number): void {
     if (this.#inInbox.delete(item.seq, item.index)) {
       this.#inboxBytes -= item.size
-      this.#kept.set(item.seq, item.index, item)
+      this.#setKept(item)
     }
     this.#frames.release(item.frame)
     item.frame = frame
     item.offset = offset
     frame.live++
+  }
+
+  #setKept(item: LiveItem): void {
+    this.#kept.set(item.seq, item.index, item)
+    this.#keptBytes += item.size
   }
 }

@@ -1,117 +1,205 @@
 /**
- * An actor node: runs shards. A shard that fails stops alone (design, section 4: a poisoned shard); it is
- * claimed again after a back-off, so one bad record never takes the process or the other shards with it.
+ * An actor node: runs the shards that the plan gives it. Whatever happens sets one flag, and one loop plans anew
+ * from scratch (design, section 4): membership, the own lease, a shard that was fenced, or a second gone by.
  */
-import { FencedError } from './ports.ts'
+import { Claims } from './claims.ts'
+import type { Lease, Membership } from './membership.ts'
+import { placeShards } from './placement.ts'
+import { Seat } from './seat.ts'
 import { Shard, type ShardOptions } from './shard.ts'
-import { LostTailError } from './takeover.ts'
 
 export interface ActorNodeOptions extends Omit<ShardOptions, 'shard' | 'claim' | 'onEnd'> {
-  /** Shards of the installation; this node runs them all. */
+  /** Shards of the installation. */
   readonly shards: number
+  readonly membership: Membership
+  /** Runs of this program that are over for certain, whatever their leases say. Default: none. */
+  readonly isOver?: (boot: string) => boolean
+  /** How long the members must have been the same before shards move, ms. Default 2,000. */
+  readonly settleMs?: number
 }
 
-/** Pause before a failed shard is claimed again: doubled with each failure in a row, ms. */
-const RESTART_MS = { first: 500, longest: 60_000 }
-/** A shard that ran so long counts as healthy again, ms. */
-const HEALTHY_MS = 60_000
-
-interface Seat {
-  shard: Shard | null
-  failures: number
-  startedAt: number
-  starting: Promise<void>
-  /** Why it does not run: null while it does. */
-  trouble: string | null
-}
+const SETTLE_MS = 2_000
+/** The loop looks again, for what nobody tells it: owners that are gone, leases that changed while it was away. */
+const LOOK_EVERY_MS = 1_000
+/** A hand-over may take as long as the attempts that run. */
+const HAND_OVER_MS = 12_000
 
 export class ActorNode {
   readonly #options: ActorNodeOptions
+  readonly #claims: Claims
   readonly #seats = new Map<number, Seat>()
-  #claims = 0
+  readonly #unsubscribe: () => void
+  /** Shards whose journal is being looked at before a claim. */
+  readonly #asking = new Set<number>()
+  #claimed = 0
+  #members: ReadonlySet<string> = new Set()
+  #membersSince = Number.NEGATIVE_INFINITY
+  #steering = false
   #stopping = false
+  #cancelLook: () => void = () => {}
 
   constructor(options: ActorNodeOptions) {
     this.#options = options
+    const { boot, broker, clock, membership, isOver = () => false } = options
+    this.#claims = new Claims({ boot, broker, clock, membership, isOver })
+    this.#unsubscribe = membership.onChange(() => this.#look())
   }
 
-  /** Claims all shards; resolves when each runs or has failed once. */
+  /** Claims what it should run and may; resolves when each of those shards runs or has failed once. */
   async start(): Promise<void> {
-    const numbers = Array.from({ length: this.#options.shards }, (_, shard) => shard)
-    for (const shard of numbers) {
-      this.#seats.set(shard, {
-        shard: null,
-        failures: 0,
-        startedAt: 0,
-        starting: Promise.resolve(),
-        trouble: 'starting',
-      })
-    }
-    await Promise.all(numbers.map((shard) => this.#run(shard)))
+    await this.#steer()
   }
 
-  /** Hands all shards back in good order, within `timeoutMs`. */
+  /**
+   * Lets all shards go, within `timeoutMs`: to the other nodes when there are any, else in good order for the
+   * next start.
+   */
   async stop(timeoutMs: number): Promise<void> {
+    if (this.#stopping) return
     this.#stopping = true
-    await Promise.all([...this.#seats.values()].map((seat) => seat.shard?.stop(timeoutMs)))
+    this.#cancelLook()
+    this.#unsubscribe()
+    const { boot, membership } = this.#options
+    const others = this.#actors().some((lease) => lease.boot !== boot)
+    if (others) membership.announce({ accepting: false })
+    const ends = [...this.#seats].map(([number, seat]) =>
+      others ? seat.handOver(timeoutMs, () => this.#left(number)) : seat.stop(timeoutMs),
+    )
+    await Promise.all(ends)
   }
 
-  /** Shards that do not run, with their reasons. */
+  /** Shards of this node that do not run, with their reasons. */
   troubles(): { shard: number; trouble: string }[] {
     return [...this.#seats].flatMap(([shard, { trouble }]) => (trouble === null ? [] : [{ shard, trouble }]))
+  }
+
+  /** All that it runs, or tries to run. */
+  seats(): Iterable<readonly [number, Seat]> {
+    return this.#seats
+  }
+
+  /** What runs here. */
+  *running(): Generator<[number, Shard]> {
+    for (const [number, { shard }] of this.#seats) if (shard) yield [number, shard]
   }
 
   shard(number: number): Shard | null {
     return this.#seats.get(number)?.shard ?? null
   }
 
-  async #run(number: number): Promise<void> {
-    const seat = this.#seats.get(number)!
-    const { clock } = this.#options
-    const shard = new Shard({
-      ...this.#options,
-      shard: number,
-      claim: ++this.#claims,
-      onEnd: (error) => this.#ended(number, shard, error),
+  #look(): void {
+    if (this.#steering || this.#stopping) return
+    this.#steering = true
+    // Changes that arrive together are one.
+    queueMicrotask(() => {
+      this.#steering = false
+      if (!this.#stopping) void this.#steer()
     })
-    seat.shard = shard
-    seat.startedAt = clock.monotonic()
-    try {
-      await shard.start()
-      if (seat.shard === shard) seat.trouble = null
-    } catch (error) {
-      this.#ended(number, shard, error instanceof Error ? error : new Error(String(error)))
+  }
+
+  /** Resolves when what it claims runs or has failed once. */
+  async #steer(): Promise<void> {
+    const { membership, shards, boot, clock, settleMs = SETTLE_MS } = this.#options
+    this.#cancelLook()
+    this.#cancelLook = clock.after(LOOK_EVERY_MS, () => this.#look())
+    for (const seat of this.#seats.values()) seat.pause(!membership.held)
+    if (!membership.held) return
+    const members = this.#actors()
+    this.#noteMembers(members)
+    const settled = this.#membersSince + settleMs - clock.monotonic()
+    // Nobody else is there to move anything from or to.
+    const alone = members.every((lease) => lease.boot === boot)
+    if (settled > 0 && !alone) {
+      this.#cancelLook()
+      this.#cancelLook = clock.after(Math.min(settled, LOOK_EVERY_MS), () => this.#look())
+      return
     }
+    const plan = placeShards(
+      shards,
+      members.map((lease) => (lease.boot === boot ? { boot, shards: [...this.#seats.keys()] } : lease)),
+    )
+    await this.#carryOut(plan)
   }
 
-  #ended(number: number, shard: Shard, error: Error): void {
-    const seat = this.#seats.get(number)!
-    if (seat.shard !== shard || this.#stopping) return
-    const { clock, telemetry } = this.#options
-    seat.shard = null
-    seat.trouble = error.message
-    if (clock.monotonic() - seat.startedAt > HEALTHY_MS) seat.failures = 0
-    const what = whatEnded(error)
-    telemetry.problem({
-      shard: number,
-      what,
-      error: error.stack ?? error.message,
-      detail: { lastSeq: shard.lastSeq },
+  /** The nodes that take shards. A lease may outlive its process. */
+  #actors(): Lease[] {
+    const { membership, boot, isOver = () => false } = this.#options
+    return membership
+      .leases()
+      .filter(({ role, accepting }) => (role === 'actor' || role === 'penstock') && accepting)
+      .filter((lease) => !isOver(lease.boot))
+      .filter((lease) => lease.boot !== boot || !this.#stopping)
+  }
+
+  /**
+   * Only who joins makes shards move between nodes that live, and others may follow at once: that settles first.
+   * What nobody has any more is taken without delay.
+   */
+  #noteMembers(members: readonly Lease[]): void {
+    const joined = members.some(({ boot }) => !this.#members.has(boot))
+    this.#members = new Set(members.map(({ boot }) => boot))
+    if (joined) this.#membersSince = this.#options.clock.monotonic()
+  }
+
+  async #carryOut(plan: readonly (string | null)[]): Promise<void> {
+    const { boot } = this.#options
+    const claims: Promise<void>[] = []
+    for (const [number, owner] of plan.entries()) {
+      const seat = this.#seats.get(number)
+      if (owner === boot && !seat) claims.push(this.#claim(number))
+      else if (owner !== boot && owner !== null && seat && !seat.leaving) this.#handOver(number, seat)
+    }
+    await Promise.all(claims)
+  }
+
+  async #claim(number: number): Promise<void> {
+    if (this.#asking.has(number)) return
+    this.#asking.add(number)
+    try {
+      const owner = await this.#claims.ownerOf(number)
+      if (owner !== null || this.#stopping || this.#seats.has(number)) return
+    } catch (error) {
+      const what = 'the owner of a shard cannot be read'
+      this.#options.telemetry.problem({ shard: number, what, error: String(error) })
+      return
+    } finally {
+      this.#asking.delete(number)
+    }
+    await this.#sit(number)
+  }
+
+  async #sit(number: number): Promise<void> {
+    const { clock, telemetry, membership } = this.#options
+    const seat: Seat = new Seat({
+      ...{ number, clock, telemetry },
+      create: (onEnd) => new Shard({ ...this.#options, shard: number, claim: ++this.#claimed, onEnd }),
+      onFenced: () => {
+        if (this.#seats.get(number) === seat) this.#left(number)
+      },
     })
-    // Whoever runs the installation has to decide: a claim would only bury what was lost.
-    if (!(error instanceof LostTailError)) this.#again(number, seat.failures++)
+    this.#seats.set(number, seat)
+    seat.pause(!membership.held)
+    this.#announce()
+    await seat.start()
   }
 
-  #again(number: number, failures: number): void {
-    const pause = Math.min(RESTART_MS.longest, RESTART_MS.first * 2 ** Math.min(failures, 20))
-    this.#options.clock.after(pause, () => {
-      if (!this.#stopping) void this.#run(number)
-    })
+  #handOver(number: number, seat: Seat): void {
+    seat
+      .handOver(HAND_OVER_MS, () => this.#left(number))
+      .catch((error: unknown) => {
+        const what = 'a hand-over failed'
+        this.#options.telemetry.problem({ shard: number, what, error: String(error) })
+      })
   }
-}
 
-function whatEnded(error: Error): string {
-  if (error instanceof FencedError) return 'the shard was fenced'
-  if (error instanceof LostTailError) return 'the broker lost messages'
-  return 'the shard is quarantined'
+  #left(number: number): void {
+    this.#seats.delete(number)
+    this.#announce()
+    this.#look()
+  }
+
+  #announce(): void {
+    const shards = [...this.#seats.keys()].sort((a, b) => a - b)
+    this.#options.membership.announce({ shards })
+  }
 }

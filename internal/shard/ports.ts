@@ -71,6 +71,24 @@ export interface DeadLetters {
   forgetTombstones(fence: Fence, batches: BatchName[]): Promise<void>
 }
 
+/** Rows of deleted buffers, which go when no shard needs them any more (design, section 9). All calls reject when Postgres is away. */
+export interface DeletedBuffers {
+  /** How often a shard reports, ms. */
+  readonly everyMs: number
+  /**
+   * Buffers deleted before `before` that the shard has not let go of yet; `before` is so long ago that nothing
+   * of them is appended any more. Opaque text.
+   */
+  pending(shard: number): Promise<{ before: string; uids: string[] }>
+  /**
+   * Nothing of a buffer deleted before `before` is live on the shard or will ever be, but for those `held`; it
+   * read its inbox up to `position`. Rejects with FencedError when a higher epoch is stored.
+   */
+  report(fence: Fence, report: { before: string; position: number; held: string[] }): Promise<void>
+  /** Removes the rows of buffers that every shard of the installation has let go of. */
+  remove(): Promise<void>
+}
+
 /** One settled batch, self-contained, in journal order. Times in ms. */
 export interface DeliveryFact {
   outcome: 'delivered' | 'dead'
@@ -175,4 +193,22 @@ export interface ShardTelemetry {
     residentBytes: number
   }): void
   problem(event: { shard: number; what: string; error: string; detail?: Record<string, unknown> }): void
+}
+
+/** How full one log of a shard is. */
+export interface Room {
+  readonly shard: number
+  readonly log: 'inbox' | 'journal'
+  readonly bytes: number
+  /** Its `max_bytes`; 0 or less: none. */
+  readonly maxBytes: number
+}
+
+export interface RoomTelemetry {
+  /** All logs of the shards here, each second, as they were looked at last. */
+  rooms(rooms: readonly Room[]): void
+  /** Above 80 % of its limit. */
+  nearlyFull(room: Room): void
+  /** Below 70 % again. */
+  roomy(room: Room): void
 }

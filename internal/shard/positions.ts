@@ -12,6 +12,11 @@ export class PositionSet {
     return this.#size
   }
 
+  /** 0 when it is empty. */
+  get highestSeq(): number {
+    return highest(this.#bySeq.keys())
+  }
+
   has(seq: number, index: number): boolean {
     const bits = this.#bySeq.get(seq)
     if (bits === undefined) return false
@@ -51,6 +56,12 @@ export class PositionSet {
   }
 }
 
+function highest(seqs: Iterable<number>): number {
+  let found = 0
+  for (const seq of seqs) if (seq > found) found = seq
+  return found
+}
+
 function widen(bits: number | Uint32Array, index: number): Uint32Array {
   const words = Math.max((index >>> 5) + 1, typeof bits === 'number' ? 1 : bits.length)
   if (typeof bits !== 'number' && bits.length >= words) return bits
@@ -86,6 +97,11 @@ export class PositionMap<T extends object> {
   get firstSeq(): number | undefined {
     for (const seq of this.#bySeq.keys()) return seq
     return undefined
+  }
+
+  /** 0 when it is empty. */
+  get highestSeq(): number {
+    return highest(this.#bySeq.keys())
   }
 
   get(seq: number, index: number): T | undefined {

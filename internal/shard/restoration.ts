@@ -13,6 +13,7 @@ import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.t
 import { FencedError } from './ports.ts'
 import { PositionMap } from './positions.ts'
 import type { Projector } from './projector.ts'
+import type { SettledRecord } from './records.ts'
 import type { Twins } from './twins.ts'
 
 const RETRY_MS = 500
@@ -95,18 +96,10 @@ export class Restoration {
   }
 
   #dead(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
-    const { groupId, version, seal, attempt } = batch
     const items = this.#itemsOf(batch)
-    const fact: DeliveryFact = {
-      outcome: 'dead',
-      bufferUid: seal.bufferUid,
-      at: this.#options.clock.now(),
-      items: seal.positions.length,
-      attempts: attempt,
-      timeToFlushMs: 0,
-      durationMs: 0,
-    }
-    into.journal.write({ type: 'dead', groupId, version, fact }, (seq, applied) => {
+    const record = deadRecord(batch, this.#options.clock.now())
+    const { fact } = record
+    into.journal.write(record, (seq, applied) => {
       if (applied) into.projector.add(seq, fact)
       for (const item of items) {
         into.twins.remove(item)
@@ -160,6 +153,15 @@ export class Restoration {
       ),
     )
   }
+}
+
+/** Of a batch that Postgres has as a dead letter; `at`: Unix ms. Its times are not known any more. */
+export function deadRecord({ groupId, version, seal, attempt }: OpenBatch, at: number): SettledRecord {
+  const fact: DeliveryFact = {
+    ...{ outcome: 'dead', bufferUid: seal.bufferUid, at },
+    ...{ items: seal.positions.length, attempts: attempt, timeToFlushMs: 0, durationMs: 0 },
+  }
+  return { type: 'dead', groupId, version, fact }
 }
 
 function sealOf({ seal }: OpenBatch) {

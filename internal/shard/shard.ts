@@ -7,9 +7,12 @@ import type { Clock, Randomness } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
 import { assembleShard, type ShardParts } from './assembly.ts'
 import type { Broker } from './broker.ts'
+import { figuresOf, type ShardFigures } from './figures.ts'
+import { PassedResults } from './handover.ts'
 import type { HousekeepingLimits } from './housekeeping.ts'
-import type { DeadLetters, Deliverer, Policies, Projection, ShardTelemetry } from './ports.ts'
+import type { DeadLetters, DeletedBuffers, Deliverer, Policies, Projection, ShardTelemetry } from './ports.ts'
 import { FencedError } from './ports.ts'
+import type { ReleaseRecord } from './records.ts'
 
 export interface ShardLimits {
   /** Payload frames kept in memory a shard, bytes; past it they are dropped and read again. */
@@ -31,6 +34,8 @@ export interface ShardOptions {
   readonly policies: Policies
   readonly deliverer: Deliverer
   readonly deadLetters: DeadLetters
+  /** Absent: the rows of deleted buffers stay. */
+  readonly deletedBuffers?: DeletedBuffers
   readonly projection: Projection
   readonly telemetry: ShardTelemetry
   readonly limits: ShardLimits
@@ -41,11 +46,16 @@ export interface ShardOptions {
 const GAUGES_EVERY_MS = 1_000
 const POLL_MS = 20
 const LAST_COUNTERS_MS = 500
+/** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
+const EPOCH_MS = 500
+/** How long a hand-over waits for batches on their way into the dead letter queue, ms. */
+const BURIALS_MS = 500
 
 export class Shard {
   readonly #options: ShardOptions
   #parts: ShardParts | null = null
   #ended = false
+  #paused = false
   #state: 'claiming' | 'replaying' | 'running' | 'draining' | 'ended' = 'claiming'
 
   constructor(options: ShardOptions) {
@@ -65,11 +75,22 @@ export class Shard {
     return this.#parts?.journal.lastSeq ?? 0
   }
 
-  /** What is buffered of every buffer here. */
-  *buffered(): Generator<{ bufferUid: string; items: number; bytes: number }> {
-    for (const book of this.#parts?.groups.books() ?? []) {
-      yield { bufferUid: book.uid, items: book.items, bytes: book.bytes }
+  /** What is buffered of every buffer here; bytes of payloads, and as they are stored. */
+  *buffered(): Generator<{ bufferUid: string; items: number; bytes: number; storedBytes: number }> {
+    for (const { uid, items, bytes, storedBytes } of this.#parts?.groups.books() ?? []) {
+      yield { bufferUid: uid, items, bytes, storedBytes }
     }
+  }
+
+  /** What it holds at `now`, Unix ms; null before it is claimed and after its end. */
+  figures(now: number): ShardFigures | null {
+    return this.#parts && !this.#ended ? figuresOf(this.#parts, now) : null
+  }
+
+  /** While paused nothing is sealed and no attempt begins; items go on to be taken and dropped as duplicates. */
+  pause(paused: boolean): void {
+    this.#paused = paused
+    this.#parts?.groups.pause(paused)
   }
 
   /** One round of housekeeping now. */
@@ -98,6 +119,10 @@ export class Shard {
       return
     }
     this.#parts = parts
+    // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
+    await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
+    if (this.#ended) return
+    parts.groups.pause(this.#paused)
     this.#state = 'replaying'
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
     parts.begin()
@@ -121,10 +146,39 @@ export class Shard {
     const { clock } = this.#options
     const deadline = clock.monotonic() + timeoutMs
     const busy = () => parts.courier.running > 0 || parts.batches.burying > 0 || !parts.journal.idle
-    while (busy() && clock.monotonic() < deadline && !this.#ended) await this.#pause()
-    if (!this.#ended) await this.#sayRelease(parts, deadline)
+    await this.#until(() => !busy(), deadline)
+    if (!this.#ended) await this.#sayRelease(parts, parts.batches.inFlight(clock.now()), deadline)
     if (!this.#ended) await this.#countLast(parts)
     this.#end('released')
+    await parts.journal.close()
+  }
+
+  /**
+   * Gives the shard to the next owner while attempts run: no new seals and attempts, a release record that names
+   * what runs, then `released` is called; what runs is finished here and its results are sent on. Resolves when
+   * they are known there, at the latest after `timeoutMs`.
+   */
+  async handOver(timeoutMs: number, released: () => void): Promise<void> {
+    const parts = this.#parts
+    if (!parts || this.#ended) {
+      this.#ended = true
+      return released()
+    }
+    this.#state = 'draining'
+    parts.batches.drain()
+    await parts.stopReading()
+    parts.housekeeping.stop()
+    const { clock, broker, shard, boot } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
+    await this.#until(() => parts.batches.burying === 0, clock.monotonic() + BURIALS_MS)
+    const inFlight = parts.batches.inFlight(clock.now())
+    const passed = new PassedResults({ messages: broker, clock, shard, boot, inFlight })
+    parts.batches.passOn(passed)
+    if (!this.#ended) await this.#sayRelease(parts, inFlight, deadline)
+    this.#end('released')
+    released()
+    while (!passed.done && clock.monotonic() < deadline) await this.#pause()
+    passed.stop()
     await parts.journal.close()
   }
 
@@ -141,13 +195,17 @@ export class Shard {
     await counted.catch((error: unknown) => this.#problem('delivery counters', error))
   }
 
-  async #sayRelease(parts: ShardParts, deadline: number): Promise<void> {
+  async #sayRelease(parts: ShardParts, batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
     let said = false
-    const inFlight = parts.batches.inFlight(this.#options.clock.now())
-    parts.journal.write({ type: 'release', batches: inFlight }, () => {
+    parts.journal.write({ type: 'release', batches }, () => {
       said = true
     })
-    while (!said && this.#options.clock.monotonic() < deadline && !this.#ended) await this.#pause()
+    await this.#until(() => said, deadline)
+  }
+
+  /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
+  async #until(holds: () => boolean, deadline: number): Promise<void> {
+    while (!holds() && this.#options.clock.monotonic() < deadline && !this.#ended) await this.#pause()
   }
 
   #pause(): Promise<void> {

@@ -6,12 +6,17 @@ import { readPackHeader } from '../domain/pack.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Broker, Log } from './broker.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from './codec.ts'
-import { type FoldState, JournalFold } from './fold.ts'
+import { type FoldState, highestNamed, JournalFold } from './fold.ts'
 import type { DeliveryFact } from './ports.ts'
 import type { HighWater } from './records.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
+
+/** Core messages that ask the owner of a shard to prove that it still is: one that is not any more ends. */
+export function proofSubject(shard: number): string {
+  return `shard.${shard}.proof`
+}
 
 export const WAY_OUT = 'see "A broker that lost its tail" in the README'
 
@@ -25,6 +30,8 @@ export interface Claim {
   readonly state: FoldState
   /** Settled batches found in the journal, in order. */
   readonly facts: { seq: number; fact: DeliveryFact }[]
+  /** Messages were purged from the beginning of the journal, and no snapshot holds what they said. */
+  readonly beheaded: boolean
 }
 
 export interface ClaimOptions {
@@ -41,11 +48,15 @@ export interface ClaimOptions {
 export async function claimShard(options: ClaimOptions): Promise<Claim> {
   const journal = options.broker.journal(options.shard)
   const epoch = await appendEpoch(journal, options)
-  const { fold, facts } = await foldJournal(journal, epoch)
-  return { epoch, state: fold.state, facts }
+  const { fold, facts, beheaded } = await foldJournal(journal, epoch)
+  return { epoch, state: fold.state, facts, beheaded }
 }
 
-async function appendEpoch(journal: Log, { boot, claim, clock, stopped }: ClaimOptions): Promise<number> {
+/** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
+export async function appendEpoch(
+  journal: Log,
+  { boot, claim, clock, stopped }: Pick<ClaimOptions, 'boot' | 'claim' | 'clock' | 'stopped'>,
+): Promise<number> {
   const header = { boot, epoch: 0, at: clock.now(), highWater: null }
   const data = encodeCommit(header, [encodeRecord({ type: 'epoch' })])
   while (!stopped()) {
@@ -61,10 +72,10 @@ async function appendEpoch(journal: Log, { boot, claim, clock, stopped }: ClaimO
 export async function foldJournal(
   journal: Log,
   to: number,
-): Promise<{ fold: JournalFold; facts: { seq: number; fact: DeliveryFact }[] }> {
+): Promise<{ fold: JournalFold; facts: Claim['facts']; beheaded: boolean }> {
   const fold = new JournalFold()
   const facts: { seq: number; fact: DeliveryFact; applied: boolean }[] = []
-  const { firstSeq } = await journal.state()
+  const { firstSeq, origin = firstSeq } = await journal.state()
   for await (const message of journal.range(firstSeq, to)) {
     const commit = decodeCommit(message.data)
     const applied = fold.apply({ seq: message.seq, commit })
@@ -74,12 +85,25 @@ export async function foldJournal(
     })
     if (fold.restoredAt === message.seq) markApplied(facts)
   }
-  return { fold, facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })) }
+  return {
+    fold,
+    facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })),
+    beheaded: firstSeq > origin && fold.restoredAt === 0,
+  }
 }
 
 /** Before the first snapshot of a purged journal the fold misses batches whose seals are gone: their facts count. */
 function markApplied(facts: { applied: boolean }[]): void {
   for (const fact of facts) fact.applied = true
+}
+
+/**
+ * To be called once the claim is proven. Purges by an owner leave a complete snapshot: a journal without one was
+ * emptied by somebody else, or is being repaired. Throws LostTailError.
+ */
+export function checkJournalHead(shard: number, { beheaded }: Claim): void {
+  if (!beheaded) return
+  throw new LostTailError(`shard ${shard}: the beginning of the journal is gone, or under repair: ${WAY_OUT}`)
 }
 
 /** Rejects with LostTailError when the journal ends before what its owner knows to be stored. */
@@ -91,6 +115,20 @@ export async function checkJournalTail(journal: Log, shard: number, known: numbe
   )
 }
 
+/** Rejects with LostTailError when the inbox ends before a position that the journal names, or as `checkHighWater`. */
+export async function checkInboxTail(inbox: Log, shard: number, state: FoldState): Promise<void> {
+  const named = highestNamed(state)
+  const { lastSeq } = await inbox.state()
+  if (named > lastSeq) throw lostTail(shard, lastSeq, named)
+  await checkHighWater(inbox, shard, state.highWater)
+}
+
+function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {
+  return new LostTailError(
+    `shard ${shard}: the broker lost messages (the inbox ends at ${lastSeq}, an owner saw ${seen}): ${WAY_OUT}`,
+  )
+}
+
 /** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */
 export async function checkHighWater(inbox: Log, shard: number, mark: HighWater | null): Promise<void> {
   if (!mark) return
@@ -99,8 +137,5 @@ export async function checkHighWater(inbox: Log, shard: number, mark: HighWater 
   const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
   if (message && readPackHeader(message.data).packId === mark.packId) return
   if (!message && mark.seq <= lastSeq && mark.seq < (await inbox.state()).firstSeq) return
-  throw new LostTailError(
-    `shard ${shard}: the broker lost messages (the inbox ends at ${lastSeq}, an owner saw ${mark.seq}): ` +
-      WAY_OUT,
-  )
+  throw lostTail(shard, lastSeq, mark.seq)
 }

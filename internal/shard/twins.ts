@@ -71,7 +71,7 @@ export class Twins {
   }
 
   isDropping(itemId: string): boolean {
-    return this.#dropping.has(itemId)
+    return this.#dropping.size > 0 && this.#dropping.has(itemId)
   }
 
   /** A buffered item with an explicit id: its later twins are dropped while it is buffered. */

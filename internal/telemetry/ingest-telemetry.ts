@@ -1,19 +1,27 @@
 /** What ingest reports, as log events and metrics. A request costs additions only; a stored pack one event. */
 import type { Meter } from '@opentelemetry/api'
-import type { IngestTelemetry, PackTelemetry } from '../ingest/ports.ts'
+import type { IngestTelemetry, PackTelemetry, ShareTelemetry } from '../ingest/ports.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
 
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
-export function createIngestTelemetry(log: Logger, meter: Meter): IngestTelemetry & PackTelemetry {
-  return { ...requestEvents(log, meter), ...packEvents(log, meter) }
+export function createIngestTelemetry(
+  log: Logger,
+  meter: Meter,
+): IngestTelemetry & PackTelemetry & ShareTelemetry {
+  return { ...requestEvents(log, meter), ...packEvents(log, meter), ...shareEvents(log) }
 }
 
 function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
   const accepted = counter(meter, 'penstock_ingest_accepted', 'Ingest requests answered 202')
   const refused = counter(meter, 'penstock_ingest_refused', 'Ingest requests answered otherwise', 'status')
   const verdicts = counter(meter, 'penstock_late_verdicts', 'Verdicts known only after the answer', 'outcome')
+  const overShare = counter(
+    meter,
+    'penstock_ingest_over_share',
+    'Requests refused because their buffer holds its whole share of a shard',
+  )
   const unavailable = counter(
     meter,
     'penstock_ingest_unavailable',
@@ -28,9 +36,24 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
     lateVerdict(outcome) {
       verdicts.add(1, outcome)
     },
+    overShare() {
+      overShare.add(1)
+    },
     unavailable(dependency, error) {
       unavailable.add(1, dependency)
       log.warn({ dependency, error: String(error) }, 'unavailable')
+    },
+  }
+}
+
+/** Not one a request: a sender may try often while its buffer is full. */
+function shareEvents(log: Logger): ShareTelemetry {
+  return {
+    shareReached(event) {
+      log.warn(event, 'a buffer holds its whole share')
+    },
+    shareLeft(event) {
+      log.info(event, 'a buffer has room again')
     },
   }
 }

@@ -1,4 +1,4 @@
-/** The ops port of every role: `/live`, `/ready`, `/metrics` (design, section 11). */
+/** The ops port of every role: `/live`, `/ready`, `/metrics` (design, section 11), and `/shards` where some may run. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -9,6 +9,8 @@ export interface OpsOptions {
   /** Whether traffic should come here; a rejection counts as no. Also asked while the process starts. */
   ready(): boolean | Promise<boolean>
   metrics(request: IncomingMessage, response: ServerResponse): void
+  /** JSON of what is known of the shards; undefined: not yet, or none ever run here. Also asked while the process starts. */
+  shards?(): Promise<unknown> | undefined
 }
 
 export interface OpsServer {
@@ -36,7 +38,19 @@ async function answer(
   if (path === '/metrics') options.metrics(request, response)
   else if (path === '/live') send(response, 200, 'live')
   else if (path === '/ready') await readiness(options, response)
+  else if (path === '/shards') await shards(options, response)
   else send(response, 404, 'not found')
+}
+
+async function shards(options: OpsOptions, response: ServerResponse): Promise<void> {
+  try {
+    const table = await options.shards?.()
+    if (table === undefined) return send(response, 404, 'no shards run here')
+    const headers = { 'Content-Type': 'application/json; charset=utf-8' }
+    response.writeHead(200, headers).end(`${JSON.stringify(table)}\n`)
+  } catch (error) {
+    send(response, 503, error instanceof Error ? error.message : String(error))
+  }
 }
 
 async function readiness(options: OpsOptions, response: ServerResponse): Promise<void> {

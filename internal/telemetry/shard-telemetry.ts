@@ -9,11 +9,22 @@ import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
 import { shardGauges } from './shard-gauges.ts'
 
+/** States after which the shard is no longer this node's. */
+const ENDS = new Set(['released', 'fenced', 'failed', 'abandoned'])
 const SIZE_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000]
 
 export function createShardTelemetry(log: Logger, meter: Meter): ShardTelemetry {
   const gauges = shardGauges(meter)
-  return { ...batchEvents(log, meter), ...ownerEvents(log, meter), gauges: gauges.set }
+  const owner = ownerEvents(log, meter)
+  return {
+    ...batchEvents(log, meter),
+    ...owner,
+    gauges: gauges.set,
+    ownership(event) {
+      if (ENDS.has(event.state)) gauges.forget(event.shard)
+      owner.ownership(event)
+    },
+  }
 }
 
 type BatchEvents = Pick<ShardTelemetry, 'flush' | 'delivery' | 'dead' | 'discarded' | 'dropped'>

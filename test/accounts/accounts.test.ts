@@ -48,6 +48,14 @@ describe('accounts', () => {
       expect(await refusal(node.customers.read(principal('daughter'), 'acme'))).to.include({ status: 404 })
     })
 
+    it('has used nothing yet in a month without a charge', async () => {
+      await node.customers.create(acme, { customerId: 'monthly', name: 'Monthly' })
+      await node.db`UPDATE customers SET credits_used_this_month = 7 WHERE customer_id = 'monthly'`
+      expect(await node.customers.read(acme, 'monthly')).to.include({ creditsUsedThisMonth: 7 })
+      await node.db`UPDATE customers SET last_reset_at = '2020-02-01T00:00:00Z' WHERE customer_id = 'monthly'`
+      expect(await node.customers.read(acme, 'monthly')).to.include({ creditsUsedThisMonth: 0 })
+    })
+
     it('refuses a taken id and grants nothing again', async () => {
       await node.customers.create(acme, { customerId: 'twice', name: 'A' })
       const attempts = await Promise.all(

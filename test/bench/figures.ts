@@ -16,6 +16,18 @@ export function spread(values: readonly number[], digits: number): string {
   return `${median(values).toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`
 }
 
+/**
+ * `median (from–to)`: the true median lies between with 95 % confidence, whatever the distribution (order
+ * statistics). At least 6 values.
+ */
+export function confidence(values: readonly number[], digits: number): string {
+  const sorted = Float64Array.from(values).sort()
+  const reach = 0.98 * Math.sqrt(sorted.length)
+  const low = sorted[Math.max(0, Math.floor(sorted.length / 2 - reach))]!
+  const high = sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length / 2 + reach))]!
+  return `${median(values).toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`
+}
+
 /** A Markdown table. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`

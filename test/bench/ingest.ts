@@ -10,13 +10,12 @@ import { type Generator, type Sink, startGenerator, startSink } from './load/pro
 import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
 import { type System, startPenstock, startRival } from './systems.ts'
 
-const CONNECTIONS = 64
-const KEYS = 1_000
-const ITEM_BYTES = 1_024
+/** Size in bytes. */
+export const LOAD = { connections: 64, keys: 1_000, size: 1_024 }
 const WARM_MS = 1_000
 const MEASURE_MS = 3_000
 const ROUNDS = 3
-const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
+export const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
 const DRAIN_MS = 20_000
 
 interface Round {
@@ -69,7 +68,7 @@ async function measure(
   explicit: boolean,
 ): Promise<Round> {
   await sink.ask({ kind: 'reset' })
-  const load = { firstId, explicit, connections: CONNECTIONS, keys: KEYS, size: ITEM_BYTES }
+  const load = { firstId, explicit, ...LOAD }
   const before = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
   const sent = await generator.ask({
     ...{ kind: 'closed', url: system.ingestUrl, headers: system.headers, ...load },
@@ -90,7 +89,7 @@ async function measure(
 }
 
 /** Every accepted item once: more or less is no figure but a fault. */
-async function untilDelivered(sink: Sink, accepted: number): Promise<void> {
+export async function untilDelivered(sink: Sink, accepted: number): Promise<void> {
   await eventually(async () => (await sink.ask({ kind: 'stats' })).distinct >= accepted, {
     timeoutMs: DRAIN_MS,
     everyMs: 100,

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { killServers, stopServers } from '../support/servers.ts'
+import { measureAdmin } from './admin.ts'
 import { measureHeap } from './heap.ts'
 import { compareIngest } from './ingest.ts'
 import { measureLateness } from './lateness.ts'
@@ -19,6 +20,7 @@ const STARTS = 3
 const SECTIONS: Record<string, () => Promise<string>> = {
   'ingest-always': () => compareIngest({ sync: 'always' }),
   'ingest-default': () => compareIngest({ sync: '2m' }),
+  admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),
   heap: () => measureHeap(HEAP_GROUPS),
   start: () => measureStarts(STARTS),

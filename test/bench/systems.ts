@@ -50,7 +50,12 @@ export interface BufferSettings {
 
 export interface Penstock extends System {
   readonly child: ChildProcess
+  /** Base address. */
+  readonly url: string
   readonly opsUrl: string
+  readonly dataDir: string
+  /** Headers of the owner of a customer. */
+  as(customerId: string): Record<string, string>
   createBuffer(settings: BufferSettings): Promise<void>
   urlOf(bufferId: string): string
 }
@@ -60,35 +65,43 @@ export interface PenstockOptions {
   /** Options of node, in front of the program. */
   nodeOptions?: string[]
   env?: Record<string, string>
+  /** Customers besides `bench`. */
+  customers?: string[]
 }
 
-/** A new instance on an empty data folder, with one project and no buffer. */
+/** A new instance on an empty data folder, with one project of the customer `bench` and no buffer. */
 export async function startPenstock(options: PenstockOptions): Promise<Penstock> {
-  const key = `svk_${randomBytes(24).toString('hex')}`
+  const keys = new Map(['bench', ...(options.customers ?? [])].map((id) => [id, newKey()]))
+  const dataDir = join(tempFolder('bench'), 'data')
   const [port, opsPort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`
   const child = launch([...(options.nodeOptions ?? []), 'cmd/penstock/main.ts'], {
     NATS_SERVER_BIN: await natsBinary(),
-    PENSTOCK_DATA_DIR: join(tempFolder('bench'), 'data'),
+    PENSTOCK_DATA_DIR: dataDir,
     PENSTOCK_PORT: String(port),
     PENSTOCK_OPS_PORT: String(opsPort),
     PENSTOCK_SYNC: options.sync,
-    PENSTOCK_OWNER_KEYS: `bench=${key}`,
+    PENSTOCK_OWNER_KEYS: [...keys].map((pair) => pair.join('=')).join(','),
     PENSTOCK_INITIAL_CREDITS: '1000000000',
     ...options.env,
   })
   await eventually(async () => (await fetch(`${url}/health`)).status === 200, { timeoutMs: START_MS })
-  const headers = { 'X-API-Key': key }
+  const as = (customerId: string) => ({ 'X-API-Key': keys.get(customerId)! })
+  const headers = as('bench')
   await create(`${url}/v1/admin/projects`, headers, { projectId: 'bench', name: 'Bench' })
   const urlOf = (bufferId: string) => `${url}/v1/ingest/bench/${bufferId}`
   return {
-    ...{ name: 'penstock', child, headers, urlOf },
+    ...{ name: 'penstock', child, headers, urlOf, url, as, dataDir },
     ingestUrl: urlOf('items'),
     opsUrl: `http://127.0.0.1:${opsPort}`,
     createBuffer: (settings) => create(`${url}/v1/admin/buffers`, headers, bufferOf(settings)),
     cpu: () => cpuOf(child.pid!),
     stop: () => ended(child, 'SIGTERM'),
   }
+}
+
+function newKey(): string {
+  return `svk_${randomBytes(24).toString('hex')}`
 }
 
 function bufferOf({ bufferId, batch, deliverTo }: BufferSettings): object {

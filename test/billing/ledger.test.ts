@@ -80,6 +80,12 @@ describe('billing: the ledger on Postgres', () => {
 
   const times = <T>(count: number, make: (index: number) => T): T[] =>
     Array.from({ length: count }, (_, i) => make(i))
+  // biome-ignore lint/suspicious/noExplicitAny: whatever it fails with.
+  const failureOf = (answer: unknown): Promise<any> =>
+    Promise.resolve(answer).then(
+      () => undefined,
+      (error) => error,
+    )
   const paidOf = (answers: { paid: boolean }[]) => answers.filter((answer) => answer.paid).length
 
   it('charges a burst exactly, in few statements, and refuses the rest with the balance', async () => {
@@ -122,6 +128,57 @@ describe('billing: the ledger on Postgres', () => {
     )
     expect(paidOf(answers)).to.equal(700)
     expect(await balanceOf(db, customerId)).to.equal(0)
+  })
+
+  it('pays in advance under load, with fewer statements, and is exact for whoever asks it to report', async () => {
+    const { customerId, buffer } = await account(1_000_000)
+    let sent = 0
+    const node = ledger({ statements: watched(() => void sent++) })
+    const charge = { customerId, bufferUid: buffer.uid, credits: 2 }
+    for (let i = 0; i < 40; i++) await Promise.all(times(25, () => node.charge(charge)))
+    expect(sent).to.be.below(40)
+    await node.reported(customerId)
+    expect(await balanceOf(db, customerId)).to.equal(1_000_000 - 2_000)
+    expect(await unsettledOf(db, customerId)).to.equal(2_000)
+    const [day] = await db`SELECT ingest_count FROM ingest_days WHERE buffer_uid = ${buffer.uid}`
+    expect(day?.ingest_count).to.equal(1_000)
+    await eventually(async () => (await advancedOf(customerId)) === 0)
+  })
+
+  const advancedOf = async (customerId: string): Promise<number> => {
+    const [row] = await db`SELECT advanced, (SELECT sum(advance)::bigint FROM settlements s
+      WHERE s.customer_id = c.customer_id) AS held FROM customers c WHERE customer_id = ${customerId}`
+    expect(row?.held ?? 0).to.equal(row?.advanced)
+    return row?.advanced
+  }
+
+  it('reports by itself, soon', async () => {
+    const { customerId, buffer } = await account(1_000_000)
+    const node = ledger()
+    const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
+    for (let i = 0; i < 10; i++) await Promise.all(times(25, () => node.charge(charge)))
+    await eventually(async () => (await balanceOf(db, customerId)) === 1_000_000 - 250)
+  })
+
+  it('goes on in advance while Postgres does not answer, for a bounded number of credits', async () => {
+    const { customerId, buffer } = await account(1_000_000)
+    let away = false
+    const apply: CreditStatements['apply'] = async (boot, statement) => {
+      if (away) throw new Error('away')
+      return statements.apply(boot, statement)
+    }
+    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
+    const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
+    for (let i = 0; i < 4; i++) await Promise.all(times(25, () => node.charge(charge)))
+    await node.reported(customerId)
+    const held = await advancedOf(customerId)
+    away = true
+    const answers = await Promise.all(times(1_000, () => failureOf(node.charge(charge))))
+    const paid = answers.filter((answer) => answer === undefined).length
+    expect(paid).to.be.within(1, held)
+    away = false
+    await node.reported(customerId)
+    await eventually(async () => (await balanceOf(db, customerId)) === 1_000_000 - 100 - paid)
   })
 
   it('settles by itself when no charge comes, and credits back at once', async () => {
@@ -177,9 +234,7 @@ describe('billing: the ledger on Postgres', () => {
       return statements.apply(boot, statement)
     }
     const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
-    const failed = await node
-      .charge({ customerId, bufferUid: buffer.uid, credits: 4 })
-      .catch((error) => error)
+    const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
     expect(failed).to.be.instanceOf(LedgerUnavailableError)
     expect(failed.cause).to.have.property('message', 'away')
     away = false
@@ -197,9 +252,7 @@ describe('billing: the ledger on Postgres', () => {
       return answer
     }
     const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
-    const failed = await node
-      .charge({ customerId, bufferUid: buffer.uid, credits: 4 })
-      .catch((error) => error)
+    const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
     expect(failed).to.be.instanceOf(LedgerUnavailableError)
     expect(await balanceOf(db, customerId)).to.equal(6)
     open()
@@ -217,7 +270,7 @@ describe('billing: the ledger on Postgres', () => {
       await transaction`SELECT FROM customers WHERE customer_id = ${customerId} FOR UPDATE`
       const waiting = node.charge(charge)
       await eventually(async () => (await hangingStatements()) >= 2)
-      void waiting.catch(() => {})
+      void failureOf(waiting)
     })
     await node.charge(charge)
     await eventually(async () => (await balanceOf(db, customerId)) === 7)
@@ -250,6 +303,8 @@ describe('billing: the ledger on Postgres', () => {
       }))
       const answers = await Promise.all(charges.map((charge) => node.charge(charge)))
       expect(paidOf(answers), `seed ${seed}, round ${round}`).to.equal(charges.length)
+      // Under such a load charges are paid in advance: each round is to have a statement that may be cut.
+      await node.reported(customerId)
       for (const charge of charges) {
         if (random() < 0.3) node.refund(charge)
         else {
@@ -278,6 +333,7 @@ describe('billing: the ledger on Postgres', () => {
       paid += paidOf(await Promise.all(answers))
     }
     expect(paid).to.equal(300)
+    await node.reported(customerId)
     expect(await balanceOf(db, customerId)).to.equal(10_000 - 300)
   })
 
@@ -291,16 +347,39 @@ describe('billing: the ledger on Postgres', () => {
     node.settle(charge)
     node.settle(charge)
     await eventually(async () => (await unsettledOf(db, customerId)) === 20)
-    expect(await closeNodes(db, [], 0)).to.deep.include({ boot, customerId, credits: 20 })
+    expect(await closeNodes(db, () => true, 0)).to.deep.include({ boot, customerId, credits: 20 })
     expect(await balanceOf(db, customerId)).to.equal(90)
     // Should it live on, it learns that it is gone, and nobody pays.
-    const zombie = await Promise.all(times(3, () => node.charge(charge).catch((error) => error)))
+    const zombie = await Promise.all(times(3, () => failureOf(node.charge(charge))))
     expect(zombie.every((error) => error instanceof LedgerUnavailableError)).to.equal(true)
     expect(closed).to.equal(1)
     expect(await balanceOf(db, customerId)).to.equal(90)
     const [booked] = await db`SELECT sum(amount)::bigint AS sum FROM credit_transactions
       WHERE customer_id = ${customerId}`
     expect(booked?.sum).to.equal(90)
+  })
+
+  it('what a crashed node held in advance is free again', async () => {
+    const { customerId, buffer } = await account(10_000)
+    const boot = randomUUID()
+    const node = ledger({ boot, onClosed: () => {} })
+    const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
+    await Promise.all(times(50, () => node.charge(charge)))
+    expect(await advancedOf(customerId)).to.be.above(0)
+    await closeNodes(db, () => true, 0)
+    expect(await advancedOf(customerId)).to.equal(0)
+    expect(await balanceOf(db, customerId)).to.equal(10_000)
+  })
+
+  it('closes clean, also under load: nothing is held in advance afterwards', async () => {
+    const { customerId, buffer } = await account(10_000)
+    const node = ledger()
+    const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
+    for (let i = 0; i < 4; i++) await Promise.all(times(25, () => node.charge(charge)))
+    for (let i = 0; i < 100; i++) node.settle(charge)
+    await node.close()
+    expect(await balanceOf(db, customerId)).to.equal(9_900)
+    expect(await advancedOf(customerId)).to.equal(0)
   })
 
   it('closes clean: everything settled or credited back, no rows left, no more charges', async () => {
@@ -315,6 +394,6 @@ describe('billing: the ledger on Postgres', () => {
     expect(await balanceOf(db, customerId)).to.equal(80)
     const rows = await db`SELECT FROM settlements WHERE customer_id = ${customerId}`
     expect(rows).to.have.length(0)
-    expect(await node.charge(charge).catch((error) => error)).to.be.instanceOf(LedgerUnavailableError)
+    expect(await failureOf(node.charge(charge))).to.be.instanceOf(LedgerUnavailableError)
   })
 })

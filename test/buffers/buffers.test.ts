@@ -55,7 +55,10 @@ describe('buffers', () => {
 
     it('refuses, in this order: shape, foreign customer, project, taken id', async () => {
       const create = (body: object, who = acme) => refusal(node.buffers.create(who, body))
-      expect(await create({ bufferId: 'x' })).to.deep.equal({ status: 400, error: 'projectId is required' })
+      expect(await create({ bufferId: 'x' })).to.deep.equal({
+        status: 400,
+        error: 'projectId is required; name is required; groupKey is required; delivery is required',
+      })
       const foreign = await create(bufferBody('x', 'nowhere', { customerId: 'other' }))
       expect(foreign.status).to.equal(403)
       for (const projectId of ['nowhere', 'foreign']) {

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import { createDeadLetterQueue, type DeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
-import type { Principal } from '../../internal/domain/principal.ts'
-import { connect, type Database } from '../../internal/postgres/connection.ts'
+import type { Principal, Scope } from '../../internal/domain/principal.ts'
+import { connect, type Database, type Transaction } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import type { DeadBatch } from '../../internal/shard/ports.ts'
@@ -18,7 +18,7 @@ describe('dlq: the dead letter queue of a customer', () => {
   let owner: Principal
 
   before(async () => {
-    db = connect(await freshDatabase())
+    db = connect(await freshDatabase(), { statementTimeoutMs: 0 })
     queue = createDeadLetterQueue({ store: createDeadLetterStore(db) })
   })
 
@@ -123,4 +123,82 @@ describe('dlq: the dead letter queue of a customer', () => {
     await queue.remove(scoped, inside.dlqId)
     expect(await ids(owner)).to.deep.equal([outside.dlqId])
   })
+
+  describe('lists', () => {
+    it('in a stable order among items of one moment, without a gap or a repetition', async () => {
+      const made = await Promise.all(Array.from({ length: 20 }, () => bury({ createdAt: 5_000 })))
+      const newest = await bury({ createdAt: 6_000 })
+      const sorted = made.map(({ dlqId }) => dlqId).sort((a, b) => (a < b ? 1 : -1))
+      for (const limit of [1, 7, 21, 500]) {
+        expect(await ids(owner, { limit })).to.deep.equal([newest.dlqId, ...sorted].slice(0, limit))
+      }
+    })
+
+    it('merges the projects of a scoped key, newest first, each item once', async () => {
+      const other = await insertBuffer(db, buffer.customerId)
+      const [first, second, third] = [
+        await bury({ createdAt: 1_000 }),
+        await bury({ createdAt: 2_000 }, other),
+        await bury({ createdAt: 3_000 }),
+      ]
+      await bury({ createdAt: 4_000 }, await insertBuffer(db, buffer.customerId))
+      const projectIds = [other.projectId, buffer.projectId, buffer.projectId, 'none']
+      const scoped: Principal = { ...owner, projectIds }
+      const all = [third.dlqId, second.dlqId, first.dlqId]
+      expect(await ids(scoped)).to.deep.equal(all)
+      expect(await ids(scoped, { limit: 2 })).to.deep.equal(all.slice(0, 2))
+      expect(await ids(scoped, { bufferId: other.bufferId })).to.deep.equal([second.dlqId])
+    })
+
+    it('keeps a deleted buffer apart from the one that has its id now, in another project', async () => {
+      const batch = await bury()
+      await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
+      const heir = await insertBuffer(db, buffer.customerId)
+      await db`UPDATE buffers SET buffer_id = ${buffer.bufferId} WHERE uid = ${heir.uid}`
+      const scoped: Principal = { ...owner, projectIds: [heir.projectId] }
+      expect(await ids(scoped, { bufferId: buffer.bufferId })).to.deep.equal([])
+      expect(await ids(owner, { bufferId: buffer.bufferId })).to.deep.equal([batch.dlqId])
+    })
+
+    it('reads what it answers, not the history of the customer', async () => {
+      const other = await insertBuffer(db, buffer.customerId)
+      for (let n = 0; n < 3; n++) await bury({ createdAt: n })
+      const row = await bury({}, other)
+      await db`INSERT INTO dlq_items
+        SELECT (i).* FROM (
+          SELECT jsonb_populate_record(d, jsonb_build_object(
+            'dlq_id', 'many-' || n, 'version', 1000 + n, 'created_at', 1000 + n)) AS i
+          FROM dlq_items d, generate_series(1, 20000) AS n WHERE d.dlq_id = ${row.dlqId}) AS many`
+      await db`ANALYZE dlq_items`
+      const scope = { customerId: buffer.customerId, projectIds: null }
+      const narrow = { ...scope, projectIds: [buffer.projectId, other.projectId] }
+      const one = { ...scope, projectIds: [buffer.projectId] }
+      for (const [reach, filter] of [
+        [scope, { limit: 5 }],
+        [scope, { limit: 5, bufferId: buffer.bufferId }],
+        [scope, { limit: 5, bufferId: other.bufferId }],
+        [narrow, { limit: 5 }],
+        [one, { limit: 5 }],
+        [one, { limit: 5, bufferId: buffer.bufferId }],
+      ] as const) {
+        expect(await rowsRead(reach, filter), JSON.stringify([reach, filter])).to.be.at.most(20)
+      }
+    })
+  })
+
+  /** Rows of `dlq_items` that a list touches. */
+  function rowsRead(scope: Scope, filter: { limit: number; bufferId?: string }): Promise<number> {
+    return db.begin(async (transaction) => {
+      const before = await rowsTouched(transaction)
+      await createDeadLetterStore(transaction as unknown as Database).list(scope, filter)
+      return (await rowsTouched(transaction)) - before
+    })
+  }
+
+  async function rowsTouched(transaction: Transaction): Promise<number> {
+    const [touched] = await transaction<{ rows: number }[]>`
+      SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows FROM pg_stat_xact_user_tables
+      WHERE relname = 'dlq_items'`
+    return touched!.rows
+  }
 })

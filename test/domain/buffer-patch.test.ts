@@ -263,13 +263,20 @@ describe('clone of a buffer', () => {
     expect(stored).to.deep.equal(storedBuffer())
   })
 
-  it('refuses a bad body and a name that grew too long', () => {
-    for (const body of [[], 'x', { name: '' }, { name: 5 }, { name: null }, { bufferId: 'x' }]) {
+  it('refuses a bad body', () => {
+    const bodies = [[], 'x', { name: '' }, { name: 5 }, { name: null }, { bufferId: 'x' }]
+    for (const body of [...bodies, { name: 'a\u0000b' }, { name: 'a\ud800' }, { name: 'n'.repeat(257) }]) {
       expect(parseBufferClone(storedBuffer(), body).ok, JSON.stringify(body)).to.equal(false)
     }
-    expect(parseBufferClone({ ...storedBuffer(), name: 'n'.repeat(250) }, {})).to.deep.equal({
-      ok: false,
-      error: 'name must have at most 256 characters',
-    })
+  })
+
+  it('cuts the end of a name that would grow too long, between characters', () => {
+    const nameOf = (name: string) => {
+      const clone = parseBufferClone({ ...storedBuffer(), name }, {})
+      return clone.ok && clone.value.name
+    }
+    expect(nameOf('n'.repeat(249))).to.equal(`${'n'.repeat(249)} (Copy)`)
+    expect(nameOf('n'.repeat(250))).to.equal(`${'n'.repeat(249)} (Copy)`)
+    expect(nameOf('\u{1f600}'.repeat(256))).to.equal(`${'\u{1f600}'.repeat(249)} (Copy)`)
   })
 })

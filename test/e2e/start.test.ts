@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 
+import { freePort } from '../../internal/embedded/port.ts'
 import { isRunning } from '../../internal/embedded/process-identity.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, type ServiceOptions, startService, untilHealthy } from '../support/service.ts'
@@ -37,6 +38,18 @@ describe('npm start', function () {
     expect(await service.exited(), service.output()).to.equal(0)
     expect(servers.filter(isRunning)).to.deep.equal([])
     expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+  })
+
+  it('knows the owner keys of its configuration from its first answer on', async () => {
+    const keys = Array.from({ length: 50 }, (_, n) => `svk_${String(n).padStart(48, '0')}`)
+    const port = await freePort()
+    const ownerKeys = keys.map((key, n) => `customer-${n}=${key}`).join(',')
+    const env = { PENSTOCK_PORT: String(port), PENSTOCK_OWNER_KEYS: ownerKeys }
+    await start({ dataDir: tempFolder('data'), env })
+    const ask = () =>
+      fetch(`http://127.0.0.1:${port}/v1/admin/credits`, { headers: { 'X-API-Key': keys.at(-1)! } })
+    const first = await eventually(ask, { timeoutMs: 60_000, everyMs: 1 })
+    expect(first.status).to.equal(200)
   })
 
   it('keeps what it generated to its owner', async () => {

@@ -4,11 +4,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { addressLines } from '../../cmd/penstock/banner.ts'
-import { ensureOwners } from '../../cmd/penstock/owners.ts'
 import { createAdmin } from '../../cmd/wiring/admin.ts'
+import { openDeliveries } from '../../cmd/wiring/deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from '../../cmd/wiring/foundation.ts'
 import { startIngress } from '../../cmd/wiring/ingress.ts'
-import { DeliveryClient } from '../../internal/delivery/client.ts'
+import { ensureOwners } from '../../cmd/wiring/owners.ts'
+import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { type Gate, listen } from '../../internal/http/listener.ts'
 import { createApp } from '../../internal/http/server.ts'
@@ -26,6 +27,7 @@ import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
 import { startMetrics } from '../../internal/telemetry/metrics.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
+import { alone } from '../support/alone.ts'
 
 const LIMITS: HousekeepingLimits = {
   everyMs: 50,
@@ -61,9 +63,10 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     (it) => it.shutdown(),
   )
   const gate: Gate = { closing: false }
-  const actor = await startKeepingActor(node, store, logs, meter)
+  const deliveries = await openDeliveries(node, 'keeping')
+  const actor = await startKeepingActor(node, store, logs, meter, deliveries)
   const ingress = await startIngress(node, store, logs, meter, gate, fail)
-  const admin = createAdmin(node, store, (customerId) => ingress.ledger.credited(customerId))
+  const admin = createAdmin(node, store, deliveries, ingress.ledger)
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
   const app = createApp({
     telemetry: createHttpTelemetry(log, meter),
@@ -88,15 +91,12 @@ async function startKeepingActor(
   store: Store,
   { broker, shards }: Logs,
   meter: Parameters<typeof createShardTelemetry>[1],
+  deliverer: DeliveryClient,
 ): Promise<ActorNode> {
   const { lifecycle, boot } = node
-  const deliverer = await lifecycle.acquire(
-    'deliveries',
-    () => new DeliveryClient({ clock, version: 'keeping', allow: config.allowDestinations }),
-    (it) => it.close(1_000),
-  )
   const actor = new ActorNode({
     ...{ boot, clock, broker, shards, deliverer, randomness: systemRandomness() },
+    membership: alone(boot, shards),
     policies: store.buffers,
     deadLetters: createDeadLetters(store.db),
     projection: createProjection(store.db),

@@ -2,6 +2,7 @@
 import { Agent, request } from 'undici'
 
 import { creditsFor } from '../../internal/domain/credits.ts'
+import { takeDown, UndocumentedAnswerError } from '../support/answers.ts'
 import { type History, hashOf, type SentItem } from './history.ts'
 
 /** Longer than any answer takes: an ingress gives up after 10 s. */
@@ -44,6 +45,7 @@ export class Sender {
     try {
       item.answer = await this.#post(bufferId, text)
     } catch (error) {
+      if (error instanceof UndocumentedAnswerError) throw error
       if (wasRefused(error)) return undefined
     }
     this.#history.sent.push(item)
@@ -58,6 +60,8 @@ export class Sender {
     })
     const text = await answer.body.text()
     const at = Date.now()
+    const contentType = String(answer.headers['content-type'])
+    takeDown({ method: 'POST', url: this.#urlOf(bufferId), status: answer.statusCode, contentType, text })
     if (answer.statusCode !== 202) return { at, status: answer.statusCode }
     const { itemId, duplicate = false } = JSON.parse(text) as { itemId: string; duplicate?: boolean }
     return { at, status: 202, itemId, duplicate }

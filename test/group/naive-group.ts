@@ -103,7 +103,8 @@ export class NaiveGroup {
   }
 
   #restore(input: Extract<Input<NamedItem>, { kind: 'restored' }>): void {
-    const { items, version, attempt, segment } = input
+    const { items, version, segment } = input
+    const attempt = input.running ? Math.max(1, input.attempt) : input.attempt
     if (this.#empty()) this.#backToSegment(0)
     const first = this.waiting[0]?.segment ?? this.#openSegment
     if (segment > first) {
@@ -113,7 +114,8 @@ export class NaiveGroup {
     const nextAttemptAt = Math.min(input.nextAttemptAt, this.now + this.#delayBefore(attempt))
     const bytes = total(items)
     const rest = { items, bytes, segment, version, attempt, nextAttemptAt }
-    this.batches.push({ ...rest, reason: 'max_wait', dueAt: this.now, phase: 'waiting' })
+    const phase = input.running ? 'delivering' : 'waiting'
+    this.batches.push({ ...rest, reason: 'max_wait', dueAt: this.now, phase })
     const age = (batch: NaiveBatch) => batch.version || Number.POSITIVE_INFINITY
     this.batches.sort((a, b) => age(a) - age(b))
     this.#lastSealAt = this.now

@@ -74,15 +74,16 @@ export class Script {
     }
   }
 
-  /** `restored <version> <attempt> <next attempt at> <segment> <item names>`; 10 bytes each, of time 0. */
+  /** `restored <version> <attempt> <next attempt at> <segment> [running] <item names>`; 10 bytes each, of time 0. */
   #restored(at: number, [version, attempt, nextAttemptAt, segment, ...rest]: string[]): Input<NamedItem> {
-    const items = rest.map((name) => this.#item(name, 10, 0))
+    const running = rest[0] === 'running'
+    const items = rest.slice(running ? 1 : 0).map((name) => this.#item(name, 10, 0))
     const numbers = {
       version: Number(version),
       attempt: Number(attempt),
       nextAttemptAt: Number(nextAttemptAt),
     }
-    return { kind: 'restored', at, items, ...numbers, segment: Number(segment) }
+    return { kind: 'restored', at, items, ...numbers, segment: Number(segment), running }
   }
 
   #item(name: string, bytes: number, at: number): NamedItem {

@@ -116,6 +116,7 @@ export class Walk {
       attempt,
       nextAttemptAt,
       segment: choices.below(4),
+      running: choices.below(3) === 0,
     })
   }
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
+import { ENTRIES_A_TURN } from '../../internal/runtime/turns.ts'
 import { bufferBody } from './caller.ts'
 import { officeOfSuite, refuses } from './office.ts'
 
@@ -79,6 +80,22 @@ describe('resources of the management API', () => {
       expect((await office.member.delete('/v1/admin/buffers/temp')).status).to.equal(204)
       await refuses(office.member.get('/v1/admin/buffers/temp'), 404)
       await refuses(office.member.delete('/v1/admin/buffers/temp'), 404)
+    })
+
+    it('answers a list of many buffers whole, as it answers each of them', async () => {
+      const ids = Array.from({ length: 2 * ENTRIES_A_TURN + 1 }, (_, n) => `many-${n}`)
+      const { owner } = office
+      await owner.post('/v1/admin/projects', { projectId: 'many', name: 'Many' })
+      for (const id of ids) await owner.post('/v1/admin/buffers', bufferBody(id, 'many'))
+      const list = await owner.get('/v1/admin/buffers?customerId=acme&projectId=many')
+      expect(list.headers.get('content-type')).to.match(/^application\/json/)
+      const buffers = list.json as { bufferId: string }[]
+      expect(buffers.map(({ bufferId }) => bufferId)).to.deep.equal([...ids].reverse())
+      for (const buffer of [buffers[0]!, buffers[ENTRIES_A_TURN]!]) {
+        expect((await owner.get(`/v1/admin/buffers/${buffer.bufferId}`)).json).to.deep.equal(buffer)
+      }
+      for (const id of ids) await owner.delete(`/v1/admin/buffers/${id}`)
+      expect((await owner.delete('/v1/admin/projects/many')).status).to.equal(204)
     })
 
     it('hides secrets from viewers only', async () => {
@@ -172,7 +189,11 @@ describe('resources of the management API', () => {
   })
 
   describe('dead letters', () => {
-    const body = '{"svc":{},"items":[{"payload":1.50}]}'
+    // Not as JSON.stringify would write it: the bytes are the sender's.
+    const body =
+      '{"svc":{"customerId":"acme","projectId":"shop","bufferId":"orders","groupKey":"k","groupHash":"g","segment":0},' +
+      '"window":{"firstItemAt":1,"lastActivityAt":2,"itemsCount":1},' +
+      '"items":[{"messageId":"m","receivedAt":1,"payload":1.50}]}'
 
     before(async () => {
       for (const [dlqId, customerId, stored] of [

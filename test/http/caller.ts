@@ -33,7 +33,7 @@ export function adminOf(url: string, key: string) {
     get: (path: string) => send('GET', path),
     post: (path: string, body?: unknown) => send('POST', path, body),
     patch: (path: string, body?: unknown) => send('PATCH', path, body),
-    delete: (path: string) => send('DELETE', path),
+    delete: (path: string, body?: unknown) => send('DELETE', path, body),
   }
 }
 

@@ -188,6 +188,19 @@ describe('webhooks that are refused', () => {
       await shop.refuses(shop.ingest('{', { 'x-api-key': 'svk_x' }, 'shop/paused-2'), 401, 'Unauthorized')
     })
 
+    it('answers 503 and charges nothing while it holds its whole share of the shard', async () => {
+      const { inbox, told } = shop.service
+      inbox.fullFor.add('c')
+      const before = told.overShare
+      const answer = await shop.ingest('{"customer":"c"}')
+      expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '5'])
+      expect(answer.json).to.deep.equal({ error: 'Buffer holds its full share of storage, try again later' })
+      expect(told.overShare).to.equal(before + 1)
+      await shop.changesNothing()
+      inbox.fullFor.clear()
+      expect((await shop.ingest('{"customer":"c"}')).status).to.equal(202)
+    })
+
     it('answers 404 once deleted', async () => {
       await created(shop.admin.post('/v1/admin/buffers', bufferBody('gone', 'shop')))
       expect((await shop.ingest('{"customer":"c"}', {}, 'shop/gone')).status).to.equal(202)

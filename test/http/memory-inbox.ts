@@ -1,13 +1,21 @@
-import { type Inbox, InboxUnavailableError, type NewItem, type Stored } from '../../internal/ingest/ports.ts'
+import {
+  type Inbox,
+  InboxUnavailableError,
+  type NewItem,
+  type Shares,
+  type Stored,
+} from '../../internal/ingest/ports.ts'
 
 /**
  * An inbox of this process, for tests of what stands before it: it keeps items, finds twins among them, and
  * can be told to fail or to know its verdicts late.
  */
-export class MemoryInbox implements Inbox {
+export class MemoryInbox implements Inbox, Shares {
   readonly items: NewItem[] = []
   /** What the next appends do: store, refuse, break, or answer before the verdict is known. */
   mode: 'store' | 'unavailable' | 'broken' | 'late' = 'store'
+  /** Group keys whose shard the buffer holds its whole share of. */
+  readonly fullFor = new Set<string>()
   /** Whether the owner answers questions about twins. */
   ownerAnswers = true
   /** Verdicts of items appended in mode `late`, for the test to give. */
@@ -21,6 +29,10 @@ export class MemoryInbox implements Inbox {
     this.items.push(item)
     if (this.mode === 'store') return { duplicateOf: null }
     return { duplicateOf: null, late: new Promise((resolve) => this.verdicts.push(resolve)) }
+  }
+
+  isOver(_bufferUid: string, groupKey: string): boolean {
+    return this.fullFor.has(groupKey)
   }
 
   async findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { takeDown } from '../support/answers.ts'
 
 /** One answer as it came over the wire. */
 export interface RawAnswer {
@@ -17,6 +18,8 @@ export class RawClient {
   /** How many interim answers (100 Continue) came. */
   interim = 0
   #received: Buffer = Buffer.alloc(0)
+  /** Requests that were sent whole lines of and not answered yet. */
+  readonly #asked: { method: string; url: string }[] = []
   #wake = (): void => {}
 
   private constructor(socket: Socket) {
@@ -38,6 +41,7 @@ export class RawClient {
   }
 
   send(bytes: string | Uint8Array): void {
+    if (typeof bytes === 'string') this.#asked.push(...requestLines(bytes))
     this.socket.write(bytes)
   }
 
@@ -45,7 +49,7 @@ export class RawClient {
   async answer(options: { head?: boolean } = {}): Promise<RawAnswer> {
     for (;;) {
       const parsed = this.#parse(options.head ?? false)
-      if (parsed && parsed.status >= 200) return parsed
+      if (parsed && parsed.status >= 200) return this.#checked(parsed)
       if (parsed) {
         this.interim++
         continue
@@ -62,6 +66,14 @@ export class RawClient {
 
   close(): void {
     this.socket.destroy()
+  }
+
+  /** Against the document, where the request had a line to know its endpoint by. */
+  #checked(answer: RawAnswer): RawAnswer {
+    const asked = this.#asked.shift()
+    const contentType = answer.headers.get('content-type') ?? null
+    if (asked !== undefined) takeDown({ ...asked, status: answer.status, contentType, text: answer.body })
+    return answer
   }
 
   #end(): void {
@@ -91,4 +103,9 @@ export class RawClient {
 function splitField(field: string): [string, string] {
   const colon = field.indexOf(':')
   return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()]
+}
+
+function requestLines(text: string): { method: string; url: string }[] {
+  const lines = text.matchAll(/^([A-Z]+) (\/v1\/\S*) HTTP\/1\.1\r$/gm)
+  return [...lines].map(([, method = '', url = '']) => ({ method, url }))
 }

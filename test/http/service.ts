@@ -1,14 +1,21 @@
 import { randomUUID } from 'node:crypto'
+import { createBilling } from '../../cmd/wiring/billing.ts'
+import { reportedCustomers } from '../../cmd/wiring/reported.ts'
 import { createCustomers } from '../../internal/accounts/customers.ts'
 import { createProjects } from '../../internal/accounts/projects.ts'
+import { createAnalytics } from '../../internal/analytics/analytics.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
 import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
 import { createKeyCache } from '../../internal/auth/key-cache.ts'
-import { createCredits } from '../../internal/billing/credits.ts'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
+import type { PaymentProvider } from '../../internal/billing/ports.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
 import { createBufferCache } from '../../internal/buffers/cache.ts'
+import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
+import { parseCidr } from '../../internal/delivery/addresses.ts'
+import { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
+import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { ingestRoute } from '../../internal/http/ingest.ts'
@@ -19,12 +26,13 @@ import { adminTable } from '../../internal/http/routes/table.ts'
 import { createApp } from '../../internal/http/server.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
-import { createCreditAccounts } from '../../internal/postgres/credits.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
+import { createRetryStore } from '../../internal/postgres/dlq-retries.ts'
 import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { createProjectStore } from '../../internal/postgres/projects.ts'
@@ -43,7 +51,13 @@ export interface TestService {
   readonly ledger: CreditLedger
   readonly apiKeys: ApiKeys
   /** What the telemetry ports were told. */
-  readonly told: { failed: unknown[]; answered: number[]; late: string[]; unavailable: string[] }
+  readonly told: {
+    failed: unknown[]
+    answered: number[]
+    late: string[]
+    unavailable: string[]
+    overShare: number
+  }
   /** Owner key of the customer, made on the spot. */
   ownerKey(customerId: string): Promise<string>
   stop(): Promise<void>
@@ -54,10 +68,13 @@ export interface TestServiceOptions {
   local?: boolean
   maxBodyBytes?: number
   initialCredits?: number
+  /** Default: none, as the service has it. */
+  provider?: PaymentProvider
   listener?: Partial<ListenerOptions>
 }
 
 const clock = systemClock()
+const LOOPBACK = [parseCidr('127.0.0.0/8')!]
 
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
   const databaseUrl = options.databaseUrl ?? (await freshDatabase())
@@ -75,7 +92,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     onProblem: () => {},
   })
   const customers = createCustomers({
-    customers: createCustomerStore(db),
+    customers: reportedCustomers(ledger, createCustomerStore(db)),
     initialCredits: options.initialCredits ?? 100_000,
   })
   const apiKeys = createApiKeys({
@@ -86,35 +103,41 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     newKeyId: randomUUID,
   })
   const local = options.local ?? true
+  const billing = createBilling({ db, clock, local, provider: options.provider, ledger })
+  const deliveries = new DeliveryClient({ clock, version: '0.0.0', allow: LOOPBACK })
+  const buffers = createBufferStore(db, box)
+  const deadLetters = createDeadLetterStore(db)
   const services = {
+    ...billing.services,
     customers,
     projects: createProjects({ projects: createProjectStore(db) }),
-    buffers: createBuffers({
-      buffers: createBufferStore(db, box),
-      records: cache,
-      checkDestination: () => null,
-      newUid: randomUUID,
-    }),
+    buffers: {
+      ...createBuffers({ buffers, records: cache, checkDestination: () => null, newUid: randomUUID }),
+      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID }),
+    },
     apiKeys,
-    credits: createCredits({
-      accounts: createCreditAccounts(db),
-      local,
-      credited: (customerId) => ledger.credited(customerId),
-    }),
-    deadLetters: createDeadLetterQueue({ store: createDeadLetterStore(db) }),
+    deadLetters: {
+      ...createDeadLetterQueue({ store: deadLetters }),
+      ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
+    },
+    analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local,
   }
-  const told: TestService['told'] = { failed: [], answered: [], late: [], unavailable: [] }
+  const told: TestService['told'] = { failed: [], answered: [], late: [], unavailable: [], overShare: 0 }
   const inbox = new MemoryInbox()
   const ingest = new Ingest({
     buffers: cache,
     keys,
     ledger,
     inbox,
+    shares: inbox,
     clock,
     telemetry: {
       answered: (status) => told.answered.push(status),
       lateVerdict: (outcome) => told.late.push(outcome),
+      overShare: () => {
+        told.overShare++
+      },
       unavailable: (dependency) => told.unavailable.push(dependency),
     },
   })
@@ -149,6 +172,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ownerKey: async (customerId) => (await apiKeys.createOwnerKey(customerId)).secret,
     async stop() {
       await listener.close(2_000)
+      await deliveries.close(0)
       await ledger.close()
       await statements.end()
       await keys.stop()

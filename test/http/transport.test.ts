@@ -178,6 +178,19 @@ describe('bodies on the wire', () => {
     await refused(431)
   })
 
+  it('says why a request without a host, or with another expectation, is refused', async () => {
+    client.send(`POST ${PATH} HTTP/1.1\r\nContent-Length: 0\r\n\r\n`)
+    const hostless = await client.answer()
+    expect(hostless.status).to.equal(400)
+    expect(JSON.parse(hostless.body)).to.deep.equal({ error: 'A request must have a Host header' })
+    client = await RawClient.open(service.port)
+    client.send(head('Content-Length: 0', 'Expect: a-miracle'))
+    const unmet = await client.answer()
+    expect(unmet.status).to.equal(417)
+    expect(JSON.parse(unmet.body)).to.deep.equal({ error: 'Only 100-continue can be expected' })
+    expect(service.inbox.items).to.have.length(0)
+  })
+
   it('refuses a body with two lengths', async () => {
     client.send(head('Content-Length: 16', 'Transfer-Encoding: chunked') + GOOD)
     await refused(400)

@@ -38,6 +38,7 @@ describe('packer', () => {
       randomness,
       telemetry,
       subjects: 'group',
+      afterTurn: queueMicrotask,
       ...changes,
     })
   }
@@ -95,6 +96,47 @@ describe('packer', () => {
     await settled()
     expect(log().attempts).to.have.length(1)
     expect(itemsOf(log().latest.data)).to.have.length(10)
+  })
+
+  it('lets nothing leave before the turn of the event loop ends, also what waited for the pack before', async () => {
+    const turns: (() => void)[] = []
+    make({ afterTurn: (task) => turns.push(task) })
+    for (let i = 0; i < 3; i++) {
+      watched(newItem())
+      await settled()
+    }
+    expect(log().attempts).to.have.length(0)
+    expect(turns).to.have.length(1)
+    turns.pop()!()
+    expect(itemsOf(log().latest.data)).to.have.length(3)
+    watched(newItem())
+    log().store()
+    await settled()
+    watched(newItem())
+    expect(log().attempts).to.have.length(1)
+    turns.pop()!()
+    expect(itemsOf(log().latest.data)).to.have.length(2)
+    expect(turns).to.have.length(0)
+  })
+
+  it('under load lets 3 ms pass between packs, and none at rest', async () => {
+    const send = async (count: number) => {
+      for (let i = 0; i < count; i++) watched(newItem())
+      await settled()
+    }
+    await send(4)
+    log().store()
+    await send(2)
+    expect(log().attempts).to.have.length(1)
+    await clock.advance(2)
+    await send(1)
+    expect(log().attempts).to.have.length(1)
+    await clock.advance(1)
+    await settled()
+    expect(itemsOf(log().latest.data)).to.have.length(3)
+    log().store()
+    await send(1)
+    expect(log().attempts).to.have.length(3)
   })
 
   it('fills packs up to 256 KB, and takes a larger item by itself', async () => {

@@ -47,7 +47,7 @@ describe('postgres: credit statements', () => {
   function statement(
     number: number,
     runs: [1 | 2, number, number][],
-    rest: { settled?: number; refunds?: { credits: [number, number]; items: [number, number] } } = {},
+    rest: Partial<Pick<CreditStatement, 'settled' | 'refunds' | 'spent' | 'giveBack' | 'take'>> = {},
   ): CreditStatement {
     return {
       customerId,
@@ -59,7 +59,10 @@ describe('postgres: credit statements', () => {
         count: runs.map((run) => run[2]),
       },
       refunds: rest.refunds ?? { credits: [0, 0], items: [0, 0] },
+      spent: rest.spent ?? { credits: [0, 0], items: [0, 0] },
       settled: rest.settled ?? 0,
+      giveBack: rest.giveBack ?? 0,
+      take: rest.take ?? 0,
     }
   }
 
@@ -84,7 +87,7 @@ describe('postgres: credit statements', () => {
         [1, 1, 1],
       ]),
     )
-    expect(answer).to.deep.equal({ open: true, granted: 14, balance: 64 })
+    expect(answer).to.deep.equal({ open: true, granted: 14, balance: 64, taken: 0, elsewhere: 0 })
     expect(await balanceOf(db, customerId)).to.equal(64)
     expect(await unsettledOf(db, customerId)).to.equal(36)
     expect(await ingested()).to.deep.equal([11, 3])
@@ -116,13 +119,20 @@ describe('postgres: credit statements', () => {
         [1, 1, 4],
       ]),
     )
-    expect(answer).to.deep.equal({ open: true, granted: 2, balance: 4 })
+    expect(answer).to.deep.equal({ open: true, granted: 2, balance: 4, taken: 0, elsewhere: 0 })
     expect(await statements.apply(boot, statement(2, [[1, 1, 9]]))).to.deep.equal({
       open: true,
       granted: 4,
       balance: 0,
+      taken: 0,
+      elsewhere: 0,
     })
-    expect(await statements.apply(boot, statement(3, [[1, 1, 9]]))).to.include({ granted: 0, balance: 0 })
+    expect(await statements.apply(boot, statement(3, [[1, 1, 9]]))).to.include({
+      granted: 0,
+      balance: 0,
+      taken: 0,
+      elsewhere: 0,
+    })
     expect(await ingested()).to.deep.equal([6])
   })
 
@@ -137,6 +147,47 @@ describe('postgres: credit statements', () => {
     expect(await balanceOf(db, customerId)).to.equal(5)
   })
 
+  it('gives credits in advance, a 64th of what is free at most, and books them when they are spent', async () => {
+    await start(6_500)
+    const first = await statements.apply(boot, statement(1, [[1, 1, 100]], { take: 80 }))
+    expect(first).to.include({ granted: 100, taken: 80, balance: 6_320, elsewhere: 0 })
+    expect(await balanceOf(db, customerId)).to.equal(6_400)
+    const second = await statements.apply(boot, statement(2, [], { take: 1_000 }))
+    expect(second).to.include({ taken: 98, balance: 6_320 - 98 })
+    const spent = { credits: [20, 30], items: [10, 3] }
+    const third = statement(3, [], { spent, giveBack: 28, settled: 100 })
+    expect(await statements.apply(boot, third)).to.include({ taken: 0, balance: 6_250 })
+    expect(await statements.apply(boot, third)).to.include({ taken: 0, balance: 6_250 })
+    expect(await balanceOf(db, customerId)).to.equal(6_350)
+    expect(await unsettledOf(db, customerId)).to.equal(50)
+    expect(await ingested()).to.deep.equal([110, 3])
+    expect((await booked()).map(({ amount, balance_after }) => [amount, balance_after])).to.deep.equal([
+      [-120, 6_380],
+      [-30, 6_350],
+    ])
+  })
+
+  it('does not pay with what another node holds in advance, and tells of it', async () => {
+    await start(6_400)
+    await statements.apply(boot, statement(1, [], { take: 100 }))
+    const other = randomUUID()
+    await statements.open(other)
+    const answer = await statements.apply(other, statement(1, [[1, 6_301, 1]]))
+    expect(answer).to.include({ granted: 0, balance: 6_300, elsewhere: 100 })
+    await statements.apply(boot, statement(2, [], { giveBack: 100 }))
+    expect(await statements.apply(other, statement(2, [[1, 6_301, 1]]))).to.include({
+      granted: 1,
+      elsewhere: 0,
+    })
+  })
+
+  it('refuses a node that reports more than it holds, and changes nothing', async () => {
+    await start(6_400)
+    const more = statement(1, [], { spent: { credits: [1, 0], items: [1, 0] } })
+    expect(await statements.apply(boot, more).catch((error) => error)).to.be.an('error')
+    expect(await balanceOf(db, customerId)).to.equal(6_400)
+  })
+
   it('refuses a node with a gap in its numbers', async () => {
     await start(10)
     expect(await statements.apply(boot, statement(2, [[1, 1, 1]]))).to.include({ open: false })
@@ -148,7 +199,7 @@ describe('postgres: credit statements', () => {
     await statements.apply(boot, statement(1, [[1, 4, 1]]))
     const refunds = { credits: [4, 0] as [number, number], items: [1, 0] as [number, number] }
     const answer = await statements.apply(boot, statement(2, [[2, 3, 1]], { refunds }))
-    expect(answer).to.deep.equal({ open: true, granted: 1, balance: 1 })
+    expect(answer).to.deep.equal({ open: true, granted: 1, balance: 1, taken: 0, elsewhere: 0 })
     expect(await ingested()).to.deep.equal([0, 1])
     expect(await unsettledOf(db, customerId)).to.equal(3)
     expect([...(await booked())]).to.deep.equal([
@@ -193,9 +244,9 @@ describe('postgres: credit statements', () => {
     await statements.apply(boot, statement(1, [[1, 10, 3]]))
     await statements.apply(alive, statement(1, [[1, 1, 5]]))
     await statements.apply(boot, statement(2, [[2, 1, 1]], { settled: 20 }))
-    const refunded = await closeNodes(db, [alive], 0)
+    const refunded = await closeNodes(db, (each) => each !== alive, 0)
     expect(refunded).to.deep.include({ boot, customerId, credits: 11 })
-    expect(await closeNodes(db, [alive], 0)).to.deep.equal([])
+    expect(await closeNodes(db, (each) => each !== alive, 0)).to.deep.equal([])
     expect(await balanceOf(db, customerId)).to.equal(75)
     expect(await unsettledOf(db, customerId)).to.equal(5)
     expect(await statements.apply(boot, statement(3, [[1, 1, 1]]))).to.include({ open: false })
@@ -205,13 +256,13 @@ describe('postgres: credit statements', () => {
 
   it('spares a node that just opened', async () => {
     await start(10)
-    await closeNodes(db, [], 60_000)
+    await closeNodes(db, () => true, 60_000)
     expect(await statements.apply(boot, statement(1, [[1, 1, 1]]))).to.include({ open: true })
   })
 
   it('a node that never had a row of a customer gets none after it was closed', async () => {
     await start(10)
-    await closeNodes(db, [], 0)
+    await closeNodes(db, () => true, 0)
     expect(await statements.apply(boot, statement(1, [[1, 1, 1]]))).to.include({ open: false })
     expect(await unsettledOf(db, customerId)).to.equal(0)
   })
@@ -229,7 +280,7 @@ describe('postgres: credit statements', () => {
       boot,
       statement(2, [[1, 7, 9]], { refunds: { credits: [0, 4], items: [0, 2] }, settled: 9 }),
     )
-    await closeNodes(db, [], 0)
+    await closeNodes(db, () => true, 0)
     const [row] = await db`SELECT sum(amount)::bigint AS sum FROM credit_transactions
       WHERE customer_id = ${customerId}`
     expect(row?.sum).to.equal(await balanceOf(db, customerId))

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
-import { migrate } from '../../internal/postgres/migrate.ts'
+import { checkSchema, migrate, NewerSchemaError, OlderSchemaError } from '../../internal/postgres/migrate.ts'
 import { emptyDatabase } from '../support/servers.ts'
 
 describe('migrate', () => {
@@ -55,6 +55,26 @@ describe('migrate', () => {
     await writeFile(join(folder, '002-bad.sql'), 'CREATE TABLE half ();')
     await migrate(url, files())
     expect(await applied()).to.deep.equal(['001-good.sql', '002-bad.sql'])
+  })
+
+  it('refuses a database that a newer version has changed, and changes nothing', async () => {
+    await writeFile(join(folder, '001-known.sql'), 'CREATE TABLE known ();')
+    await migrate(url, files())
+    await db`INSERT INTO schema_migrations (name) VALUES ('999-future.sql')`
+    await writeFile(join(folder, '002-next.sql'), 'CREATE TABLE next ();')
+    const refused = await migrate(url, files()).catch((reason) => reason)
+    expect(refused).to.be.instanceOf(NewerSchemaError)
+    expect(refused.message).to.contain('999-future.sql')
+    expect([...(await db`SELECT to_regclass('next')::text AS next`)]).to.deep.equal([{ next: null }])
+    expect(await checkSchema(db, files()).catch((reason) => reason)).to.be.instanceOf(NewerSchemaError)
+  })
+
+  it('tells who does not migrate what is missing', async () => {
+    const older = await checkSchema(db).catch((reason) => reason)
+    expect(older).to.be.instanceOf(OlderSchemaError)
+    expect(older.message).to.contain('001-accounts.sql')
+    await migrate(url)
+    await checkSchema(db)
   })
 
   it('refuses a file whose name would have no place in the order', async () => {

@@ -44,6 +44,17 @@ describe('the configuration', () => {
     expect(config.secretKeys).to.have.length(1)
   })
 
+  it('of a whole cluster on this machine is local, on three replicas, with ports and data of its own', () => {
+    expect(readConfig({}, 'cluster')).to.deep.include({
+      ...{ local: true, replicas: 3, port: 0, opsPort: 0, dataDir: '.penstock-cluster' },
+      ...{ natsUrls: undefined, databaseUrl: undefined, secretKeys: undefined },
+    })
+    expect(() => readConfig({ PENSTOCK_LOCAL: 'false' }, 'cluster')).to.throw(
+      ConfigError,
+      'PENSTOCK_SECRET_KEY: is required outside the local instance',
+    )
+  })
+
   it('takes every value that is given', () => {
     const config = readConfig(
       {
@@ -155,6 +166,33 @@ describe('the configuration', () => {
     const plain = { PENSTOCK_OIDC_ISSUER: 'http://id.example', PENSTOCK_OIDC_AUDIENCE: 'penstock' }
     expect(problem({ ...CLUSTER, ...plain }, 'admin')).to.match(/^PENSTOCK_OIDC_ISSUER: /)
     expect(readConfig(plain, 'penstock').oidc?.issuer).to.equal('http://id.example')
+    const upper = { ...plain, PENSTOCK_OIDC_ISSUER: 'HTTP://id.example' }
+    expect(problem({ ...CLUSTER, ...upper }, 'admin')).to.match(/^PENSTOCK_OIDC_ISSUER: must be https/)
+    const keys = {
+      ...{ ...plain, PENSTOCK_OIDC_ISSUER: 'https://id.example' },
+      PENSTOCK_OIDC_JWKS_URL: 'http://id.example/keys',
+    }
+    expect(problem({ ...CLUSTER, ...keys }, 'admin')).to.match(/^PENSTOCK_OIDC_JWKS_URL: must be https/)
+    expect(readConfig(keys, 'penstock').oidc?.jwksUrl).to.equal('http://id.example/keys')
+  })
+
+  it('refuses an identity provider whose address cannot be one', () => {
+    const oidc = { PENSTOCK_OIDC_ISSUER: 'https://id.example', PENSTOCK_OIDC_AUDIENCE: 'penstock' }
+    for (const issuer of [
+      'https://id.example?a=1',
+      'https://id.example/#x',
+      'https://u:hunter2@id.example',
+    ]) {
+      const text = problem({ ...oidc, PENSTOCK_OIDC_ISSUER: issuer })
+      expect(text, issuer).to.match(/^PENSTOCK_OIDC_ISSUER: must (have|hold) no [^\n]+$/)
+      expect(text).to.not.include('hunter2')
+    }
+    const jwksUrl = { PENSTOCK_OIDC_JWKS_URL: 'https://u:hunter2@id.example/keys' }
+    expect(problem({ ...oidc, ...jwksUrl })).to.match(/^PENSTOCK_OIDC_JWKS_URL: must hold no user [^\n]+$/)
+    const query = { PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys?v=2' }
+    expect(readConfig({ ...oidc, ...query }, 'penstock').oidc?.jwksUrl).to.equal(
+      'https://id.example/keys?v=2',
+    )
   })
 
   it('is shown without its secrets', () => {

@@ -3,9 +3,14 @@ import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, beforeEach, describe, it } from 'mocha'
+import { StreamApi } from '../../internal/nats/stream-api.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import { createProjection } from '../../internal/postgres/projection.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
+import { raiseEpoch } from '../../internal/shard/epoch.ts'
+import { FencedError } from '../../internal/shard/ports.ts'
 import { LostTailError } from '../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
@@ -13,6 +18,7 @@ import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.t
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { createNode, ingest, journalRecords, startOwner } from './real-owner.ts'
+import { loseAbove } from './repair/loss.ts'
 
 describe('a broker that lost its tail', function () {
   this.timeout(60_000)
@@ -63,13 +69,112 @@ describe('a broker that lost its tail', function () {
     expect(error?.message).to.match(/^shard 0: the broker lost messages .*README$/)
   })
 
+  it('stops a claim when the inbox ends before what the journal names, mark or none', async () => {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    // No housekeeping: no horizon, and so no mark beyond the first commit's.
+    const owner = startOwner({ broker, db, buffer, housekeeping: { everyMs: 60_000 } })
+    await owner.shard.start()
+    const first = await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await ingest(broker, buffer, [{ key: 'a', n: 2 }])
+    await wrote(broker, 'done')
+    await owner.shard.abandon()
+    await loseAbove(connection, broker.inbox(0), { stream: 'INBOX_0', to: first })
+    const next = startOwner({ broker, db, buffer })
+    const error = await next.shard.start().catch((reason: Error) => reason)
+    expect(error).to.be.instanceOf(LostTailError)
+    expect((error as Error).message).to.match(/the inbox ends at \d+, an owner saw \d+/)
+    expect(next.sent).to.deep.equal([])
+  })
+
   it('stops a claim when Postgres knows a higher epoch and the journal has no later claim', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
     await createDeadLetters(db).raiseEpoch({ shard: 0, epoch: Number.MAX_SAFE_INTEGER })
     const owner = startOwner({ broker, db, buffer })
     await owner.shard.start()
     await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
-    expect(owner.ended?.message).to.match(/^shard 0: Postgres knows a higher epoch .*README$/)
+    expect(owner.ended?.message).to.match(
+      /^shard 0: the journal lost messages, its last claim is \d+ .*README$/,
+    )
+  })
+
+  it('stops a claim when a journal and its inbox came back together from a backup', async () => {
+    const dir = join(tempFolder('lost-both'), 'nats')
+    const backup = join(tempFolder('lost-both-backup'), 'nats')
+    const server = await ownNats({ dir, sync: 'always' })
+    const { broker } = await brokerOf(server.url)
+    const first = startOwner({ broker, db, buffer })
+    await first.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'done')
+    await first.shard.abandon()
+    await server.stop()
+    cpSync(dir, backup, { recursive: true })
+    await server.restart()
+    // What this one commits, and what Postgres learns of it, lies behind the backup; its claim in Postgres too.
+    await eventually(() => ingest(broker, buffer, [{ key: 'a', n: 2 }]))
+    const second = startOwner({ broker, db, buffer })
+    await second.shard.start()
+    await wrote(broker, 'done', 2)
+    const counted = () => createProjection(db).position(0)
+    await eventually(async () => expect(await counted()).to.be.above(second.shard.epoch))
+    await second.shard.abandon()
+    // As if Postgres had known of no claim behind the backup: only its counters tell then.
+    await db`UPDATE shards SET epoch = ${first.shard.epoch}`
+    await server.stop()
+    rmSync(join(dir, 'store'), { recursive: true, force: true })
+    cpSync(backup, dir, { recursive: true })
+    await server.restart()
+    await eventually(() => broker.journal(0).state())
+    const before = await counted()
+    for (let claim = 0; claim < 2; claim++) {
+      const third = startOwner({ broker, db, buffer })
+      await third.shard.start()
+      expect(third.ended).to.be.instanceOf(LostTailError)
+      expect(third.ended?.message).to.match(
+        /^shard 0: the journal lost messages, its last claim is \d+ .*README$/,
+      )
+      expect(third.sent).to.deep.equal([])
+    }
+    expect(await counted()).to.equal(before)
+  })
+
+  it('takes an owner whose successor has counted on for fenced, not for one that lost a tail', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    const first = startOwner({ broker, db, buffer })
+    await first.shard.start()
+    const second = startOwner({ broker, db, buffer })
+    await second.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    const projection = createProjection(db)
+    await eventually(async () => expect(await projection.position(0)).to.be.above(second.shard.epoch))
+    const journal = { prove: () => Promise.reject(new FencedError('another claim')) }
+    const ends: Error[] = []
+    const raised = raiseEpoch({
+      ...{ fence: { shard: 0, epoch: second.shard.epoch }, deadLetters: createDeadLetters(db), projection },
+      ...{ clock: systemClock(), journal, ended: () => false, onFatal: (error) => ends.push(error) },
+      onProblem: () => {},
+    })
+    await raised.catch(() => {})
+    expect(ends).to.have.length(1)
+    expect(ends[0]).to.be.instanceOf(FencedError)
+    await second.shard.abandon()
+  })
+
+  it('stops a claim of a journal that somebody emptied', async () => {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    const first = startOwner({ broker, db, buffer })
+    await first.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'done')
+    await first.shard.abandon()
+    await new StreamApi(connection, 'JOURNAL_0').ask('STREAM.PURGE')
+    for (let claim = 0; claim < 2; claim++) {
+      const next = startOwner({ broker, db, buffer })
+      const error = await next.shard.start().catch((reason: Error) => reason)
+      expect(error).to.be.instanceOf(LostTailError)
+      expect((error as Error).message).to.match(/^shard 0: the beginning of the journal is gone, .*README$/)
+      expect(next.sent).to.deep.equal([])
+    }
   })
 
   it('stops a running owner whose broker comes back from a backup, and nobody claims again', async () => {

@@ -288,4 +288,59 @@ describe('shard ownership, real broker and database', function () {
       .map(({ record }) => record.type)
     expect(types.at(-1)).to.equal('release')
   })
+
+  it('hands a running attempt over: its result counts there, and its group waits while all others go on', async () => {
+    for (const status of [200, 500]) {
+      let answer: (status: number) => void = () => {}
+      const first = await own({ destination: () => new Promise<number>((resolve) => (answer = resolve)) })
+      await ingest(nats.broker, buffer, [{ key: `slow-${status}`, n: 1 }])
+      await eventually(() => first.sent.length === 1)
+      let released = false
+      const over = first.shard.handOver(10_000, () => {
+        released = true
+      })
+      await eventually(() => released)
+      const second = await own()
+      await ingest(nats.broker, buffer, [{ key: `slow-${status}`, n: 2 }])
+      await ingest(nats.broker, buffer, [{ key: `other-${status}`, n: 3 }])
+      await eventually(() => expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([3]))
+      answer(status)
+      await over
+      const repeated = status === 200 ? [] : [1]
+      await eventually(() =>
+        expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([3, ...repeated, 2]),
+      )
+      if (status === 500) expect(second.sent[1]).to.deep.equal(first.sent[0])
+      const records = await journalRecords(nats.broker)
+      const byFirst = records.filter(({ boot }) => boot === first.boot).map(({ record }) => record.type)
+      expect(byFirst).to.include('seal').and.not.include('done').and.not.include('attempt')
+      await second.shard.stop(10_000)
+      const attempts = (await journalRecords(nats.broker)).filter(({ boot }) => boot === second.boot)
+      expect(attempts.some(({ record }) => record.type === 'attempt')).to.equal(status === 500)
+      expect([...first.problems, ...second.problems]).to.deep.equal([])
+    }
+  })
+
+  it('hands over what did not begin yet, too', async () => {
+    const answers: ((status: number) => void)[] = []
+    const first = await own({
+      destination: () => new Promise<number>((resolve) => answers.push(resolve)),
+      attemptsPerBuffer: 1,
+    })
+    for (const key of ['a', 'b']) await ingest(nats.broker, buffer, [{ key, n: 1 }])
+    await eventually(async () => {
+      const seals = (await journalRecords(nats.broker)).filter(({ record }) => record.type === 'seal')
+      expect(seals).to.have.length(2)
+    })
+    expect(first.sent).to.have.length(1)
+    const over = first.shard.handOver(10_000, () => {})
+    await eventually(() => first.shard.state === 'ended')
+    const second = await own()
+    answers[0]!(200)
+    await over
+    await eventually(() => expect(second.sent).to.have.length(1))
+    expect(second.sent[0]!.key).to.not.equal(first.sent[0]!.key)
+    await allDone(2)
+    expect(first.sent).to.have.length(1)
+  })
 })

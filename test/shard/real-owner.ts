@@ -1,4 +1,4 @@
-/** One owner of shard 0 on the run's real NATS and Postgres; only the destination is a function of the test. */
+/** One owner of a shard on the run's real NATS and Postgres; only the destination is a function of the test. */
 import { randomUUID } from 'node:crypto'
 import { groupToken } from '../../internal/domain/group.ts'
 import type { BufferRecord } from '../../internal/domain/model.ts'
@@ -10,10 +10,17 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import type { Broker } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
+import type { Membership } from '../../internal/shard/membership.ts'
 import { ActorNode } from '../../internal/shard/node.ts'
-import type { AttemptRequest, AttemptResult, ShardTelemetry } from '../../internal/shard/ports.ts'
+import type {
+  AttemptRequest,
+  AttemptResult,
+  DeletedBuffers,
+  ShardTelemetry,
+} from '../../internal/shard/ports.ts'
 import type { JournalRecord } from '../../internal/shard/records.ts'
 import { Shard } from '../../internal/shard/shard.ts'
+import { alone } from '../support/alone.ts'
 import type { TestBuffer } from '../support/rows.ts'
 
 export type Destination = (request: AttemptRequest) => Promise<number> | number
@@ -38,6 +45,10 @@ export interface OwnerOptions {
   payloadBudget?: number
   batch?: Partial<BufferRecord['buffer']['batch']>
   maxAttempts?: number
+  attemptsPerBuffer?: number
+  deletedBuffers?: DeletedBuffers
+  /** Default 0. */
+  shard?: number
 }
 
 export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}): BufferRecord {
@@ -126,9 +137,10 @@ function surroundings(options: OwnerOptions) {
       },
       deadLetters: createDeadLetters(options.db),
       projection: createProjection(options.db),
+      ...(options.deletedBuffers && { deletedBuffers: options.deletedBuffers }),
       limits: {
         payloadBudget: options.payloadBudget ?? 16 * 1024 * 1024,
-        attemptsPerBuffer: 16,
+        attemptsPerBuffer: options.attemptsPerBuffer ?? 16,
         housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
       },
     },
@@ -142,15 +154,22 @@ export function startOwner(options: OwnerOptions): Owner {
   }
   const owner: Owner = {
     ...{ ...told, boot: ports.boot, ended: null },
-    shard: new Shard({ ...ports, shard: 0, claim: 1, onEnd }),
+    shard: new Shard({ ...ports, shard: options.shard ?? 0, claim: 1, onEnd }),
   }
   return owner
 }
 
-/** A node that runs shards 0 to `shards` - 1. */
-export function createNode(options: OwnerOptions, shards: number) {
+/** A node that runs shards 0 to `shards` - 1, or its share of them when `members` says who else there is. */
+export function createNode(
+  options: OwnerOptions,
+  shards: number,
+  members: (boot: string) => Membership = (boot) => alone(boot, shards),
+  settleMs = 0,
+) {
   const { told, ports } = surroundings(options)
-  return { ...told, node: new ActorNode({ ...ports, shards }) }
+  const membership = members(ports.boot)
+  const node = new ActorNode({ ...ports, shards, membership, settleMs })
+  return { ...told, boot: ports.boot, node }
 }
 
 let packs = 0
@@ -195,8 +214,9 @@ export function numbersOf(body: string): number[] {
 /** Every record of the journal with the epoch of its writer. */
 export async function journalRecords(
   broker: Broker,
+  shard = 0,
 ): Promise<{ seq: number; boot: string; record: JournalRecord }[]> {
-  const log = broker.journal(0)
+  const log = broker.journal(shard)
   const { firstSeq, lastSeq } = await log.state()
   const records: { seq: number; boot: string; record: JournalRecord }[] = []
   for await (const { seq, data } of log.range(firstSeq, lastSeq)) {

@@ -54,6 +54,7 @@ export async function accountsNode(databaseUrl?: string) {
     url,
     db,
     clock,
+    box,
     bufferCache,
     keyCache,
     /** What the node would have logged. */

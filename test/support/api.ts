@@ -28,13 +28,14 @@ export type Payload = string | Uint8Array | object
 
 export class Api {
   readonly #url: () => string
-  readonly #key: string | undefined
+  /** undefined: no credential is sent. */
+  readonly key: string | undefined
   readonly customerId: string
 
   /** `key` undefined: no credential is sent. */
   constructor(url: () => string, key: string | undefined, customerId: string) {
     this.#url = url
-    this.#key = key
+    this.key = key
     this.customerId = customerId
   }
 
@@ -54,7 +55,7 @@ export class Api {
       method,
       headers: {
         ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(this.#key !== undefined && { 'x-api-key': this.#key }),
+        ...(this.key !== undefined && { 'x-api-key': this.key }),
         ...headers,
       },
       ...(body !== undefined && { body: bytesOf(body) }),

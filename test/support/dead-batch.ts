@@ -4,7 +4,7 @@ import type { TestBuffer } from './rows.ts'
 
 /** A batch of one item that failed; `given` replaces what a test cares about. */
 export function deadBatch(buffer: TestBuffer, given: Partial<DeadBatch> = {}): DeadBatch {
-  const body = given.body ?? Buffer.from(`{"items":[{"payload":"${randomUUID()}"}]}`)
+  const body = given.body ?? bodyOf(buffer)
   return {
     dlqId: randomUUID(),
     bufferUid: buffer.uid,
@@ -30,4 +30,12 @@ export function deadBatch(buffer: TestBuffer, given: Partial<DeadBatch> = {}): D
     createdAt: 1_700_000_000_003,
     ...given,
   }
+}
+
+/** A delivery batch (specification) with a payload of its own. */
+function bodyOf({ customerId, projectId, bufferId }: TestBuffer): Buffer {
+  const window = { firstItemAt: 1_700_000_000_001, lastActivityAt: 1_700_000_000_002, itemsCount: 1 }
+  const svc = { customerId, projectId, bufferId, groupKey: 'key', groupHash: 'hash', segment: 0 }
+  const item = { messageId: 'message-1', receivedAt: window.firstItemAt, payload: randomUUID() }
+  return Buffer.from(JSON.stringify({ svc, window, items: [item] }))
 }

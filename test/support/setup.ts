@@ -2,8 +2,10 @@
  * Loaded by mocha before the tests (`.mocharc.json`): ends the shared servers with the run, also when it
  * fails, is interrupted, or never ends because a test left something open.
  */
+import { watchAnswers } from './answers.ts'
 import { killServers, stopServers } from './servers.ts'
 import { stopSharedInstallation } from './shared-installation.ts'
+import { pass } from './traffic.ts'
 
 /** A run is over when nothing is left to do; whatever still holds it after this was leaked by a test, ms. */
 const LEAK_GRACE_MS = 10_000
@@ -15,8 +17,16 @@ export async function mochaGlobalTeardown(): Promise<void> {
 }
 
 export function mochaGlobalSetup(): void {
+  watchAnswers()
   process.on('exit', killServers)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+}
+
+/** What has passed is part of what a whole run shows of the contract. */
+export const mochaHooks: Mocha.RootHookObject = {
+  afterEach(this: Mocha.Context) {
+    if (this.currentTest?.state === 'passed') pass(this.currentTest.fullTitle())
+  },
 }
 
 function reportLeaks(): void {

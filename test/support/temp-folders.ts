@@ -36,6 +36,7 @@ export async function sweepLeftovers(): Promise<void> {
 }
 
 async function sweep(folder: string): Promise<void> {
-  for (const option of ['-c ', '-D ', '--pgdata=']) await stopOrphans(`${option}${folder}/`, [])
+  for (const option of ['--env-file=', '-c ', '-D ', '--pgdata='])
+    await stopOrphans(`${option}${folder}/`, [])
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }

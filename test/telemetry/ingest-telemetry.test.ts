@@ -24,6 +24,23 @@ describe('the telemetry of ingest', () => {
     expect(lines[0]?.error).to.include('connection refused')
   })
 
+  it('counts what a full buffer was refused, and tells once that it is full', async () => {
+    const { log, lines, meter, numbers } = recorder('info')
+    const telemetry = createIngestTelemetry(log, meter)
+    for (let n = 0; n < 3; n++) telemetry.overShare()
+    expect(await numbers()).to.include({ penstock_ingest_over_share: 3 })
+    expect(lines).to.have.length(0)
+    telemetry.shareReached({ shard: 2, bufferUid: 'u', bytes: 1_100, limit: 1_000 })
+    telemetry.shareLeft({ shard: 2, bufferUid: 'u' })
+    expect(lines[0]).to.include({
+      level: 'warn',
+      msg: 'a buffer holds its whole share',
+      shard: 2,
+      bytes: 1_100,
+    })
+    expect(lines[1]).to.include({ level: 'info', msg: 'a buffer has room again', bufferUid: 'u' })
+  })
+
   it('measures stored packs, with one event each', async () => {
     const { log, lines, meter, numbers } = recorder()
     const telemetry = createIngestTelemetry(log, meter)

@@ -14,10 +14,12 @@ describe('the ops port', () => {
 
   async function serve(
     ready: () => boolean | Promise<boolean>,
+    shards?: () => Promise<unknown> | undefined,
   ): Promise<(path: string) => Promise<Response>> {
     const metrics = startMetrics('actor', {})
     counter(metrics.meter, 'penstock_things', 'Things', 'kind').add(3, 'good')
-    const ops = await startOps({ host: '127.0.0.1', port: 0, ready, metrics: metrics.handle })
+    const options = { host: '127.0.0.1', port: 0, ready, metrics: metrics.handle }
+    const ops = await startOps({ ...options, ...(shards && { shards }) })
     open.push(ops, metrics)
     return (path) => fetch(`http://127.0.0.1:${ops.port}${path}`)
   }
@@ -39,5 +41,21 @@ describe('the ops port', () => {
     answer = () => Promise.reject(new Error('away'))
     expect((await get('/ready')).status).to.equal(503)
     expect((await get('/')).status).to.equal(404)
+  })
+
+  it('shows the shards as JSON where some run, and says so while it cannot', async () => {
+    expect((await (await serve(() => true))('/shards')).status).to.equal(404)
+    let answer: () => Promise<unknown> | undefined = () => undefined
+    const get = await serve(
+      () => true,
+      () => answer(),
+    )
+    expect((await get('/shards')).status).to.equal(404)
+    answer = async () => ({ boot: 'b', shards: [] })
+    const shown = await get('/shards')
+    expect(shown.headers.get('content-type')).to.equal('application/json; charset=utf-8')
+    expect(await shown.json()).to.deep.equal({ boot: 'b', shards: [] })
+    answer = () => Promise.reject(new Error('away'))
+    expect((await get('/shards')).status).to.equal(503)
   })
 })

@@ -109,6 +109,23 @@ describe('the telemetry of shards', () => {
     })
   })
 
+  it('shows zeros of a shard that went to another node', async () => {
+    const { log, meter, numbers } = recorder()
+    const telemetry = createShardTelemetry(log, meter)
+    const state = { openGroups: 2, bufferedItems: 30, bufferedBytes: 400, residentBytes: 40 }
+    for (const shard of [0, 1]) telemetry.gauges({ shard, epoch: 5, ...state })
+    expect(await numbers()).to.include({ 'penstock_buffered_items{shard=0}': 30 })
+    telemetry.ownership({ shard: 0, epoch: 5, state: 'released' })
+    telemetry.ownership({ shard: 2, epoch: 5, state: 'released' })
+    const after = await numbers()
+    expect(after).to.include({
+      'penstock_shard_epoch{shard=0}': 0,
+      'penstock_buffered_items{shard=0}': 0,
+      'penstock_buffered_items{shard=1}': 30,
+    })
+    expect(after).not.to.have.property('penstock_buffered_items{shard=2}')
+  })
+
   it('tells of ownership and problems, and measures replay and commits', async () => {
     const { log, lines, meter, numbers } = recorder('info')
     const telemetry = createShardTelemetry(log, meter)

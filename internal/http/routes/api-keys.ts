@@ -32,6 +32,7 @@ function create(keys: ApiKeysService): Route {
   return route<unknown, unknown, Wanted>({
     method: 'POST',
     path: COLLECTION,
+    operationId: 'createApiKey',
     summary: 'Create an API key; its secret is answered this once',
     action: 'writeApiKeys',
     body: body(
@@ -50,7 +51,7 @@ function create(keys: ApiKeysService): Route {
       ['name'],
     ),
     answers: { status: 201, schema: 'CreatedApiKey' },
-    errors: [409],
+    errors: ['roleTooHigh', 'projectsTooBroad', 'apiKeyLimit'],
     handler: async (call) => ({ status: 201, body: await keys.create(call.principal, call.body) }),
   })
 }
@@ -59,6 +60,7 @@ function list(keys: ApiKeysService): Route {
   return route({
     method: 'GET',
     path: COLLECTION,
+    operationId: 'listApiKeys',
     summary: 'List API keys',
     action: 'read',
     customerId: 'optional',
@@ -72,11 +74,12 @@ function revoke(keys: ApiKeysService): Route {
   return route<{ keyId: string }, unknown, unknown>({
     method: 'DELETE',
     path: `${COLLECTION}/{keyId}`,
+    operationId: 'revokeApiKey',
     summary: 'Revoke an API key',
     action: 'writeApiKeys',
     notFound: 'apiKeyNotFound',
     answers: { status: 204 },
-    errors: [404, 409],
+    errors: ['apiKeyRevoked'],
     async handler(call) {
       await keys.revoke(call.principal, call.params.keyId)
       return { status: 204 }

@@ -1,9 +1,11 @@
-import { bufferConfigSchema, bufferCreateSchema } from '../../domain/buffer-schema.ts'
+import { bufferPatchSchema } from '../../domain/buffer-patch-schema.ts'
+import { bufferCreateSchema } from '../../domain/buffer-schema.ts'
 import { redactBuffer } from '../../domain/buffer-secrets.ts'
+import { memberBytes } from '../../domain/json-member.ts'
 import type { Buffer } from '../../domain/model.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { seesSecrets } from '../../domain/roles.ts'
-import { identifier } from './fields.ts'
+import { body, identifier, name } from './fields.ts'
 import { type Route, route, type Schema } from './route.ts'
 
 /** The use case of buffers that these rows call. Answers hold secrets as stored. */
@@ -13,6 +15,11 @@ export interface BuffersService {
   read(principal: Principal, bufferId: string): Promise<Buffer>
   update(principal: Principal, bufferId: string, patch: unknown): Promise<Buffer>
   remove(principal: Principal, bufferId: string): Promise<void>
+  /** `body`: optional `{name}`. 400 when it cannot be cloned. */
+  clone(principal: Principal, bufferId: string, body: unknown): Promise<Buffer>
+  /** The outcome of one delivery of `payload`, failed or not. */
+  /** `payload`: the caller's own bytes, a JSON object. */
+  test(principal: Principal, bufferId: string, payload: Uint8Array): Promise<unknown>
 }
 
 const COLLECTION = '/v1/admin/buffers'
@@ -24,7 +31,15 @@ interface Named {
 
 /** Specification, "Buffers". */
 export function bufferRoutes(buffers: BuffersService): Route[] {
-  return [create(buffers), list(buffers), read(buffers), update(buffers), remove(buffers)]
+  return [
+    create(buffers),
+    list(buffers),
+    read(buffers),
+    update(buffers),
+    remove(buffers),
+    clone(buffers),
+    test(buffers),
+  ]
 }
 
 /** A viewer sees no secret (design, section 9). */
@@ -36,12 +51,13 @@ function create(buffers: BuffersService): Route {
   return route({
     method: 'POST',
     path: COLLECTION,
+    operationId: 'createBuffer',
     summary: 'Create a buffer',
     action: 'writeBuffers',
     body: bufferCreateSchema as unknown as Schema,
     bodyJudgedLater: true,
     answers: { status: 201, schema: 'Buffer' },
-    errors: [409],
+    errors: ['projectUnknown', 'customerForeign', 'bufferExists'],
     handler: async (call) => ({ status: 201, body: await buffers.create(call.principal, call.body) }),
   })
 }
@@ -50,6 +66,7 @@ function list(buffers: BuffersService): Route {
   return route<unknown, { projectId?: string }, unknown>({
     method: 'GET',
     path: COLLECTION,
+    operationId: 'listBuffers',
     summary: 'List buffers',
     action: 'read',
     customerId: 'required',
@@ -67,12 +84,13 @@ function read(buffers: BuffersService): Route {
   return route<Named, unknown, unknown>({
     method: 'GET',
     path: ONE,
+    operationId: 'readBuffer',
     summary: 'Read a buffer',
     action: 'read',
     notFound: 'bufferNotFound',
     customerId: 'optional',
     answers: { status: 200, schema: 'Buffer' },
-    errors: [404],
+    errors: [],
     handler: async ({ principal, params }) => ({
       status: 200,
       body: shownTo(principal, await buffers.read(principal, params.bufferId)),
@@ -84,13 +102,14 @@ function update(buffers: BuffersService): Route {
   return route<Named, unknown, unknown>({
     method: 'PATCH',
     path: ONE,
+    operationId: 'updateBuffer',
     summary: 'Change a buffer (JSON merge patch)',
     action: 'writeBuffers',
     notFound: 'bufferNotFound',
-    body: bufferConfigSchema as unknown as Schema,
+    body: bufferPatchSchema as unknown as Schema,
     bodyJudgedLater: true,
     answers: { status: 200, schema: 'Buffer' },
-    errors: [404],
+    errors: [],
     handler: async (call) => ({
       status: 200,
       body: await buffers.update(call.principal, call.params.bufferId, call.body),
@@ -102,14 +121,60 @@ function remove(buffers: BuffersService): Route {
   return route<Named, unknown, unknown>({
     method: 'DELETE',
     path: ONE,
+    operationId: 'deleteBuffer',
     summary: 'Delete a buffer',
     action: 'writeBuffers',
     notFound: 'bufferNotFound',
     answers: { status: 204 },
-    errors: [404],
+    errors: [],
     async handler(call) {
       await buffers.remove(call.principal, call.params.bufferId)
       return { status: 204 }
     },
+  })
+}
+
+function clone(buffers: BuffersService): Route {
+  return route<Named, unknown, unknown>({
+    method: 'POST',
+    path: `${ONE}/clone`,
+    operationId: 'cloneBuffer',
+    summary: 'Copy the configuration of a buffer into a new one',
+    action: 'writeBuffers',
+    notFound: 'bufferNotFound',
+    body: body('How the new buffer differs; its name is otherwise the original one and " (Copy)".', {
+      name: name(),
+    }),
+    bodyOptional: true,
+    bodyJudgedLater: true,
+    answers: { status: 201, schema: 'Buffer' },
+    errors: ['cloneFailed'],
+    handler: async (call) => ({
+      status: 201,
+      body: await buffers.clone(call.principal, call.params.bufferId, call.body),
+    }),
+  })
+}
+
+function test(buffers: BuffersService): Route {
+  return route<Named, unknown, { payload: object }>({
+    method: 'POST',
+    path: `${ONE}/test`,
+    operationId: 'testBuffer',
+    summary: 'Deliver one event to the destination of a buffer, now',
+    action: 'writeBuffers',
+    notFound: 'bufferNotFound',
+    body: body(
+      'What to deliver.',
+      { payload: { type: 'object', description: 'Payload of the event: any JSON object.' } },
+      ['payload'],
+    ),
+    answers: { status: 200, schema: 'BufferTest' },
+    errors: [],
+    handler: async (call) => ({
+      status: 200,
+      // As it came: ingest passes payloads on byte for byte, so does its trial.
+      body: await buffers.test(call.principal, call.params.bufferId, memberBytes(call.raw, 'payload')!),
+    }),
   })
 }

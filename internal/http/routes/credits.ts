@@ -1,5 +1,5 @@
 import type { Principal } from '../../domain/principal.ts'
-import { body } from './fields.ts'
+import { body, limit } from './fields.ts'
 import { type Route, route } from './route.ts'
 
 /** The use case of credits that these rows call. */
@@ -8,23 +8,45 @@ export interface CreditsService {
   read(principal: Principal): Promise<unknown>
   /** `{customerId, creditsAdded, newBalance}`; `amount` is an integer from 1 to 100000. */
   add(principal: Principal, input: { amount: number }): Promise<unknown>
+  /** `{transactions}`, newest first. */
+  transactions(principal: Principal, page: { limit: number }): Promise<unknown>
 }
 
 /** Specification, "Credits". `local`: whether credits can be granted by hand; elsewhere there is no such route. */
 export function creditRoutes(credits: CreditsService, local: boolean): Route[] {
-  return local ? [read(credits), add(credits)] : [read(credits)]
+  const everywhere = [read(credits), transactions(credits)]
+  return local ? [...everywhere, add(credits)] : everywhere
 }
 
 function read(credits: CreditsService): Route {
   return route({
     method: 'GET',
     path: '/v1/admin/credits',
+    operationId: 'readCredits',
     summary: 'Read the balance',
     action: 'read',
     customerId: 'optional',
     answers: { status: 200, schema: 'Credits' },
-    errors: [],
+    errors: ['customerNotFound'],
     handler: async (call) => ({ status: 200, body: await credits.read(call.principal) }),
+  })
+}
+
+function transactions(credits: CreditsService): Route {
+  return route<unknown, { limit: number }, unknown>({
+    method: 'GET',
+    path: '/v1/admin/credits/transactions',
+    operationId: 'listCreditTransactions',
+    summary: 'List what moved the balance',
+    action: 'read',
+    customerId: 'optional',
+    query: { limit: limit(50) },
+    answers: { status: 200, schema: 'CreditTransactions' },
+    errors: [],
+    handler: async ({ principal, query }) => ({
+      status: 200,
+      body: await credits.transactions(principal, { limit: query.limit }),
+    }),
   })
 }
 
@@ -32,6 +54,7 @@ function add(credits: CreditsService): Route {
   return route<unknown, unknown, { amount: number }>({
     method: 'POST',
     path: '/v1/admin/credits/add',
+    operationId: 'addCredits',
     summary: 'Grant credits (local instance only)',
     action: 'addCredits',
     body: body(
@@ -42,7 +65,7 @@ function add(credits: CreditsService): Route {
       ['amount'],
     ),
     answers: { status: 200, schema: 'CreditGrant' },
-    errors: [404],
+    errors: ['customerNotFound', 'routeNotFound'],
     handler: async (call) => ({ status: 200, body: await credits.add(call.principal, call.body) }),
   })
 }

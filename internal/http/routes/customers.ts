@@ -15,6 +15,7 @@ export function customerRoutes(customers: CustomersService): Route[] {
     route<unknown, unknown, { customerId: string; name: string }>({
       method: 'POST',
       path: '/v1/admin/customers',
+      operationId: 'createCustomer',
       summary: 'Create a customer',
       action: 'createCustomers',
       body: body(
@@ -23,17 +24,18 @@ export function customerRoutes(customers: CustomersService): Route[] {
         ['customerId', 'name'],
       ),
       answers: { status: 201, schema: 'Customer' },
-      errors: [409],
+      errors: ['projectForeign', 'customerExists'],
       handler: async (call) => ({ status: 201, body: await customers.create(call.principal, call.body) }),
     }),
     route<{ customerId: string }, unknown, unknown>({
       method: 'GET',
       path: '/v1/admin/customers/{customerId}',
+      operationId: 'readCustomer',
       summary: 'Read a customer',
       action: 'read',
       notFound: 'customerNotFound',
       answers: { status: 200, schema: 'Customer' },
-      errors: [404],
+      errors: [],
       handler: async (call) => ({
         status: 200,
         body: await customers.read(call.principal, call.params.customerId),

@@ -1,6 +1,6 @@
 import type { DlqItem } from '../../domain/model.ts'
 import type { Principal } from '../../domain/principal.ts'
-import { identifier, limit } from './fields.ts'
+import { body, identifier, limit } from './fields.ts'
 import { type Route, route } from './route.ts'
 
 /** The use case of dead letters that these rows call. */
@@ -12,6 +12,8 @@ export interface DeadLettersService {
   /** The exact body that failed; 409 `payload_unavailable`. */
   batch(principal: Principal, dlqId: string): Promise<Uint8Array>
   remove(principal: Principal, dlqId: string): Promise<void>
+  /** The 200's body; refusals are 403, 404, 409 and 502 `delivery_failed`. */
+  retry(principal: Principal, dlqId: string, body: { customerId?: string }): Promise<unknown>
 }
 
 const COLLECTION = '/v1/dlq'
@@ -23,19 +25,20 @@ interface Named {
 
 /** Specification, "Dead letter queue". */
 export function deadLetterRoutes(deadLetters: DeadLettersService): Route[] {
-  return [list(deadLetters), read(deadLetters), remove(deadLetters), batch(deadLetters)]
+  return [list(deadLetters), read(deadLetters), remove(deadLetters), batch(deadLetters), retry(deadLetters)]
 }
 
 function list(deadLetters: DeadLettersService): Route {
   return route<unknown, { bufferId?: string; limit: number }, unknown>({
     method: 'GET',
     path: COLLECTION,
+    operationId: 'listDeadLetters',
     summary: 'List dead letters',
     action: 'read',
     customerId: 'required',
     query: { bufferId: identifier('Only dead letters of this buffer'), limit: limit(100) },
     answers: { status: 200, schema: 'DlqItem', array: true },
-    errors: [404],
+    errors: ['bufferNotFound'],
     handler: async ({ principal, query }) => ({
       status: 200,
       body: await deadLetters.list(principal, {
@@ -50,12 +53,13 @@ function read(deadLetters: DeadLettersService): Route {
   return route<Named, unknown, unknown>({
     method: 'GET',
     path: ONE,
+    operationId: 'readDeadLetter',
     summary: 'Read a dead letter',
     action: 'read',
     notFound: 'deadLetterNotFound',
     customerId: 'required',
     answers: { status: 200, schema: 'DlqItem' },
-    errors: [404],
+    errors: ['deadLetterForeign'],
     handler: async (call) => ({
       status: 200,
       body: await deadLetters.read(call.principal, call.params.dlqId),
@@ -67,12 +71,13 @@ function remove(deadLetters: DeadLettersService): Route {
   return route<Named, unknown, unknown>({
     method: 'DELETE',
     path: ONE,
+    operationId: 'deleteDeadLetter',
     summary: 'Delete a dead letter with its batch',
     action: 'writeDeadLetters',
     notFound: 'deadLetterNotFound',
     customerId: 'required',
     answers: { status: 204 },
-    errors: [404],
+    errors: ['deadLetterForeign'],
     async handler(call) {
       await deadLetters.remove(call.principal, call.params.dlqId)
       return { status: 204 }
@@ -84,15 +89,44 @@ function batch(deadLetters: DeadLettersService): Route {
   return route<Named, unknown, unknown>({
     method: 'GET',
     path: `${ONE}/batch`,
+    operationId: 'readDeadLetterBatch',
     summary: 'Read the stored batch: the exact body that failed',
     action: 'read',
     notFound: 'deadLetterNotFound',
     customerId: 'optional',
     answers: { status: 200, schema: 'DeliveryBatch' },
-    errors: [404, 409],
+    errors: ['deadLetterForeign', 'payloadUnavailable'],
     handler: async (call) => ({
       status: 200,
       body: await deadLetters.batch(call.principal, call.params.dlqId),
+    }),
+  })
+}
+
+function retry(deadLetters: DeadLettersService): Route {
+  return route<Named, unknown, { customerId?: string }>({
+    method: 'POST',
+    path: `${ONE}/retry`,
+    operationId: 'retryDeadLetter',
+    summary: 'Deliver a dead letter once more, now, as its buffer is configured at present',
+    action: 'writeDeadLetters',
+    notFound: 'deadLetterNotFound',
+    body: body('Whose dead letter it is.', {
+      customerId: { type: 'string', description: 'The authenticated customer.' },
+    }),
+    bodyOptional: true,
+    answers: { status: 200, schema: 'DlqRetry' },
+    errors: [
+      'customerForeign',
+      'deadLetterForeign',
+      'bufferNotFound',
+      'payloadUnavailable',
+      'retryInProgress',
+      'deliveryFailed',
+    ],
+    handler: async (call) => ({
+      status: 200,
+      body: await deadLetters.retry(call.principal, call.params.dlqId, call.body),
     }),
   })
 }

@@ -4,10 +4,11 @@ import { errors, required, roleMissing, ServiceError } from '../../domain/errors
 import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { ENTRIES_A_TURN, jsonInTurns } from '../../runtime/turns.ts'
 import { answerEarly, readBody } from '../body.ts'
 import { authenticate } from '../credential.ts'
 import type { Authenticator } from '../ports.ts'
-import { areIdentifiers, compileShape, type RequestShape } from './request-shape.ts'
+import { areIdentifiers, compileShape, createCompiler, type RequestShape } from './request-shape.ts'
 import type { Call, Reply, Route } from './route.ts'
 
 /**
@@ -20,14 +21,22 @@ export interface MountOptions {
   clock: Clock
 }
 
+interface Body {
+  readonly body: unknown
+  readonly raw: Uint8Array
+}
+
+const NO_BODY: Body = { body: undefined, raw: new Uint8Array() }
+
 /** Largest body of a management request, bytes. */
 export const MAX_ADMIN_BODY_BYTES = 1_000_000
 
 /** Throws when a row of the table is malformed. */
 export function mountRoutes(table: readonly Route[], options: MountOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
+  const ajv = createCompiler()
   for (const row of table) {
-    const shape = compileShape(row)
+    const shape = compileShape(row, ajv)
     const path = row.path.replaceAll(/\{(\w+)\}/g, ':$1')
     router.register(path, [row.method], (ctx: Context) => serve(row, shape, ctx, options))
   }
@@ -35,26 +44,28 @@ export function mountRoutes(table: readonly Route[], options: MountOptions): Rou
 }
 
 async function serve(row: Route, shape: RequestShape, ctx: Context, options: MountOptions): Promise<void> {
-  const principal = await authenticate(options.authenticator, ctx.headers)
+  const principal = await authenticate(options.authenticator, ctx.req)
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
   const query = required(shape.query(ctx.querystring))
-  const body = row.body ? await readJsonBody(ctx, shape, options.clock) : undefined
+  const { body, raw } = row.body ? await readJsonBody(ctx, shape, options.clock) : NO_BODY
   if (ctx.respond === false) return
+  // A body takes its time: the key that was good for its first byte may be revoked before its last.
+  if (row.body) await authenticate(options.authenticator, ctx.req)
   const params = ctx.params as Record<string, string>
   checkOwnership(row, principal, params, query)
-  const call: Call = { principal, params, query, body }
-  answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
+  const call: Call = { principal, params, query, body, raw }
+  await answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
 }
 
 /** `ctx.respond` is false afterwards when the answer is out already, or nobody is there to be answered. */
-async function readJsonBody(ctx: Context, shape: RequestShape, clock: Clock): Promise<unknown> {
+async function readJsonBody(ctx: Context, shape: RequestShape, clock: Clock): Promise<Body> {
   const body = await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES)
-  if (typeof body !== 'string') return required(shape.body(body))
+  if (typeof body !== 'string') return { body: required(shape.body(body)), raw: body }
   ctx.respond = false
-  if (body === 'aborted') return undefined
+  if (body === 'aborted') return NO_BODY
   const { status, error } = body === 'too-large' ? errors.bodyTooLarge : errors.bodyEncoded
   answerEarly(clock, ctx.req, ctx.res, status, JSON.stringify({ error }))
-  return undefined
+  return NO_BODY
 }
 
 /** What cannot be an identifier names nothing, and never reaches a database. */
@@ -70,9 +81,14 @@ function checkOwnership(
   if (!areIdentifiers(params)) throw new ServiceError(row.notFound ?? 'routeNotFound')
 }
 
-function answer(ctx: Context, reply: Reply): void {
-  ctx.status = reply.status
-  if (reply.body === undefined) return
+async function answer(ctx: Context, { status, body }: Reply): Promise<void> {
+  ctx.status = status
+  if (body === undefined) return
   ctx.type = 'application/json'
-  ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
+  if (body instanceof Uint8Array) ctx.body = Buffer.from(body)
+  else ctx.body = isLong(body) ? await jsonInTurns(body) : body
+}
+
+function isLong(body: unknown): body is readonly unknown[] {
+  return Array.isArray(body) && body.length > ENTRIES_A_TURN
 }

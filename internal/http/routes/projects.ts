@@ -35,6 +35,7 @@ function create(projects: ProjectsService): Route {
   return route<unknown, unknown, { projectId: string; name: string; customerId?: string }>({
     method: 'POST',
     path: COLLECTION,
+    operationId: 'createProject',
     summary: 'Create a project',
     action: 'writeProjects',
     body: body(
@@ -47,7 +48,7 @@ function create(projects: ProjectsService): Route {
       ['projectId', 'name'],
     ),
     answers: { status: 201, schema: 'Project' },
-    errors: [409],
+    errors: ['customerUnknown', 'customerForeign', 'projectForeign', 'projectExists'],
     handler: async (call) => ({ status: 201, body: await projects.create(call.principal, call.body) }),
   })
 }
@@ -56,6 +57,7 @@ function list(projects: ProjectsService): Route {
   return route({
     method: 'GET',
     path: COLLECTION,
+    operationId: 'listProjects',
     summary: 'List projects',
     action: 'read',
     customerId: 'required',
@@ -69,12 +71,13 @@ function read(projects: ProjectsService): Route {
   return route<Named, unknown, unknown>({
     method: 'GET',
     path: ONE,
+    operationId: 'readProject',
     summary: 'Read a project',
     action: 'read',
     notFound: 'projectNotFound',
     customerId: 'optional',
     answers: { status: 200, schema: 'Project' },
-    errors: [404],
+    errors: [],
     handler: async (call) => ({
       status: 200,
       body: await projects.read(call.principal, call.params.projectId),
@@ -94,6 +97,7 @@ function update(projects: ProjectsService): Route {
   return route<Named, unknown, Partial<Project>>({
     method: 'PATCH',
     path: ONE,
+    operationId: 'updateProject',
     summary: 'Change a project',
     action: 'writeProjects',
     notFound: 'projectNotFound',
@@ -103,7 +107,7 @@ function update(projects: ProjectsService): Route {
       ...readOnly,
     }),
     answers: { status: 200, schema: 'Project' },
-    errors: [404],
+    errors: [],
     handler: async (call) => ({
       status: 200,
       body: await projects.update(call.principal, call.params.projectId, call.body),
@@ -115,11 +119,12 @@ function remove(projects: ProjectsService): Route {
   return route<Named, unknown, unknown>({
     method: 'DELETE',
     path: ONE,
+    operationId: 'deleteProject',
     summary: 'Delete a project without buffers',
     action: 'writeProjects',
     notFound: 'projectNotFound',
     answers: { status: 204 },
-    errors: [404],
+    errors: ['projectHasBuffers'],
     async handler(call) {
       await projects.remove(call.principal, call.params.projectId)
       return { status: 204 }

@@ -1,6 +1,7 @@
 import type { ErrorKey } from '../../domain/errors.ts'
 import type { Principal } from '../../domain/principal.ts'
 import type { Action } from '../../domain/roles.ts'
+import type { SchemaName } from '../schemas/registry.ts'
 
 /**
  * The shape of one row of the route table. Everything that is known about an endpoint stands in its row:
@@ -16,6 +17,8 @@ export interface Call<P = Record<string, string>, Q = Record<string, unknown>, B
   readonly params: P
   readonly query: Q
   readonly body: B
+  /** The body as it came; empty when there is none. */
+  readonly raw: Uint8Array
 }
 
 /** `body` is sent as JSON; bytes are JSON already and sent as they are; 204 has none. */
@@ -24,31 +27,48 @@ export interface Reply {
   readonly body?: unknown
 }
 
-export interface Route {
+/** One answer of an endpoint; `schema` names one of `schemas/registry.ts`, none: no body. */
+export interface Answer {
+  readonly status: number
+  readonly schema?: SchemaName
+  /** Whether the body is a list of it. */
+  readonly array?: boolean
+}
+
+/** What is known about any endpoint, with credential or without. */
+export interface Endpoint {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** In OpenAPI notation: `/v1/admin/projects/{projectId}`. */
   readonly path: string
+  /** Name of the operation in the OpenAPI document, unique in the table. */
+  readonly operationId: string
   readonly summary: string
+  /** Schemas of query parameters by name; a parameter is text unless its type is integer. */
+  readonly query?: Readonly<Record<string, Schema>>
+  /** Those of `query` that must be given. */
+  readonly queryRequired?: readonly string[]
+  readonly body?: Schema
+  /** The success answer. */
+  readonly answers: Answer
+  /** What its use case refuses with, besides what the rest of the row implies (`row-errors.ts`). */
+  readonly errors: readonly ErrorKey[]
+}
+
+/** A management endpoint: it needs a credential. */
+export interface Route extends Endpoint {
   /** Who may: the roles of this action (specification, "Authentication"). */
   readonly action: Action
   /** The 404 of the resource: also the answer to a `{parameter}` that can be no identifier. */
   readonly notFound?: ErrorKey
-  /** Schemas of query parameters by name; a parameter is text unless its type is integer. */
-  readonly query?: Readonly<Record<string, Schema>>
   /**
    * The `customerId` parameter: `required` where the specification lists a 400 for its absence, else
    * `optional`; a foreign one is 403 (design, section 9).
    */
   readonly customerId?: 'required' | 'optional'
-  readonly body?: Schema
   /** The use case judges the body by itself (defaults, merge patches); the schema is for the documents. */
   readonly bodyJudgedLater?: boolean
   /** Whether a request without any body is accepted; the handler then sees `{}`. */
   readonly bodyOptional?: boolean
-  /** Name of the resource in the success answer, for the OpenAPI document. */
-  readonly answers: { readonly status: number; readonly schema?: string; readonly array?: boolean }
-  /** Documented error statuses besides 400 (shape), 401, 403 (role) and 500. */
-  readonly errors: readonly number[]
   readonly handler: (call: never) => Promise<Reply>
 }
 

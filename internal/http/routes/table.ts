@@ -1,10 +1,15 @@
+import { type AnalyticsService, analyticsRoutes } from './analytics.ts'
 import { type ApiKeysService, apiKeyRoutes } from './api-keys.ts'
 import { type BuffersService, bufferRoutes } from './buffers.ts'
+import { type CreditPacksService, creditPackRoutes } from './credit-packs.ts'
 import { type CreditsService, creditRoutes } from './credits.ts'
 import { type CustomersService, customerRoutes } from './customers.ts'
 import { type DeadLettersService, deadLetterRoutes } from './dead-letters.ts'
+import { type InvoicesService, invoiceRoutes } from './invoices.ts'
+import { type PlansService, planRoutes } from './plans.ts'
 import { type ProjectsService, projectRoutes } from './projects.ts'
 import type { Route } from './route.ts'
+import { type SubscriptionsService, subscriptionRoutes } from './subscription.ts'
 
 /** The use cases behind the management API; each resource declares what it calls. */
 export interface Services {
@@ -13,7 +18,12 @@ export interface Services {
   buffers: BuffersService
   apiKeys: ApiKeysService
   credits: CreditsService
+  creditPacks: CreditPacksService
+  plans: PlansService
+  subscriptions: SubscriptionsService
+  invoices: InvoicesService
   deadLetters: DeadLettersService
+  analytics: AnalyticsService
   /** The specification's "local instance". */
   local: boolean
 }
@@ -26,6 +36,11 @@ export function adminTable(services: Services): Route[] {
     ...bufferRoutes(services.buffers),
     ...apiKeyRoutes(services.apiKeys),
     ...creditRoutes(services.credits, services.local),
+    ...creditPackRoutes(services.creditPacks),
+    ...planRoutes(services.plans),
+    ...subscriptionRoutes(services.subscriptions),
+    ...invoiceRoutes(services.invoices),
     ...deadLetterRoutes(services.deadLetters),
+    ...analyticsRoutes(services.analytics),
   ]
 }

@@ -2,19 +2,26 @@
 import { connect, type Socket } from 'node:net'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
+const NOTHING = Buffer.alloc(0)
+
+/** Status and body of an answer; 0 when the connection broke. */
+export type Answered = (status: number, body: Buffer) => void
 
 export class HttpConnection {
   readonly #socket: Socket
-  readonly #answered: (status: number) => void
-  #pending: Buffer | null = null
+  readonly #answered: Answered
+  #chunks: Buffer[] = []
+  #bytes = 0
+  /** Bytes of the whole answer; undefined until its head is here. */
+  #length: number | undefined
+  #headLength = 0
 
-  /** `answered`: the status of the request's answer; 0 when the connection broke. */
-  constructor(url: URL, answered: (status: number) => void) {
+  constructor(url: URL, answered: Answered) {
     this.#answered = answered
     this.#socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true })
     this.#socket.on('data', (chunk: Buffer) => this.#received(chunk))
     this.#socket.on('error', () => {})
-    this.#socket.on('close', () => answered(0))
+    this.#socket.on('close', () => answered(0, NOTHING))
   }
 
   send(request: string): void {
@@ -27,14 +34,29 @@ export class HttpConnection {
   }
 
   #received(chunk: Buffer): void {
-    const bytes = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk])
-    this.#pending = bytes
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#length === undefined) this.#readHead()
+    if (this.#length === undefined || this.#bytes < this.#length) return
+    const answer = this.#joined()
+    const headLength = this.#headLength
+    this.#chunks = []
+    this.#bytes = 0
+    this.#length = undefined
+    this.#answered(Number(answer.toString('latin1', 9, 12)), answer.subarray(headLength))
+  }
+
+  #readHead(): void {
+    const bytes = this.#joined()
     const headEnd = bytes.indexOf(HEAD_END)
+    this.#chunks = [bytes]
     if (headEnd < 0) return
     const head = bytes.toString('latin1', 0, headEnd)
-    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
-    if (bytes.length < headEnd + 4 + length) return
-    this.#pending = null
-    this.#answered(Number(head.slice(9, 12)))
+    this.#headLength = headEnd + HEAD_END.length
+    this.#length = this.#headLength + Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
+  }
+
+  #joined(): Buffer {
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
   }
 }

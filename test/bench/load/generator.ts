@@ -3,6 +3,7 @@ import { quantile } from '../figures.ts'
 import { HttpConnection } from './connection.ts'
 import { answering, monotonicMs } from './program.ts'
 import { type RequestTemplate, requestWriter } from './requests.ts'
+import { onSchedule } from './schedule.ts'
 
 interface Load extends RequestTemplate {
   connections: number
@@ -16,6 +17,18 @@ export interface ClosedLoop extends Load {
   keys: number
   warmMs: number
   measureMs: number
+}
+
+/**
+ * As fast as answers come, through `slices` of time from `startAt` (monotonic ms) on; keys as above. What happens
+ * before the first and after the last is accepted but counts nowhere.
+ */
+export interface SlicedLoop extends Load {
+  kind: 'sliced'
+  keys: number
+  startAt: number
+  sliceMs: number
+  slices: number
 }
 
 /** As fast as answers come, one item for each of the keys `w<firstKey>` and on. */
@@ -47,6 +60,16 @@ export interface Sent {
   ackP99Ms: number
 }
 
+export interface Sliced {
+  accepted: number
+  failed: number
+  /** Acknowledgements of each slice. */
+  counts: number[]
+  /** Of the slices 0, 2, 4, … and of the slices 1, 3, 5, …, by the time of the answer. */
+  ackP50Ms: [number, number]
+  ackP99Ms: [number, number]
+}
+
 export interface Acked {
   failed: number
   ackP50Ms: number
@@ -55,9 +78,10 @@ export interface Acked {
   own: [id: number, at: number][]
 }
 
-export type GeneratorQuestion = ClosedLoop | Fill | OpenLoop
+export type GeneratorQuestion = ClosedLoop | SlicedLoop | Fill | OpenLoop
 export interface GeneratorAnswers {
   closed: Sent
+  sliced: Sliced
   fill: Sent
   open: Acked
 }
@@ -66,6 +90,8 @@ answering((question: GeneratorQuestion) => {
   switch (question.kind) {
     case 'closed':
       return closedLoop(question)
+    case 'sliced':
+      return slicedLoop(question)
     case 'fill':
       return fill(question)
     case 'open':
@@ -76,13 +102,12 @@ answering((question: GeneratorQuestion) => {
 function closedLoop(load: ClosedLoop): Promise<Sent> {
   const start = monotonicMs() + load.warmMs
   const end = start + load.measureMs
-  const keyOf = () => `k${String(Math.floor(Math.random() * load.keys)).padStart(6, '0')}`
-  return inTurns(load, keyOf, () => monotonicMs() < end, start)
+  return measured(load, anyKeyOf(load.keys), () => monotonicMs() < end, start)
 }
 
 function fill(load: Fill): Promise<Sent> {
   const last = load.firstId + load.items
-  return inTurns(
+  return measured(
     load,
     (id) => `w${load.firstKey + id - load.firstId}`,
     (id) => id < last,
@@ -90,25 +115,69 @@ function fill(load: Fill): Promise<Sent> {
   )
 }
 
-/** Each connection sends its next item when the last one is answered. Answers count from `measureFrom` on. */
-async function inTurns(
+/** Answers count from `measureFrom` on. */
+async function measured(
   load: Load,
   keyOf: (id: number) => string,
   goesOn: (nextId: number) => boolean,
   measureFrom: number,
 ): Promise<Sent> {
-  const write = requestWriter(load)
   const ackMs: number[] = []
-  let [accepted, failed, next, lastAt] = [0, 0, load.firstId, 0]
+  let lastAt = measureFrom
+  const sums = await inTurns(load, keyOf, goesOn, (at, ms) => {
+    lastAt = at
+    if (at >= measureFrom) ackMs.push(ms)
+  })
+  const perSecond = (ackMs.length / (lastAt - measureFrom)) * 1_000
+  return { ...sums, perSecond, ackP50Ms: quantile(ackMs, 0.5), ackP99Ms: quantile(ackMs, 0.99) }
+}
+
+async function slicedLoop(load: SlicedLoop): Promise<Sliced> {
+  const { startAt, sliceMs, slices } = load
+  const end = startAt + slices * sliceMs
+  const counts = new Array<number>(slices).fill(0)
+  const ackMs: [number[], number[]] = [[], []]
+  const sums = await inTurns(
+    load,
+    anyKeyOf(load.keys),
+    () => monotonicMs() < end,
+    (at, ms) => {
+      const slice = Math.floor((at - startAt) / sliceMs)
+      if (slice < 0 || slice >= slices) return
+      counts[slice]!++
+      ackMs[slice % 2 === 0 ? 0 : 1].push(ms)
+    },
+  )
+  const [even, odd] = ackMs
+  return {
+    ...{ ...sums, counts },
+    ackP50Ms: [quantile(even, 0.5), quantile(odd, 0.5)],
+    ackP99Ms: [quantile(even, 0.99), quantile(odd, 0.99)],
+  }
+}
+
+function anyKeyOf(keys: number): () => string {
+  return () => `k${String(Math.floor(Math.random() * keys)).padStart(6, '0')}`
+}
+
+/** Each connection sends its next item when the last one is answered; `acked`: monotonic ms, and ms since it was sent. */
+async function inTurns(
+  load: Load,
+  keyOf: (id: number) => string,
+  goesOn: (nextId: number) => boolean,
+  acked: (at: number, ms: number) => void,
+): Promise<{ accepted: number; failed: number }> {
+  const write = requestWriter(load)
+  let [accepted, failed, next] = [0, 0, load.firstId]
   const lane = () =>
     new Promise<void>((done) => {
       let sentAt = 0
       const connection = new HttpConnection(new URL(load.url), (status) => {
-        lastAt = monotonicMs()
+        const at = monotonicMs()
         if (status !== 202) failed++
         else {
           accepted++
-          if (lastAt >= measureFrom) ackMs.push(lastAt - sentAt)
+          acked(at, at - sentAt)
         }
         if (status === 0) done()
         else send()
@@ -126,8 +195,7 @@ async function inTurns(
       send()
     })
   await Promise.all(Array.from({ length: load.connections }, lane))
-  const perSecond = (ackMs.length / (lastAt - measureFrom)) * 1_000
-  return { accepted, failed, perSecond, ackP50Ms: quantile(ackMs, 0.5), ackP99Ms: quantile(ackMs, 0.99) }
+  return { accepted, failed }
 }
 
 async function openLoop(load: OpenLoop): Promise<Acked> {
@@ -138,7 +206,9 @@ async function openLoop(load: OpenLoop): Promise<Acked> {
   const ackMs: number[] = []
   let failed = 0
   const start = monotonicMs()
-  await onSchedule(load, start, (turn, sender) => {
+  const dueAt = (turn: number) => start + (turn / (2 * rate)) * 1_000
+  const schedule = { ...load, dueAt, total: 2 * rate * load.seconds }
+  await onSchedule(schedule, (turn, sender) => {
     const id = firstId + turn
     const isOwn = turn % 2 === 0
     const text = isOwn
@@ -148,54 +218,10 @@ async function openLoop(load: OpenLoop): Promise<Acked> {
       const now = monotonicMs()
       if (status !== 202) failed++
       else {
-        ackMs.push(now - start - (turn / (2 * rate)) * 1_000)
+        ackMs.push(now - dueAt(turn))
         if (isOwn) own.push([id, now])
       }
     })
   })
   return { failed, ackP50Ms: quantile(ackMs, 0.5), ackP99Ms: quantile(ackMs, 0.99), own }
-}
-
-/** Calls `begin` for each turn when its time has come and a connection is free; resolves when all are answered. */
-function onSchedule(
-  { url, connections, rate, seconds }: OpenLoop,
-  start: number,
-  begin: (turn: number, sender: Sender) => void,
-): Promise<void> {
-  const total = 2 * rate * seconds
-  const free: Sender[] = []
-  for (let i = 0; i < connections; i++) free.push(new Sender(new URL(url), (sender) => free.push(sender)))
-  let turn = 0
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const due = Math.min(total, Math.floor(((monotonicMs() - start) / 1_000) * 2 * rate))
-      for (; turn < due && free.length > 0; turn++) begin(turn, free.pop()!)
-      if (turn < total || free.length < connections) return
-      clearInterval(timer)
-      for (const sender of free) sender.close()
-      resolve()
-    }, 1)
-  })
-}
-
-/** A connection with what is to be told of the answer that it waits for. */
-class Sender {
-  readonly #connection: HttpConnection
-  #answered: (status: number) => void = () => {}
-
-  constructor(url: URL, freed: (sender: Sender) => void) {
-    this.#connection = new HttpConnection(url, (status) => {
-      this.#answered(status)
-      freed(this)
-    })
-  }
-
-  send(request: string, answered: (status: number) => void): void {
-    this.#answered = answered
-    this.#connection.send(request)
-  }
-
-  close(): void {
-    this.#connection.close()
-  }
 }

@@ -1,13 +1,20 @@
-/** The two load programs, ready to be asked. */
+/** The load programs, ready to be asked. */
+import type { ClientAnswers, ClientQuestion } from './client.ts'
 import type { GeneratorAnswers, GeneratorQuestion } from './generator.ts'
 import { Program } from './program.ts'
 import type { SinkAnswers, SinkQuestion } from './sink.ts'
 
 export type Generator = Program<GeneratorQuestion, GeneratorAnswers>
+export type Client = Program<ClientQuestion, ClientAnswers>
 export type Sink = Program<SinkQuestion, SinkAnswers>
 
 export function startGenerator(): Generator {
   return new Program('generator.ts')
+}
+
+/** The client of the management API. */
+export function startClient(): Client {
+  return new Program('client.ts')
 }
 
 /** A sink and the address that it listens on. */

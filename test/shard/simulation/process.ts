@@ -134,7 +134,12 @@ export class OwnerProcess {
           for (const handler of world.subscribers.get(subject) ?? []) handler(bytes, reply)
         })
       },
-      subscribe: () => () => {},
+      subscribe: (subject, handler) => {
+        const hear = (bytes: Uint8Array, reply?: string) => this.life.after(0, () => handler(bytes, reply))
+        const hearers = world.subscribers.get(subject) ?? new Set()
+        world.subscribers.set(subject, hearers.add(hear))
+        return () => hearers.delete(hear)
+      },
       onReconnect: () => () => {},
     }
   }
@@ -199,6 +204,11 @@ export class OwnerProcess {
         }
         if (proceed && !proceed()) return { ...none, unsent: true }
         const bytes = Buffer.from(body)
+        // Some destinations think for longer than a hand-over takes.
+        if (this.#events.random() < 0.1) {
+          const thinking = this.#events.between(100, 3_000)
+          await new Promise<void>((resume) => this.life.after(thinking, resume))
+        }
         const status = await this.#call(() => this.#world.deliver(key, bytes, this.shard.epoch)).catch(
           () => 0,
         )

@@ -1,17 +1,23 @@
 /** Owner keys of a start (design, section 11): those of the configuration, else one for the customer `local`. */
 import type { ApiKeys } from '../../internal/auth/api-keys.ts'
-import type { Node, Store } from '../wiring/foundation.ts'
+import type { Node, Store } from './foundation.ts'
 import { leaveOwnerKey } from './secrets.ts'
 
 const LOCAL_CUSTOMER = 'local'
 
-/** A generated key as a shell word, and its file when it is not shown; undefined when none was made. */
+/** A generated key as a shell word, and its file when it is not shown. */
+export interface OwnerKey {
+  key: string
+  keyFile: string | undefined
+}
+
+/** undefined: no key was made. */
 export async function ensureOwners(
   { config, log }: Node,
   { db }: Store,
   apiKeys: ApiKeys,
   dataDir: string,
-): Promise<{ key: string; keyFile: string | undefined } | undefined> {
+): Promise<OwnerKey | undefined> {
   for (const { customerId, secret } of config.ownerKeys ?? []) {
     const state = await apiKeys.ensureOwnerKey(customerId, secret)
     if (state === 'revoked') log.warn({ customerId }, 'this owner key was revoked and stays so')

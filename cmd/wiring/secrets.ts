@@ -6,15 +6,28 @@ import { parseSecretKeys, type SecretKey } from '../../internal/postgres/secrets
 
 /** The key that encrypts secrets at rest: generated once; throws when the file was damaged. */
 export function ownSecretKey(dataDir: string): SecretKey[] {
-  const file = join(dataDir, 'secret-key')
-  const parsed = parseSecretKeys(secretFile(file, () => randomBytes(32).toString('base64')))
-  if (!parsed.ok) throw new Error(`${file}: ${parsed.error}`)
+  const parsed = parseSecretKeys(secretKeyText(dataDir))
+  if (!parsed.ok) throw new Error(`${secretKeyFile(dataDir)}: ${parsed.error}`)
   return parsed.value
+}
+
+/** The same as a value of PENSTOCK_SECRET_KEY. */
+export function secretKeyText(dataDir: string): string {
+  return secretFile(secretKeyFile(dataDir), () => randomBytes(32).toString('base64'))
+}
+
+function secretKeyFile(dataDir: string): string {
+  return join(dataDir, 'secret-key')
+}
+
+/** See `leaveOwnerKey`. */
+export function ownerKeyFile(dataDir: string): string {
+  return join(dataDir, 'owner-key')
 }
 
 /** Where the owner key of the first start is left when nobody watches; answers the path. */
 export function leaveOwnerKey(dataDir: string, secret: string): string {
-  const file = join(dataDir, 'owner-key')
+  const file = ownerKeyFile(dataDir)
   secretFile(file, () => secret)
   return file
 }

@@ -1,0 +1,110 @@
+/**
+ * `npm run repair -- --shard <n> [--renew] [--yes]`: makes the positions of a shard unambiguous again after the broker
+ * lost messages (internal/shard/README.md, "Repair"). `--all`: of every shard. `--renew`: also where nothing tells of
+ * a loss, because logs and Postgres came back from one backup. Without `--yes` it says what it would do.
+ */
+import { randomUUID } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { createJournalCopies } from '../../internal/nats/journal-copies.ts'
+import { connect } from '../../internal/postgres/connection.ts'
+import { createRemembered } from '../../internal/postgres/remembered.ts'
+import { type Config, readConfig } from '../../internal/runtime/config.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { examine, needsRepair } from '../../internal/shard/repair/examination.ts'
+import { type RepairOptions, repairShard } from '../../internal/shard/repair/repair.ts'
+import { type CommandLogs, openCommandLogs } from '../wiring/command-logs.ts'
+import { findingLines } from './report.ts'
+import { openServers } from './servers.ts'
+import { refuseOwned } from './standing.ts'
+
+const USAGE = 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n'
+/** What was found is not repaired yet. */
+const NEEDS_REPAIR = 3
+
+interface Wish {
+  /** null: all. */
+  readonly shard: number | null
+  readonly renew: boolean
+  readonly yes: boolean
+}
+
+function wishOf(args: string[]): Wish | undefined {
+  try {
+    const flag = { type: 'boolean', default: false } as const
+    const options = { shard: { type: 'string' }, all: flag, renew: flag, yes: flag } as const
+    const { shard, all, renew, yes } = parseArgs({ args, options }).values
+    if (all === (shard !== undefined)) return undefined
+    if (shard !== undefined && !/^\d{1,4}$/.test(shard)) return undefined
+    return { shard: shard === undefined ? null : Number(shard), renew, yes }
+  } catch {
+    return undefined
+  }
+}
+
+async function run(wish: Wish, config: Config): Promise<void> {
+  const servers = await openServers(config)
+  try {
+    const logs = await openCommandLogs(config, servers.natsUrls)
+    try {
+      await repair(wish, config, logs, servers.databaseUrl, servers.own)
+    } finally {
+      await logs.close()
+    }
+  } finally {
+    await servers.stop()
+  }
+}
+
+/** `alone`: the servers run for this command only, so nobody else can own a shard. */
+async function repair(
+  wish: Wish,
+  { replicas }: Config,
+  { connection, broker, shards }: CommandLogs,
+  databaseUrl: string,
+  alone: boolean,
+): Promise<void> {
+  if (wish.shard !== null && wish.shard >= shards) throw new Error(`--shard: must be 0 to ${shards - 1}`)
+  const numbers = wish.shard === null ? Array.from({ length: shards }, (_, shard) => shard) : [wish.shard]
+  const clock = systemClock()
+  if (!alone) await refuseOwned(connection, broker, clock, numbers)
+  const db = connect(databaseUrl, { max: 1 })
+  const copies = createJournalCopies({ connection, clock, replicas })
+  try {
+    const ports = { broker, clock, copies, remembered: createRemembered(db), renew: wish.renew }
+    for (const shard of numbers) {
+      const options = { ...ports, shard, boot: randomUUID() }
+      if (wish.yes) await carryOut(options)
+      else await explain(options)
+    }
+  } finally {
+    copies.close()
+    await db.end({ timeout: 2 })
+  }
+}
+
+async function explain(options: RepairOptions): Promise<void> {
+  const findings = await examine(options)
+  process.stdout.write(findingLines(findings))
+  if (!needsRepair(findings)) return
+  process.stdout.write('Nothing was changed: add --yes to repair it.\n')
+  process.exitCode = NEEDS_REPAIR
+}
+
+async function carryOut(options: RepairOptions): Promise<void> {
+  const findings = await repairShard(options)
+  process.stdout.write(findingLines(findings ?? (await examine(options))))
+  if (findings) process.stdout.write('Repaired: a node may run it.\n')
+}
+
+const wish = wishOf(process.argv.slice(2))
+if (wish === undefined) {
+  process.stderr.write(USAGE)
+  process.exitCode = 2
+} else {
+  try {
+    await run(wish, readConfig(process.env, 'penstock'))
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`)
+    process.exitCode = 1
+  }
+}

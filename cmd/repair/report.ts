@@ -1,0 +1,33 @@
+/** What a repair found, in words. */
+import {
+  type Findings,
+  type InboxFindings,
+  type JournalFindings,
+  needsRepair,
+} from '../../internal/shard/repair/examination.ts'
+
+export function findingLines(findings: Findings): string {
+  const { shard, journal, inbox } = findings
+  if (!needsRepair(findings)) return `Shard ${shard}: nothing to repair.\n`
+  const lines = [`Shard ${shard}:`, ...(inbox ? inboxLines(inbox) : []), ...journalLines(journal)]
+  return `${lines.join('\n')}\n`
+}
+
+function inboxLines({ fault, named, proven, fillers, again, broken }: InboxFindings): string[] {
+  if (fault === null) return ['  inbox: as it should be.']
+  return [
+    `  inbox: ${fault}.`,
+    `    The journal names positions up to ${named}; up to ${proven} they are proven to be what they were.`,
+    `    Appended: ${fillers} packs without items, so that it ends above them.`,
+    `    Appended once more, above: ${again.packs} packs with ${again.items} items. What of it was delivered already`,
+    '    is delivered again.',
+    `    Given up: ${broken.batches} sealed batches that miss ${broken.items} items; what is left of them is sealed anew.`,
+  ]
+}
+
+function journalLines({ fault, beheaded, copied }: JournalFindings): string[] {
+  if (fault === null) return ['  journal: as it should be.']
+  if (beheaded && !copied) return [`  journal: ${fault}, and there is no copy: restore NATS from a backup.`]
+  const from = beheaded ? 'from the copy of an interrupted repair' : 'with all that it holds'
+  return [`  journal: ${fault}.`, `    Written anew ${from}, above every sequence that was ever used.`]
+}

@@ -1,0 +1,196 @@
+/** A node of the installation, whatever its role: the same parts, joined in the same order. */
+import { randomUUID } from 'node:crypto'
+import type { Meter } from '@opentelemetry/api'
+import type { Middleware } from 'koa'
+import type { Catalogue } from '../../internal/billing/catalogue.ts'
+import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
+import { type Gate, type Listener, listen } from '../../internal/http/listener.ts'
+import { createApp } from '../../internal/http/server.ts'
+import { isOutage } from '../../internal/postgres/outage.ts'
+import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
+import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
+import { createLogger } from '../../internal/telemetry/logger.ts'
+import { startMetrics } from '../../internal/telemetry/metrics.ts'
+import { startOps } from '../../internal/telemetry/ops-server.ts'
+import packageFile from '../../package.json' with { type: 'json' }
+import { createTable, startActor } from './actor.ts'
+import { type Admin, createAdmin } from './admin.ts'
+import { publishCatalogue, readCatalogue } from './billing.ts'
+import { startDayClosing } from './day-closing.ts'
+import { openDeliveries } from './deliveries.ts'
+import { type Logs, type Node, openLogs, openStore, type Store } from './foundation.ts'
+import type { Ground } from './ground.ts'
+import { startIngress } from './ingress.ts'
+import { joinInstallation, startClosingLedgers } from './membership.ts'
+import { ensureOwners, type OwnerKey } from './owners.ts'
+import { reportStart } from './report-start.ts'
+import { type LedgerOfNode, noLedger } from './reported.ts'
+
+const { version } = packageFile
+
+export interface Program {
+  readonly role: 'penstock' | 'ingress' | 'admin' | 'actor'
+  /** Takes webhooks. */
+  readonly ingress: boolean
+  /** Serves the management API. */
+  readonly admin: boolean
+  /** Runs shards. */
+  readonly actor: boolean
+  readonly ground: (node: Node, service: ServiceProcess) => Promise<Ground>
+  /** Once nothing is refused any more, and before anything of the program charges or claims. */
+  readonly prepare?: (node: Node, store: Store, ground: Ground, service: ServiceProcess) => Promise<void>
+  /** Further routes, behind those of ingest and before the management API's. */
+  readonly routes?: (node: Node) => readonly Middleware[]
+  /** Once it is ready. */
+  readonly greet?: (node: Node, started: Started) => Promise<void>
+}
+
+export interface Started {
+  /** undefined: it listens on the ops port only. */
+  readonly url: string | undefined
+  readonly opsPort: number
+  /** A key that this start has made. */
+  readonly owner: OwnerKey | undefined
+}
+
+/** Reads the configuration and runs until a signal. What whoever starts it can mend is one line. */
+export function runProgram(program: Program): void {
+  try {
+    const config = readConfig(process.env, program.role)
+    refuseUnsupported(config)
+    run(program, config, readCatalogue(config.catalogFile))
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 1
+  }
+}
+
+/** Nothing that was asked for is silently left out. */
+function refuseUnsupported({ role, processes }: Config): void {
+  if (processes > 1 && role !== 'penstock') throw new ConfigError('PENSTOCK_PROCESSES: is for npm start')
+}
+
+function run(program: Program, config: Config, catalogue: Catalogue): void {
+  const log = createLogger({ level: config.logLevel, role: config.role })
+  const clock = systemClock()
+  log.info({ environment: describeEnvironment(process.env), version }, 'starting')
+  runService(
+    clock,
+    log,
+    (error) => reportStart(log, error),
+    (service) => {
+      const node = { config, log, clock, lifecycle: service.lifecycle, boot: randomUUID() }
+      return start(program, node, service, catalogue)
+    },
+  )
+}
+
+async function start(
+  program: Program,
+  node: Node,
+  service: ServiceProcess,
+  catalogue: Catalogue,
+): Promise<void> {
+  const { lifecycle, log } = node
+  const { fail } = service
+  const serving: Serving = {}
+  const { metrics, ops } = await startObserving(node, serving)
+  const ground = await program.ground(node, service)
+  const store = await openStore(node, ground.databaseUrl, ground.secretKeys)
+  const logs = await openLogs(node, ground.natsUrls, ground.storeBytes)
+  const leases = await joinInstallation(node, logs, version, fail)
+  // Nothing is refused any more: what a start changes begins here.
+  if (program.admin) await publishCatalogue(store.db, catalogue)
+  await program.prepare?.(node, store, ground, service)
+  await startClosingLedgers(node, store, leases)
+  const gate: Gate = { closing: false }
+  const deliveries = await openDeliveries(node, version)
+  const isOver = (boot: string) => ground.overBoots.includes(boot)
+  const actor = program.actor
+    ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
+    : undefined
+  if (actor) serving.shards = createTable(node, logs, leases, actor)
+  const ingress = program.ingress
+    ? await startIngress(node, store, logs, metrics.meter, gate, fail)
+    : undefined
+  const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
+  const admin = program.admin ? createAdmin(node, store, deliveries, ledger) : undefined
+  if (program.admin) await startDayClosing(node, store)
+  const health = createHealth(node.clock, version, {
+    ...dependencies(store, logs),
+    ...(actor && { shards: async () => refuseTroubles(actor.troubles()) }),
+  })
+  const faces = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
+  await lifecycle.acquire(
+    'key cache',
+    () => store.keys,
+    (it) => it.stop(),
+  )
+  // Before it listens: a key of the configuration works as soon as the program says that it is ready.
+  const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
+  const http = ingress || admin ? await serve(node, metrics.meter, faces) : undefined
+  serving.health = health
+  log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
+  await program.greet?.(node, { url: http?.url, opsPort: ops.port, owner })
+}
+
+function dependencies(store: Store, logs: Logs): Record<string, HealthCheck> {
+  return {
+    postgres: async () => store.db`SELECT 1`,
+    nats: () => logs.connection.nats.flush(),
+  }
+}
+
+function refuseTroubles([first]: { shard: number; trouble: string }[]): void {
+  if (first) throw new Error(`shard ${first.shard}: ${first.trouble}`)
+}
+
+interface Faces {
+  readonly gate: Gate
+  readonly health: () => Promise<Health>
+  readonly ingress: Middleware | undefined
+  readonly admin: Admin | undefined
+  readonly routes: readonly Middleware[] | undefined
+}
+
+function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Faces): Promise<Listener> {
+  const { gate, health, ingress, admin, routes = [] } = faces
+  const app = createApp({
+    telemetry: createHttpTelemetry(log, meter),
+    ...{ gate, isOutage, health, others: routes },
+    ...(ingress && { ingest: ingress }),
+    ...(admin && { admin: admin.router }),
+  })
+  return lifecycle.acquire(
+    'http listener',
+    () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
+    (it) => it.close(8_000),
+  )
+}
+
+/** Empty until the process listens. */
+interface Serving {
+  health?: () => Promise<Health>
+  shards?: () => Promise<unknown>
+}
+
+async function startObserving({ lifecycle, config }: Node, serving: Serving) {
+  const ready = async () =>
+    !lifecycle.stopping && serving.health !== undefined && takesTraffic(await serving.health())
+  const metrics = await lifecycle.acquire(
+    'metrics',
+    () => startMetrics(config.role, process.env),
+    (it) => it.shutdown(),
+  )
+  const { host, opsPort: port } = config
+  const shards = () => serving.shards?.()
+  const ops = await lifecycle.acquire(
+    'ops port',
+    () => startOps({ host, port, ready, shards, metrics: metrics.handle }),
+    (it) => it.close(),
+  )
+  return { metrics, ops }
+}

@@ -1,0 +1,49 @@
+/** Plans and where to subscribe (specification, "Subscription and invoices"). Refusals are thrown as ServiceError. */
+
+import { ServiceError } from '../domain/errors.ts'
+import type { Plan } from '../domain/model.ts'
+import type { Principal } from '../domain/principal.ts'
+import type { CataloguePlan } from './catalogue.ts'
+import type { CatalogueStore, PaymentProvider } from './ports.ts'
+import { askProvider } from './provider.ts'
+
+export interface Plans {
+  /** All of them, also those that are not active: `isActive` says which are sold. Smallest first. */
+  list(): Promise<Plan[]>
+  /** 404 unknown, 400 not active, 503 without a provider, 404 without a checkout (design, section 9). */
+  checkoutUrl(
+    principal: Principal,
+    planId: string,
+  ): Promise<{ checkoutUrl: string; planId: string; planName: string }>
+}
+
+export interface PlansOptions {
+  catalogue: CatalogueStore
+  /** undefined: not configured. */
+  provider: PaymentProvider | undefined
+}
+
+export function createPlans({ catalogue, provider }: PlansOptions): Plans {
+  return {
+    async list() {
+      return (await catalogue.plans()).map(withoutOffer)
+    },
+    async checkoutUrl({ customerId }, planId) {
+      const plan = (await catalogue.plans()).find((each) => each.planId === planId)
+      if (plan === undefined) throw new ServiceError('planNotFound')
+      if (!plan.isActive) throw new ServiceError('planInactive')
+      const checkoutUrl = await askProvider(provider, async (it) =>
+        plan.offerId === null
+          ? undefined
+          : it.checkoutUrl({ buys: 'plan', planId, customerId, offerId: plan.offerId }),
+      )
+      if (checkoutUrl === undefined) throw new ServiceError('planWithoutCheckout')
+      return { checkoutUrl, planId, planName: plan.name }
+    },
+  }
+}
+
+/** The offer is between whoever runs the installation and the provider. */
+function withoutOffer({ offerId: _, ...plan }: CataloguePlan): Plan {
+  return plan
+}

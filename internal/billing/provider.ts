@@ -1,0 +1,17 @@
+/** Asking a payment provider that may be missing or fail (design, section 9: existence and state come first). */
+
+import { ServiceError } from '../domain/errors.ts'
+import type { PaymentProvider } from './ports.ts'
+
+/** 503 when none is configured, and 503 with `Retry-After` when it does not do what it is asked. */
+export async function askProvider<T>(
+  provider: PaymentProvider | undefined,
+  ask: (provider: PaymentProvider) => Promise<T>,
+): Promise<T> {
+  if (provider === undefined) throw new ServiceError('providerUnconfigured')
+  try {
+    return await ask(provider)
+  } catch (cause) {
+    throw new ServiceError('providerUnavailable', {}, { cause })
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Manual retry of a dead letter (specification, "Dead letter queue"): one synchronous attempt with the stored
+ * bytes and their own key, to the buffer's current delivery configuration. It counts in no analytics and
+ * leaves `consecutiveDlqCount` alone; that the buffer is disabled does not matter, for somebody asked.
+ *
+ * Invariant: of one dead letter at most one attempt runs at a time, on whatever node. The lock is a lease in
+ * the database that outlasts the longest attempt, so a node that dies in the middle holds it for half a minute
+ * and not for ever; an attempt that could outlive its lease is not begun.
+ */
+
+import { ServiceError } from '../domain/errors.ts'
+import { idempotencyKey } from '../domain/group.ts'
+import type { DlqItem } from '../domain/model.ts'
+import type { Principal } from '../domain/principal.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { readItem } from './dead-letters.ts'
+import type { AttemptResult, DeadLetterStore, Deliveries, RetryDestination, RetryStore } from './ports.ts'
+
+/** Longest wait for a connection to the destination, ms. */
+const WAIT_MS = 5_000
+/** An attempt takes at most so long (specification, "Limits"), ms. */
+const ATTEMPT_MS = 10_000
+/** How long the lock is held at most: waiting, attempt, and room for a slow database, ms. */
+const LEASE_MS = 30_000
+/** An attempt that begins so long after the claim, ms, still ends within the lease. */
+const LATEST_START_MS = LEASE_MS - ATTEMPT_MS - 2_000
+
+/** The 200 of a retry that the destination accepted. `durationMs`: of the attempt. */
+export interface RetryReport {
+  success: true
+  status: 'delivered'
+  message: string
+  dlqId: string
+  itemCount: number
+  statusCode: number
+  durationMs: number
+}
+
+export interface DeadLetterRetry {
+  /**
+   * Removes the item when the destination accepts its batch. Refusals: 403 foreign `customerId` or item, 404
+   * item or buffer, 409 `payload_unavailable` or `retry_in_progress`, 502 `delivery_failed` with what happened.
+   */
+  retry(principal: Principal, dlqId: string, body: { customerId?: string }): Promise<RetryReport>
+}
+
+export interface DeadLetterRetryOptions {
+  store: DeadLetterStore
+  retries: RetryStore
+  deliveries: Deliveries
+  clock: Clock
+}
+
+export function createDeadLetterRetry(options: DeadLetterRetryOptions): DeadLetterRetry {
+  const { store, retries } = options
+  return {
+    async retry(principal, dlqId, { customerId = principal.customerId }) {
+      if (customerId !== principal.customerId) throw new ServiceError('customerForeign')
+      const item = await readItem(store, principal, dlqId)
+      const destination = await retries.destination(item.dlqId)
+      if (destination === undefined) throw new ServiceError('bufferNotFound')
+      const result = await attempt(options, item, destination)
+      return result.delivered ? remove(store, item, result) : fail(retries, item, result)
+    },
+  }
+}
+
+type Attempted = AttemptResult & { retryId: string }
+
+async function attempt(
+  { retries, deliveries, clock }: DeadLetterRetryOptions,
+  item: DlqItem,
+  { bufferUid, delivery }: RetryDestination,
+): Promise<Attempted> {
+  const began = clock.monotonic()
+  const claim = await retries.claim(item.dlqId, LEASE_MS)
+  if (claim === undefined) throw new ServiceError('deadLetterNotFound')
+  if (claim === 'unavailable') throw new ServiceError('payloadUnavailable')
+  if (claim === 'running') throw new ServiceError('retryInProgress')
+  const key = idempotencyKey(item.groupId, item.batch.groupVersion)
+  const result = await deliveries.send(delivery, key, claim.body, {
+    // A flow of its own: behind the buffer's thousands of waiting batches its turn would never come.
+    flow: `retry ${bufferUid}`,
+    maxWaitMs: WAIT_MS,
+    proceed: () => clock.monotonic() - began < LATEST_START_MS,
+  })
+  return { ...result, retryId: claim.retryId }
+}
+
+/** Whoever holds the lock by now: what was accepted once is not to be sent again. */
+async function remove(
+  store: DeadLetterStore,
+  { dlqId, itemCount }: DlqItem,
+  { statusCode, durationMs }: Attempted,
+): Promise<RetryReport> {
+  await store.remove(dlqId)
+  const message = `The destination accepted the batch of ${itemCount} ${itemCount === 1 ? 'item' : 'items'}`
+  return { success: true, status: 'delivered', message, dlqId, itemCount, statusCode, durationMs }
+}
+
+async function fail(
+  retries: RetryStore,
+  { dlqId, itemCount, retryCount }: DlqItem,
+  { retryId, statusCode, durationMs, error, errorClass }: Attempted,
+): Promise<never> {
+  const lastError = error ?? 'the destination did not accept the batch'
+  const counted = await retries.fail(dlqId, retryId, { lastError, lastStatusCode: statusCode })
+  throw new ServiceError('deliveryFailed', {
+    ...{ dlqId, itemCount, statusCode, durationMs, lastError, errorClass },
+    // Its user removed the item meanwhile: what happened is told all the same.
+    retryCount: counted ?? retryCount + 1,
+  })
+}

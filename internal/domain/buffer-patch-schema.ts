@@ -1,0 +1,44 @@
+/**
+ * The body of a PATCH of a buffer, derived from the one schema of its configuration (design, sections 9 and
+ * 10): a JSON merge patch (RFC 7396), so nothing is required, nothing has a default, and null removes what is
+ * not required. What cannot be changed may be sent back as it was read.
+ */
+import { bufferConfigSchema, bufferSchema, type Schema } from './buffer-schema.ts'
+
+/** `nullable` as OpenAPI 3.0.3 has it; an enumeration then lists null too. */
+export interface PatchSchema extends Omit<Schema, 'properties' | 'enum'> {
+  readonly properties?: Readonly<Record<string, PatchSchema>>
+  readonly enum?: readonly (string | null)[]
+  readonly nullable?: true
+}
+
+export const bufferPatchSchema: PatchSchema = {
+  ...patchOf(bufferConfigSchema),
+  description: 'Changes to a buffer, as a JSON merge patch (RFC 7396).',
+  properties: { ...patchOf(bufferConfigSchema).properties, ...readOnlyFields() },
+}
+
+function patchOf(schema: Schema): PatchSchema {
+  const { properties, required = [], default: _default, ...rest } = schema
+  if (properties === undefined) return rest
+  const members = Object.entries(properties).map(([name, member]) => {
+    const patch = patchOf(member)
+    return [name, required.includes(name) ? patch : removable(patch)]
+  })
+  return { ...rest, properties: Object.fromEntries(members) }
+}
+
+function removable(schema: PatchSchema): PatchSchema {
+  return { ...schema, nullable: true, ...(schema.enum && { enum: [...schema.enum, null] }) }
+}
+
+function readOnlyFields(): Record<string, PatchSchema> {
+  const changeable = Object.keys(bufferConfigSchema.properties ?? {})
+  const rest = Object.entries(bufferSchema.properties ?? {}).filter(([name]) => !changeable.includes(name))
+  return Object.fromEntries(
+    rest.map(([name, { type }]) => [
+      name,
+      { type, description: 'Cannot be changed; accepted as it was read.' },
+    ]),
+  )
+}

@@ -1,0 +1,49 @@
+import type { Answer, Endpoint, Schema } from '../routes/route.ts'
+
+/** The endpoints that need no credential, in the form of the route table. */
+export interface PublicEndpoint extends Endpoint {
+  readonly description: string
+  /** Schemas of request headers by name; none is required. */
+  readonly headers?: Readonly<Record<string, Schema>>
+  /** Whether `X-API-Key` may be sent. */
+  readonly optionalKey?: boolean
+  /** Answers beside the success that are no refusals. */
+  readonly otherAnswers?: readonly Answer[]
+}
+
+export const publicEndpoints: readonly PublicEndpoint[] = [
+  {
+    method: 'POST',
+    path: '/v1/ingest/{projectId}/{bufferId}',
+    operationId: 'ingest',
+    summary: 'Send a webhook',
+    description:
+      'Stores the JSON body in the buffer and answers once it is durable. Costs 1 credit per started KB of the payload; a duplicate of a message that is still buffered costs nothing. The header names of the group key and of the signature are those of the buffer.',
+    headers: {
+      'X-Idempotency-Key': {
+        type: 'string',
+        description: 'Message id when the body has no top-level `messageId`; at most 512 bytes.',
+      },
+    },
+    optionalKey: true,
+    body: { description: 'Any JSON, nested at most 64 levels deep.' },
+    answers: { status: 202, schema: 'Accepted' },
+    errors: [
+      ...(['ingestBodyNotJson', 'bodyTooDeep', 'groupKeyMissing', 'groupKeyUnusable'] as const),
+      ...(['messageIdUnusable', 'bufferDisabled', 'bufferNotInProject', 'signatureMissing'] as const),
+      ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'bufferNotFound'] as const),
+      ...(['bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'insufficientCredits', 'internal'] as const),
+      ...(['storageUnavailable', 'bufferOverShare', 'databaseUnavailable'] as const),
+    ],
+  },
+  {
+    method: 'GET',
+    path: '/health',
+    operationId: 'readHealth',
+    summary: 'Whether the service can work',
+    description: 'Answers 200 while every dependency can be used, else 503.',
+    answers: { status: 200, schema: 'Health' },
+    otherAnswers: [{ status: 503, schema: 'Health' }],
+    errors: ['internal'],
+  },
+]

@@ -1,0 +1,50 @@
+import { defaultCurrency } from '../../domain/currency.ts'
+import type { Principal } from '../../domain/principal.ts'
+import { type Route, route } from './route.ts'
+
+/** The use case of credit packs that these rows call. */
+export interface CreditPacksService {
+  /** `{currency, currencies, packs}`; 400 `unsupported_currency`. */
+  list(currency: string): Promise<unknown>
+  /** `{checkoutUrl, packId, credits}`. */
+  checkoutUrl(principal: Principal, packId: string): Promise<unknown>
+}
+
+/** Specification, "Credits". */
+export function creditPackRoutes(packs: CreditPacksService): Route[] {
+  return [list(packs), checkoutUrl(packs)]
+}
+
+function list(packs: CreditPacksService): Route {
+  return route<unknown, { currency: string }, unknown>({
+    method: 'GET',
+    path: '/v1/admin/credit-packs',
+    operationId: 'listCreditPacks',
+    summary: 'List the credit packs on sale',
+    action: 'read',
+    customerId: 'optional',
+    // No enum: the use case refuses what is not supported, with a code of its own.
+    query: { currency: { type: 'string', description: 'BRL or USD.', default: defaultCurrency } },
+    answers: { status: 200, schema: 'CreditPacks' },
+    errors: ['currencyUnsupported'],
+    handler: async ({ query }) => ({ status: 200, body: await packs.list(query.currency) }),
+  })
+}
+
+function checkoutUrl(packs: CreditPacksService): Route {
+  return route<{ packId: string }, unknown, unknown>({
+    method: 'GET',
+    path: '/v1/admin/credit-packs/{packId}/checkout-url',
+    operationId: 'readCreditPackCheckout',
+    summary: 'Where to buy a credit pack',
+    action: 'checkout',
+    notFound: 'packNotFound',
+    customerId: 'optional',
+    answers: { status: 200, schema: 'PackCheckout' },
+    errors: ['subscriptionRequired', 'packUnavailable', 'providerUnconfigured', 'providerUnavailable'],
+    handler: async ({ principal, params }) => ({
+      status: 200,
+      body: await packs.checkoutUrl(principal, params.packId),
+    }),
+  })
+}

@@ -1,0 +1,91 @@
+import type { Principal } from '../../domain/principal.ts'
+import { body } from './fields.ts'
+import { type Route, route } from './route.ts'
+
+interface Wish {
+  reason?: string
+}
+
+/** The use case of a customer's subscription that these rows call. */
+export interface SubscriptionsService {
+  /** `{subscription, plan}`, both null when there is none. */
+  read(principal: Principal): Promise<unknown>
+  /** `{message, endsAt, status}`. */
+  cancelAtPeriodEnd(principal: Principal, wish: Wish): Promise<unknown>
+  cancelNow(principal: Principal, wish: Wish): Promise<void>
+}
+
+const PATH = '/v1/admin/subscription'
+
+const cancellation = body('Why it is cancelled.', {
+  reason: { type: 'string', description: 'In words of its customer.', maxLength: 1000, storable: true },
+})
+
+/** Specification, "Subscription and invoices". */
+export function subscriptionRoutes(subscriptions: SubscriptionsService): Route[] {
+  return [read(subscriptions), cancelAtPeriodEnd(subscriptions), cancelNow(subscriptions)]
+}
+
+function read(subscriptions: SubscriptionsService): Route {
+  return route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'readSubscription',
+    summary: 'Read the subscription and its plan',
+    action: 'read',
+    customerId: 'optional',
+    answers: { status: 200, schema: 'CurrentSubscription' },
+    errors: [],
+    handler: async ({ principal }) => ({ status: 200, body: await subscriptions.read(principal) }),
+  })
+}
+
+function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
+  return route<unknown, unknown, Wish>({
+    method: 'DELETE',
+    path: PATH,
+    operationId: 'cancelSubscription',
+    summary: 'Cancel the subscription at the end of its period',
+    action: 'cancelAtPeriodEnd',
+    body: cancellation,
+    bodyOptional: true,
+    answers: { status: 200, schema: 'CancelledSubscription' },
+    errors: [
+      'projectForeign',
+      'subscriptionNotFound',
+      'subscriptionCancelling',
+      'subscriptionCancelled',
+      'providerUnconfigured',
+      'providerUnavailable',
+    ],
+    handler: async (call) => ({
+      status: 200,
+      body: await subscriptions.cancelAtPeriodEnd(call.principal, call.body),
+    }),
+  })
+}
+
+function cancelNow(subscriptions: SubscriptionsService): Route {
+  return route<unknown, unknown, Wish>({
+    method: 'DELETE',
+    path: `${PATH}/immediate`,
+    operationId: 'cancelSubscriptionNow',
+    summary: 'Cancel the subscription now',
+    action: 'cancelImmediately',
+    body: cancellation,
+    bodyOptional: true,
+    answers: { status: 204 },
+    errors: [
+      'projectForeign',
+      'subscriptionNotFound',
+      'subscriptionCancelling',
+      'subscriptionCancelled',
+      'providerUnconfigured',
+      'providerUnavailable',
+    ],
+    async handler(call) {
+      await subscriptions.cancelNow(call.principal, call.body)
+      return { status: 204 }
+    },
+  })
+}

@@ -1,0 +1,57 @@
+import { closed, count, flag, instant, integer, list, oneOf, orNull, text } from './shape.ts'
+
+/** Specification, "DLQ item" and "Delivery batch". */
+
+export const dlqItemSchema = closed('A batch that could not be delivered.', {
+  dlqId: text('Identifier of the dead letter.', { minLength: 1 }),
+  customerId: text('Its customer.', { minLength: 1 }),
+  projectId: text('Project of its buffer.', { minLength: 1 }),
+  bufferId: text('Its buffer.', { minLength: 1 }),
+  groupId: text('Identifier of the group over all buffers.', { minLength: 1 }),
+  groupKey: text('Key of the group.', { minLength: 1 }),
+  reason: oneOf('Why it is here.', ['max_retries_exceeded', 'non_retryable_error']),
+  lastError: text('Error of the last delivery attempt, automatic or manual.'),
+  lastStatusCode: integer('HTTP status of the last attempt; 0 for network errors.', { minimum: 0 }),
+  attempt: count('Zero-based index of the last automatic attempt.'),
+  itemCount: integer('Events in the batch.', { minimum: 1 }),
+  payloadSummary: closed('What is in it.', {
+    messageIds: list('Message ids of its events.', text('A message id.')),
+    firstPayloadPreview: text('First 500 characters of the first event payload.', { maxLength: 500 }),
+  }),
+  payloadStored: flag('Whether the full batch is stored and can be retried.'),
+  batch: closed('The batch as it was sealed.', {
+    groupHash: text('Hash of the group, as in the delivered body.', { minLength: 1 }),
+    segment: count('Segment of the group.'),
+    firstItemAt: instant('Arrival of its first event'),
+    lastActivityAt: instant('Arrival of its last event'),
+    groupVersion: count('Version in the idempotency key.'),
+    payloadBytes: count('Size of the stored event payloads, bytes.'),
+  }),
+  retryCount: count('Failed manual retries.'),
+  lastRetryAt: orNull(instant('Last manual retry; null before the first')),
+  createdAt: instant('Creation'),
+})
+
+export const deliveryBatchSchema = closed('The body of a delivery.', {
+  svc: closed('Where the batch comes from.', {
+    customerId: text('The customer.', { minLength: 1 }),
+    projectId: text('The project.', { minLength: 1 }),
+    bufferId: text('The buffer.', { minLength: 1 }),
+    groupKey: text('Key of the group.', { minLength: 1 }),
+    groupHash: text('Hash of the group.', { minLength: 1 }),
+    segment: count('Segment of the group.'),
+  }),
+  window: closed('When its events arrived.', {
+    firstItemAt: instant('Arrival of the first event'),
+    lastActivityAt: instant('Arrival of the last event'),
+    itemsCount: integer('Events in the batch.', { minimum: 1 }),
+  }),
+  items: list(
+    'The events in the order of their arrival.',
+    closed('One event.', {
+      messageId: text('Message id: the sender’s own or a UUID.', { minLength: 1 }),
+      receivedAt: instant('Arrival'),
+      payload: { description: 'The JSON body of the webhook, byte for byte.' },
+    }),
+  ),
+})

@@ -1,0 +1,24 @@
+import { closed, flag, oneOf, text } from './shape.ts'
+
+/** Specification, "Ingest" and "Health". */
+
+export const acceptedSchema = closed(
+  'A webhook that is stored.',
+  {
+    status: oneOf('Always `accepted`.', ['accepted']),
+    messageId: text('Message id: the sender’s own or a UUID.', { minLength: 1 }),
+    itemId: text('Identifier of the item; of a duplicate, the original’s.', { minLength: 1 }),
+    duplicate: flag('Present and true when the original is still buffered; costs nothing.'),
+  },
+  ['duplicate'],
+)
+
+export const healthSchema = closed('Whether the service can work.', {
+  status: oneOf('`ok` while every check holds.', ['ok', 'unavailable']),
+  version: text('Version of the service.', { minLength: 1 }),
+  checks: {
+    type: 'object',
+    description: 'State of each dependency by its name.',
+    additionalProperties: oneOf('Whether it answers.', ['ok', 'down']),
+  },
+})

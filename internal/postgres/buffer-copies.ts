@@ -1,0 +1,44 @@
+/** Copies of buffers (specification, "Buffers": clone). */
+
+import type { BufferCopy } from '../buffers/ports.ts'
+import type { Buffer, BufferRecord } from '../domain/model.ts'
+import type { Scope } from '../domain/principal.ts'
+import { insertRow, lockBuffer, recordOf } from './buffer-rows.ts'
+import type { Database, Transaction } from './connection.ts'
+import type { SecretBox } from './secrets.ts'
+
+/** Ids looked up at once. */
+const PAGE = 100
+
+/** See `BufferStore.copy`. The lock of the original also keeps its project from being deleted. */
+export function copyBuffer(
+  db: Database,
+  box: SecretBox,
+  scope: Scope,
+  bufferId: string,
+  make: (stored: Buffer) => BufferCopy,
+): Promise<BufferRecord | 'no-id' | undefined> {
+  return db.begin(async (transaction) => {
+    const original = await lockBuffer(transaction, scope, bufferId)
+    if (original === undefined) return undefined
+    const stored = recordOf(box, original).buffer
+    const { customerId, projectId } = stored
+    const { uid, config, ids } = make(stored)
+    for await (const free of freeIds(transaction, ids)) {
+      // Somebody else may create a buffer of this very id meanwhile: then it is the next one's turn.
+      const row = await insertRow(transaction, box, { uid, bufferId: free, customerId, projectId, config })
+      if (row) return recordOf(box, row)
+    }
+    return 'no-id'
+  })
+}
+
+async function* freeIds(transaction: Transaction, ids: readonly string[]): AsyncGenerator<string> {
+  for (let from = 0; from < ids.length; from += PAGE) {
+    const page = ids.slice(from, from + PAGE)
+    const rows = await transaction<{ buffer_id: string }[]>`
+      SELECT buffer_id FROM buffers WHERE buffer_id = ANY (${page}::text[]) AND deleted_at IS NULL`
+    const taken = new Set(rows.map((row) => row.buffer_id))
+    yield* page.filter((id) => !taken.has(id))
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Attempts that run while their shard changes hands (design, section 4): the release record names them, the
+ * last owner sends their results to the next one, and the next one holds their groups until a result is there
+ * or its deadline has passed. The messages are not durable: a lost result costs one attempt of the same body
+ * under the same key, as a crash would.
+ */
+import type { Clock } from '../runtime/clock.ts'
+import { type BatchName, batchKey } from './batch-name.ts'
+import type { Broker } from './broker.ts'
+import type { AttemptResult } from './ports.ts'
+
+/** The last owner tells a result this often until the next one has it, ms. */
+const TELL_EVERY_MS = 100
+/** No attempt takes longer, whatever the clock of the last owner says, ms. */
+const LONGEST_WAIT_MS = 15_000
+
+type Messages = Pick<Broker, 'publish' | 'subscribe'>
+
+function resultsSubject(shard: number): string {
+  return `shard.${shard}.results`
+}
+
+interface Told extends BatchName {
+  readonly result: AttemptResult
+}
+
+/** The next owner's side. */
+export class AttemptsElsewhere {
+  readonly #clock: Clock
+  /** Deadlines of what may still run, Unix ms, by `batchKey`. */
+  readonly #deadlines: ReadonlyMap<string, number>
+  readonly #results = new Map<string, AttemptResult>()
+  readonly #waiting = new Map<string, (result: AttemptResult) => void>()
+  readonly #unsubscribe: () => void
+
+  /** `released`: by `batchKey`, with deadlines, Unix ms. */
+  constructor(options: {
+    messages: Messages
+    clock: Clock
+    shard: number
+    released: ReadonlyMap<string, number>
+  }) {
+    const { messages, clock, shard, released } = options
+    this.#clock = clock
+    const now = clock.now()
+    this.#deadlines = new Map(
+      [...released].map(([key, deadline]) => [key, Math.min(deadline, now + LONGEST_WAIT_MS)]),
+    )
+    this.#unsubscribe =
+      released.size === 0
+        ? () => {}
+        : messages.subscribe(resultsSubject(shard), (data, reply) => {
+            const told = decode(data)
+            if (told === undefined || !this.#learn(told)) return
+            if (reply !== undefined) messages.publish(reply, data)
+          })
+  }
+
+  /** Whether an attempt of it may still run at the last owner, or has told its result already. */
+  has(name: BatchName): boolean {
+    return this.#deadlines.has(batchKey(name))
+  }
+
+  /** Its result; null once the deadline has passed without one. */
+  result(name: BatchName): Promise<AttemptResult | null> {
+    const key = batchKey(name)
+    const known = this.#results.get(key)
+    if (known) return Promise.resolve(known)
+    const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.now()
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(Math.max(0, leftMs), () => {
+        this.#waiting.delete(key)
+        resolve(null)
+      })
+      this.#waiting.set(key, (result) => {
+        cancel()
+        resolve(result)
+      })
+    })
+  }
+
+  stop(): void {
+    this.#unsubscribe()
+  }
+
+  #learn({ result, ...name }: Told): boolean {
+    const key = batchKey(name)
+    if (!this.#deadlines.has(key)) return false
+    this.#results.set(key, result)
+    this.#waiting.get(key)?.(result)
+    this.#waiting.delete(key)
+    return true
+  }
+}
+
+/** The last owner's side. */
+export class PassedResults {
+  readonly #messages: Messages
+  readonly #clock: Clock
+  readonly #shard: number
+  readonly #inbox: string
+  readonly #untold = new Map<string, Buffer>()
+  #awaited: Set<string>
+  #unsubscribe: () => void
+  #cancelTelling: (() => void) | undefined
+
+  /** `inFlight`: what the release record names. `boot`: makes the reply subject one's own. */
+  constructor(options: {
+    messages: Messages
+    clock: Clock
+    shard: number
+    boot: string
+    inFlight: readonly BatchName[]
+  }) {
+    const { messages, clock, shard, boot, inFlight } = options
+    this.#messages = messages
+    this.#clock = clock
+    this.#shard = shard
+    this.#inbox = `shard.${shard}.told.${boot}`
+    this.#awaited = new Set(inFlight.map(batchKey))
+    this.#unsubscribe = messages.subscribe(this.#inbox, (data) => {
+      const told = decode(data)
+      if (told !== undefined) this.#untold.delete(batchKey(told))
+    })
+  }
+
+  /** Whether every attempt has ended and its result is known to the next owner. */
+  get done(): boolean {
+    return this.#awaited.size === 0 && this.#untold.size === 0
+  }
+
+  tell(name: BatchName, result: AttemptResult): void {
+    const key = batchKey(name)
+    if (!this.#awaited.delete(key)) return
+    this.#untold.set(key, Buffer.from(JSON.stringify({ ...name, result })))
+    if (this.#cancelTelling === undefined) this.#repeat()
+  }
+
+  stop(): void {
+    this.#cancelTelling?.()
+    this.#untold.clear()
+    this.#awaited = new Set()
+    this.#unsubscribe()
+    this.#unsubscribe = () => {}
+  }
+
+  #repeat(): void {
+    this.#cancelTelling = undefined
+    if (this.#untold.size === 0) return
+    for (const data of this.#untold.values()) {
+      this.#messages.publish(resultsSubject(this.#shard), data, this.#inbox)
+    }
+    this.#cancelTelling = this.#clock.after(TELL_EVERY_MS, () => this.#repeat())
+  }
+}
+
+/** Another version's message, or a foreign one, is no result. */
+function decode(data: Uint8Array): Told | undefined {
+  try {
+    const told = JSON.parse(Buffer.from(data).toString()) as Told
+    const { groupId, version, result } = told
+    const named = typeof groupId === 'string' && Number.isSafeInteger(version)
+    const judged = typeof result?.delivered === 'boolean' && typeof result.retryable === 'boolean'
+    return named && judged ? { groupId, version, result } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * How far the inbox still holds what the journal means by its positions (README, "Repair"). Reads only.
+ *
+ * Invariant: a lost tail is a suffix and later messages stand above it, so what is proven of one position holds for
+ * all below it.
+ */
+import { createHash } from 'node:crypto'
+import { decodePack, readItem, readPackHeader } from '../../domain/pack.ts'
+import type { Log, LogMessage, LogState } from '../broker.ts'
+import { decodeCommit } from '../codec.ts'
+import { type FoldState, highestNamed } from '../fold.ts'
+import type { HighWater, JournalRecord, Position, SealRecord } from '../records.ts'
+
+export interface InboxEvidence {
+  /** Highest inbox sequence that the fold names; 0: none. */
+  readonly named: number
+  /** Highest one that is proven to hold what the journal means; 0: none. */
+  readonly proven: number
+  /** Why the inbox needs a repair; null: it does not. */
+  readonly fault: string | null
+}
+
+/** What the journal says of items, and the highest sequence that it says it of. */
+interface Statement {
+  readonly top: number
+  readonly positions: readonly Position[]
+  readonly holds: (itemIds: readonly string[]) => boolean
+}
+
+export async function weighInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxEvidence> {
+  const state = await inbox.state()
+  const named = highestNamed(fold)
+  const marked = await highestMark(inbox, state, await marksOf(journal, fold))
+  const statements = await statementsAbove(journal, fold, Math.max(marked, state.firstSeq - 1))
+  const { proven, contradicted } = await highestProven(inbox, state, statements)
+  const mark = await inspectMark(inbox, state, fold.highWater)
+  return {
+    named,
+    proven: Math.max(marked, proven),
+    fault: faultOf({ named, lastSeq: state.lastSeq, mark, contradicted, seen: fold.highWater?.seq }),
+  }
+}
+
+function faultOf(found: {
+  named: number
+  lastSeq: number
+  mark: 'there' | 'purged' | 'gone'
+  contradicted: number | null
+  seen: number | undefined
+}): string | null {
+  const { named, lastSeq, mark, contradicted, seen } = found
+  if (named > lastSeq) return `it ends at ${lastSeq}, the journal names ${named}`
+  if (mark === 'gone') return `message ${seen} is not what an owner saw there`
+  if (contradicted !== null) return `message ${contradicted} does not hold what the journal says`
+  return null
+}
+
+/** Every high-water mark that the journal holds, highest first. */
+async function marksOf(journal: Log, fold: FoldState): Promise<HighWater[]> {
+  const marks = fold.highWater ? [fold.highWater] : []
+  const { firstSeq, lastSeq } = await journal.state()
+  for await (const { data } of journal.range(firstSeq, lastSeq)) {
+    const { highWater } = decodeCommit(data)
+    if (highWater && highWater.seq !== marks.at(-1)?.seq) marks.push(highWater)
+  }
+  return marks.sort((a, b) => b.seq - a.seq)
+}
+
+/** 0: none of them. */
+async function highestMark(inbox: Log, state: LogState, marks: readonly HighWater[]): Promise<number> {
+  for (const mark of marks) if ((await inspectMark(inbox, state, mark)) === 'there') return mark.seq
+  return 0
+}
+
+async function inspectMark(
+  inbox: Log,
+  { firstSeq, lastSeq }: LogState,
+  mark: HighWater | null,
+): Promise<'there' | 'purged' | 'gone'> {
+  if (mark === null || (mark.seq < firstSeq && mark.seq <= lastSeq)) return 'purged'
+  const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
+  return message && packIdOf(message) === mark.packId ? 'there' : 'gone'
+}
+
+/** undefined: it is no pack. */
+export function packIdOf({ data }: LogMessage): string | undefined {
+  try {
+    return readPackHeader(data).packId
+  } catch {
+    return undefined
+  }
+}
+
+/** Highest first. */
+async function statementsAbove(journal: Log, fold: FoldState, seq: number): Promise<Statement[]> {
+  const found: Statement[] = []
+  const note = (statement: Statement | undefined) => {
+    if (statement && statement.top > seq) found.push(statement)
+  }
+  for (const { seal } of fold.batches.values()) note(statementOfSeal(seal))
+  const { firstSeq, lastSeq } = await journal.state()
+  for await (const { data } of journal.range(firstSeq, lastSeq)) {
+    for (const record of decodeCommit(data).records) for (const each of statementsOf(record)) note(each)
+  }
+  return found.sort((a, b) => b.top - a.top)
+}
+
+function statementsOf(record: JournalRecord): Statement[] {
+  if (record.type === 'seal') return [statementOfSeal(record)]
+  if (record.type === 'drop') return [statementOfItem(record.position, record.itemId)]
+  if (record.type !== 'keep') return []
+  return record.items.map(({ position, item }) => statementOfItem(position, readItem(item, 0).itemId))
+}
+
+function statementOfItem(position: Position, itemId: string): Statement {
+  return { top: position.seq, positions: [position], holds: ([found]) => found === itemId }
+}
+
+function statementOfSeal({ positions, itemsHash }: SealRecord): Statement {
+  const top = positions.reduce((highest, { seq }) => Math.max(highest, seq), 0)
+  return { top, positions, holds: (itemIds) => Buffer.compare(hashOf(itemIds), itemsHash) === 0 }
+}
+
+/** As a seal has it: the first 16 bytes of SHA-256 over the item ids in order. */
+function hashOf(itemIds: readonly string[]): Buffer {
+  const ids = createHash('sha256')
+  for (const itemId of itemIds) ids.update(itemId)
+  return ids.digest().subarray(0, 16)
+}
+
+/** `statements`: highest first; the first that holds proves all below it. */
+async function highestProven(
+  inbox: Log,
+  state: LogState,
+  statements: readonly Statement[],
+): Promise<{ proven: number; contradicted: number | null }> {
+  const packs = new Map<number, string[] | undefined>()
+  let contradicted: number | null = null
+  for (const { top, positions, holds } of statements) {
+    const itemIds: (string | undefined)[] = []
+    for (const { seq, index } of positions) {
+      if (!packs.has(seq)) packs.set(seq, await itemIdsAt(inbox, state, seq))
+      itemIds.push(packs.get(seq)?.[index])
+    }
+    if (itemIds.every((each) => each !== undefined)) {
+      if (holds(itemIds as string[])) return { proven: top, contradicted }
+      contradicted = top
+    } else if (positions.every(({ seq }) => packs.get(seq) !== undefined)) contradicted = top
+  }
+  return { proven: 0, contradicted }
+}
+
+/** undefined: nothing is there, or no pack. */
+async function itemIdsAt(
+  inbox: Log,
+  { firstSeq, lastSeq }: LogState,
+  seq: number,
+): Promise<string[] | undefined> {
+  const message = seq >= firstSeq && seq <= lastSeq ? await inbox.get(seq) : undefined
+  return message && itemIdsOf(message)
+}
+
+export function itemIdsOf({ data }: LogMessage): string[] | undefined {
+  const itemIds: string[] = []
+  try {
+    decodePack(data, (view) => itemIds.push(view.itemId))
+  } catch {
+    return undefined
+  }
+  return itemIds
+}

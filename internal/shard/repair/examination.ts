@@ -1,0 +1,180 @@
+/** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
+import type { Broker, Log } from '../broker.ts'
+import { decodeCommit } from '../codec.ts'
+import { type FoldState, JournalFold } from '../fold.ts'
+import type { SettledRecord } from '../records.ts'
+import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
+import { isComplete } from './journal-copy.ts'
+import type { JournalCopies, Known, Remembered } from './ports.ts'
+
+export interface JournalFindings {
+  readonly lastSeq: number
+  readonly known: Known
+  /** Why it needs a repair; null: it does not. */
+  readonly fault: string | null
+  /** It has no beginning: what it held is in the copy of an interrupted repair, or lost. */
+  readonly beheaded: boolean
+  /** A complete copy is there. */
+  readonly copied: boolean
+}
+
+export interface InboxFindings {
+  readonly lastSeq: number
+  /** Highest position that the journal names. */
+  readonly named: number
+  /** Highest one that is proven to hold what the journal means. */
+  readonly proven: number
+  readonly fault: string | null
+  /** Packs without items to be appended. */
+  readonly fillers: number
+  /** What stands above `proven` and up to `named`, to be appended once more. */
+  readonly again: { readonly packs: number; readonly items: number }
+  /** Sealed batches that miss items, with the number of these. */
+  readonly broken: { readonly batches: number; readonly items: number }
+}
+
+export interface Findings {
+  readonly shard: number
+  readonly journal: JournalFindings
+  /** null: nothing can be said, for the journal has no beginning; it is repaired after the inbox. */
+  readonly inbox: InboxFindings | null
+}
+
+export interface ExaminationOptions {
+  readonly broker: Pick<Broker, 'inbox' | 'journal'>
+  readonly shard: number
+  readonly copies: JournalCopies
+  readonly remembered: Remembered
+  /** The logs and Postgres came back from one backup: nothing else could tell that versions behind it were used. */
+  readonly renew?: boolean
+}
+
+const RENEWED = 'versions above its end may be in use, as its caller says'
+
+export function needsRepair({ journal, inbox }: Findings): boolean {
+  return journal.fault !== null || (inbox !== null && inbox.fault !== null)
+}
+
+/** Rejects when broker or Postgres do not answer. */
+export async function examine({
+  broker,
+  shard,
+  copies,
+  remembered,
+  renew = false,
+}: ExaminationOptions): Promise<Findings> {
+  const journal = broker.journal(shard)
+  const { fold, beheaded } = await readJournal(journal)
+  const copy = await copies.load(shard)
+  const found = await examineJournal(journal, await remembered.known(shard), beheaded, copy)
+  const findings = renew ? { ...found, fault: found.fault ?? RENEWED } : found
+  if (beheaded) return { shard, journal: findings, inbox: null }
+  return { shard, journal: findings, inbox: await examineInbox(broker.inbox(shard), journal, fold.state) }
+}
+
+/** The fold of the whole journal as it stands, with its settled batches that took effect. */
+export async function readJournal(
+  journal: Log,
+): Promise<{ fold: JournalFold; beheaded: boolean; settled: { seq: number; record: SettledRecord }[] }> {
+  const fold = new JournalFold()
+  const { firstSeq, lastSeq, origin = firstSeq } = await journal.state()
+  const settled: { seq: number; record: SettledRecord; applied: boolean }[] = []
+  for await (const { seq, data } of journal.range(firstSeq, lastSeq)) {
+    const commit = decodeCommit(data)
+    const applied = fold.apply({ seq, commit })
+    commit.records.forEach((record, index) => {
+      if (record.type !== 'done' && record.type !== 'dead') return
+      settled.push({ seq, record, applied: applied[index] ?? false })
+    })
+    // What a purge cut off is unknown up to here: such batches count (see `foldJournal`).
+    if (fold.restoredAt === seq) for (const each of settled) each.applied = true
+  }
+  return {
+    fold,
+    beheaded: firstSeq > origin && fold.restoredAt === 0,
+    settled: settled.filter(({ applied }) => applied),
+  }
+}
+
+async function examineJournal(
+  journal: Log,
+  known: Known,
+  beheaded: boolean,
+  copy: Uint8Array[] | undefined,
+): Promise<JournalFindings> {
+  const { lastSeq } = await journal.state()
+  const copied = copy !== undefined && isComplete(copy)
+  return { lastSeq, known, beheaded, copied, fault: faultOf(lastSeq, known, beheaded) }
+}
+
+function faultOf(lastSeq: number, { epoch, counted }: Known, beheaded: boolean): string | null {
+  if (beheaded) return 'its beginning is gone'
+  if (epoch > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${epoch}`
+  if (counted > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted}`
+  return null
+}
+
+async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {
+  const { lastSeq } = await inbox.state()
+  const { named, proven, fault } = await weighInbox(inbox, journal, fold)
+  const nothing = { packs: 0, items: 0 }
+  if (fault === null)
+    return { lastSeq, named, proven, fault, fillers: 0, again: nothing, broken: { batches: 0, items: 0 } }
+  const above = await packsAbove(inbox, named)
+  let [packs, items] = [0, 0]
+  for await (const pack of ambiguousPacks(inbox, proven, named)) {
+    if (above.has(pack.packId)) continue
+    packs++
+    items += pack.items
+  }
+  return {
+    ...{ lastSeq, named, proven, fault },
+    fillers: Math.max(0, named + 1 - lastSeq),
+    again: { packs, items },
+    broken: brokenBatches(fold, proven),
+  }
+}
+
+export interface AmbiguousPack {
+  readonly seq: number
+  readonly packId: string
+  readonly items: number
+  readonly data: Uint8Array
+}
+
+/** Packs above `proven` and up to `named` that hold items. */
+export async function* ambiguousPacks(
+  inbox: Log,
+  proven: number,
+  named: number,
+): AsyncGenerator<AmbiguousPack> {
+  for await (const message of inbox.range(proven + 1, named)) {
+    const [packId, itemIds] = [packIdOf(message), itemIdsOf(message)]
+    // What is no pack holds no item: it poisons the shard where it stands, or lies below the horizon.
+    if (packId === undefined || itemIds === undefined) continue
+    const { seq, data } = message
+    if (itemIds.length > 0) yield { seq, packId, items: itemIds.length, data }
+  }
+}
+
+/** Ids of all packs above `named`. */
+export async function packsAbove(inbox: Log, named: number): Promise<Set<string>> {
+  const { lastSeq } = await inbox.state()
+  const ids = new Set<string>()
+  for await (const message of inbox.range(named + 1, lastSeq)) {
+    const packId = packIdOf(message)
+    if (packId !== undefined) ids.add(packId)
+  }
+  return ids
+}
+
+/** Open batches with an item above `proven` that no keep holds. */
+export function brokenBatches(fold: FoldState, proven: number): { batches: number; items: number } {
+  let [batches, items] = [0, 0]
+  for (const { seal } of fold.batches.values()) {
+    const missing = seal.positions.filter(({ seq, index }) => seq > proven && !fold.kept.has(seq, index))
+    if (missing.length > 0) batches++
+    items += missing.length
+  }
+  return { batches, items }
+}

@@ -1,0 +1,141 @@
+/** Makes the positions of an inbox mean one thing again (README, "Repair", steps 5 to 9). */
+
+import { encodePack, packIdBytes } from '../../domain/pack.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { batchKey } from '../batch-name.ts'
+import type { Broker, Log } from '../broker.ts'
+import { isOver } from '../fold.ts'
+import { Journal } from '../journal.ts'
+import type { HighWater, Position } from '../records.ts'
+import { deadRecord } from '../restoration.ts'
+import { checkJournalHead, claimShard } from '../takeover.ts'
+import { packIdOf, weighInbox } from './evidence.ts'
+import { ambiguousPacks, packsAbove } from './examination.ts'
+import type { Remembered } from './ports.ts'
+
+const APPEND_TIMEOUT_MS = 5_000
+const RETRY_PAUSE_MS = 50
+const FILLERS_AT_ONCE = 256
+/** Positions that one record discards. */
+const DISCARDED_AT_ONCE = 5_000
+
+export interface InboxRepairOptions {
+  readonly broker: Broker
+  readonly shard: number
+  readonly clock: Clock
+  /** UUID of this repair. */
+  readonly boot: string
+  readonly remembered: Pick<Remembered, 'dead'>
+}
+
+interface Owned extends InboxRepairOptions {
+  readonly inbox: Log
+  readonly journal: Journal
+  readonly state: Awaited<ReturnType<typeof claimShard>>['state']
+  readonly epoch: number
+}
+
+/** Claims the shard, repairs its inbox when that needs it, and releases it. Rejects with FencedError when a node claims it meanwhile. */
+export async function repairInbox(options: InboxRepairOptions): Promise<void> {
+  const { broker, shard, clock, boot } = options
+  const claim = await claimShard({ broker, shard, clock, boot, claim: 1, stopped: () => false })
+  const { epoch, state } = claim
+  let mark: HighWater | null = state.highWater
+  const journal = new Journal({
+    ...{ log: broker.journal(shard), clock, boot, epoch, lastSeq: epoch, state },
+    highWater: () => mark,
+    onCommit: () => {},
+    // Whoever waits for a commit is told.
+    onLost: () => {},
+  })
+  await journal.prove()
+  checkJournalHead(shard, claim)
+  const owned = { ...options, inbox: broker.inbox(shard), journal, state, epoch }
+  const { named, proven, fault } = await weighInbox(owned.inbox, broker.journal(shard), state)
+  if (fault !== null) {
+    await appendFillers(owned, named)
+    await appendAgain(owned, proven, named)
+    await giveUpBroken(owned, proven)
+    await discardAmbiguous(owned, proven, named)
+    mark = await lastMark(owned)
+    // Void, but a commit of it carries the mark.
+    await journal.commit({ type: 'horizon', seq: state.horizon })
+  }
+  await journal.commit({ type: 'release', batches: [] })
+  await journal.close()
+}
+
+/** Until the inbox ends above `named`; what senders append meanwhile helps. */
+async function appendFillers({ inbox, clock, boot, epoch }: Owned, named: number): Promise<void> {
+  // Of this claim: none of an earlier run is taken for one of these.
+  const packId = Buffer.alloc(packIdBytes)
+  packId.write(boot.replaceAll('-', ''), 'hex')
+  const data = encodePack(packId, null, [])
+  let count = 0
+  for (;;) {
+    const { lastSeq } = await inbox.state()
+    const missing = named + 1 - lastSeq
+    if (missing <= 0) return
+    const some = Array.from({ length: Math.min(missing, FILLERS_AT_ONCE) }, () =>
+      append(inbox, clock, data, `repair-${epoch}-${count++}`),
+    )
+    await Promise.all(some)
+  }
+}
+
+async function appendAgain({ inbox, clock }: Owned, proven: number, named: number): Promise<void> {
+  const above = await packsAbove(inbox, named)
+  for await (const { packId, data } of ambiguousPacks(inbox, proven, named)) {
+    // The pack's own id may be one that the broker still remembers as stored.
+    if (!above.has(packId)) await append(inbox, clock, data, `again-${packId}`)
+  }
+}
+
+async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string): Promise<void> {
+  for (;;) {
+    const answer = await inbox.append(data, { msgId, timeoutMs: APPEND_TIMEOUT_MS })
+    if (answer.kind === 'stored') return
+    if (answer.kind === 'full') throw new Error('the inbox has no room: raise the max_bytes of its stream')
+    await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+  }
+}
+
+/** What Postgres has as a dead letter lacks only its record; of the others the next owner seals what is left. */
+async function giveUpBroken({ state, journal, remembered, clock }: Owned, proven: number): Promise<void> {
+  const isMissing = ({ seq, index }: Position) => seq > proven && !state.kept.has(seq, index)
+  const broken = [...state.batches.values()].filter(({ seal }) => seal.positions.some(isMissing))
+  const names = broken.map(({ groupId, version }) => ({ groupId, version }))
+  const dead = new Set((await remembered.dead(names)).map(batchKey))
+  await Promise.all(
+    broken.map((batch) => {
+      const { groupId, version } = batch
+      if (dead.has(batchKey(batch))) return journal.commit(deadRecord(batch, clock.now()))
+      return journal.commit({ type: 'unseal', groupId, version })
+    }),
+  )
+}
+
+/** Their items stand above `named` now. */
+async function discardAmbiguous(owned: Owned, proven: number, named: number): Promise<void> {
+  const { inbox, state, journal } = owned
+  let positions: Position[] = []
+  const discard = async () => {
+    if (positions.length > 0) await journal.commit({ type: 'discard', batch: null, positions })
+    positions = []
+  }
+  for await (const { seq, items } of ambiguousPacks(inbox, proven, named)) {
+    for (let index = 0; index < items; index++) {
+      const position = { seq, index }
+      if (!isOver(state, position) && !state.kept.has(seq, index)) positions.push(position)
+    }
+    if (positions.length >= DISCARDED_AT_ONCE) await discard()
+  }
+  await discard()
+}
+
+async function lastMark({ inbox }: Owned): Promise<HighWater> {
+  const last = await inbox.last()
+  const packId = last && packIdOf(last)
+  if (!last || packId === undefined) throw new Error('the last message of the inbox is no pack')
+  return { seq: last.seq, packId }
+}

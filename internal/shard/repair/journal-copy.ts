@@ -1,0 +1,128 @@
+/**
+ * A journal as a copy that does not depend on its sequences: what the fold holds, so that it can be written anew
+ * above every sequence that was ever used (README, "Repair").
+ *
+ * Layout: frames with one commit's records each (kept items, then settled batches that are not counted), frames of
+ * a snapshot in which a kept item is named by the number of its frame, and an end that counts both.
+ */
+
+import { readItem } from '../../domain/pack.ts'
+import { ByteReader } from '../bytes.ts'
+import { decodeRecord, encodeRecord } from '../codec.ts'
+import type { FoldState, KeptAt } from '../fold.ts'
+import type { KeptEntry } from '../intake.ts'
+import { PositionMap } from '../positions.ts'
+import type { JournalRecord, KeptItem, SettledRecord } from '../records.ts'
+import { readSnapshot, SNAPSHOT_PART_BYTES, writeSnapshot } from '../snapshot.ts'
+
+/** Encoded items in one keep record, bytes; one larger item goes alone. */
+const KEEP_BYTES = 256 * 1024
+/** Settled batches in one commit. */
+const SETTLED_AT_ONCE = 1_000
+
+export interface JournalContent {
+  readonly state: FoldState
+  /** All kept items of the state. */
+  readonly kept: readonly KeptEntry[]
+  /** Settled batches that Postgres has not counted, in order. */
+  readonly uncounted: readonly SettledRecord[]
+}
+
+interface End {
+  readonly commits: number
+  readonly parts: number
+}
+
+export function copyJournal({ state, kept, uncounted }: JournalContent): Buffer[] {
+  const chunks = chunksOf(kept)
+  const places = new PositionMap<KeptAt>()
+  for (const [commit, chunk] of chunks.entries()) {
+    for (const [ordinal, { position }] of chunk.entries())
+      places.set(position.seq, position.index, { commit, ordinal })
+  }
+  const keeps = chunks.map((items) => encodeRecord({ type: 'keep', items }))
+  const settled = inPieces(uncounted, SETTLED_AT_ONCE).map((some) => Buffer.concat(some.map(encodeRecord)))
+  const parts = partsOf(writeSnapshot({ ...state, kept: places }))
+  const end: End = { commits: keeps.length + settled.length, parts: parts.length }
+  return [...keeps, ...settled, ...parts, Buffer.from(JSON.stringify(end))]
+}
+
+/** Whether a copy was finished: its last frame counts all others. */
+export function isComplete(frames: readonly Uint8Array[]): boolean {
+  const end = endOf(frames)
+  return end !== undefined && end.commits + end.parts === frames.length - 1
+}
+
+/**
+ * The records of the new journal, a list a commit, which follow the claim of `boot` at the sequence `epoch` without
+ * a gap.
+ */
+export function commitsOf(
+  frames: readonly Uint8Array[],
+  { epoch, boot }: { epoch: number; boot: string },
+): JournalRecord[][] {
+  const end = endOf(frames)
+  if (end === undefined || !isComplete(frames)) throw new Error('the copy of the journal is not complete')
+  const commits = frames.slice(0, end.commits).map(recordsOf)
+  const state = readSnapshot(Buffer.concat(frames.slice(end.commits, end.commits + end.parts)))
+  const parts = partsOf(writeSnapshot({ ...state, epoch, boot, kept: moved(state.kept, epoch + 1) }))
+  return [
+    ...commits,
+    [{ type: 'snapshot-begin' }],
+    ...parts.map((bytes): JournalRecord[] => [{ type: 'snapshot-part', bytes }]),
+    [{ type: 'snapshot-end' }],
+  ]
+}
+
+function endOf(frames: readonly Uint8Array[]): End | undefined {
+  try {
+    const end = JSON.parse(Buffer.from(frames.at(-1) ?? []).toString()) as End
+    return Number.isSafeInteger(end.commits) && Number.isSafeInteger(end.parts) ? end : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function recordsOf(frame: Uint8Array): JournalRecord[] {
+  const input = new ByteReader(frame)
+  const records: JournalRecord[] = []
+  while (!input.done) records.push(decodeRecord(input))
+  return records
+}
+
+function moved(kept: PositionMap<KeptAt>, first: number): PositionMap<KeptAt> {
+  const places = new PositionMap<KeptAt>()
+  for (const [{ seq, index }, { commit, ordinal }] of kept.sorted()) {
+    places.set(seq, index, { commit: first + commit, ordinal })
+  }
+  return places
+}
+
+function chunksOf(kept: readonly KeptEntry[]): KeptItem[][] {
+  const chunks: KeptItem[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const { position, at, data, offset } of kept) {
+    const item = data.subarray(offset, readItem(data, offset).end)
+    if (bytes + item.length > KEEP_BYTES) {
+      chunks.push([])
+      bytes = 0
+    }
+    chunks.at(-1)!.push({ position, at, item })
+    bytes += item.length
+  }
+  return chunks
+}
+
+function partsOf(snapshot: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let at = 0; at < snapshot.length; at += SNAPSHOT_PART_BYTES) {
+    parts.push(snapshot.subarray(at, at + SNAPSHOT_PART_BYTES))
+  }
+  return parts
+}
+
+function inPieces<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, piece) =>
+    all.slice(piece * size, (piece + 1) * size),
+  )
+}

@@ -1,0 +1,96 @@
+/** Writes a journal anew above every sequence that was ever used (README, "Repair", steps 1 to 4). */
+import type { Clock } from '../../runtime/clock.ts'
+import type { Log } from '../broker.ts'
+import { encodeCommit, encodeRecord } from '../codec.ts'
+import { readKept } from '../kept.ts'
+import type { JournalRecord } from '../records.ts'
+import { type JournalFindings, readJournal } from './examination.ts'
+import { commitsOf, copyJournal, isComplete } from './journal-copy.ts'
+import type { JournalCopies } from './ports.ts'
+
+const APPEND_TIMEOUT_MS = 2_000
+const RETRY_PAUSE_MS = 50
+
+/** What the journal held is neither in it nor in a copy: only a backup helps. */
+export class JournalGoneError extends Error {
+  override readonly name = 'JournalGoneError'
+}
+
+/** Somebody wrote into the logs while they were repaired: run it again once no node runs the shard. */
+export class DisturbedRepairError extends Error {
+  override readonly name = 'DisturbedRepairError'
+}
+
+export interface JournalRepairOptions {
+  readonly journal: Log
+  readonly shard: number
+  readonly copies: JournalCopies
+  readonly clock: Clock
+  /** UUID of this repair. */
+  readonly boot: string
+  readonly findings: JournalFindings
+}
+
+/** Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. */
+export async function repairJournal(options: JournalRepairOptions): Promise<void> {
+  const { journal, shard, copies, clock, findings } = options
+  const frames = findings.beheaded ? await oldCopy(options) : await newCopy(options)
+  const { lastSeq } = await journal.state()
+  const { epoch, counted } = findings.known
+  const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
+  await copies.emptyJournal(shard, first)
+  await writeAnew(options, frames, first)
+  await copies.remove(shard)
+}
+
+async function oldCopy({ shard, copies }: JournalRepairOptions): Promise<readonly Uint8Array[]> {
+  const frames = await copies.load(shard)
+  if (frames && isComplete(frames)) return frames
+  throw new JournalGoneError(
+    `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
+  )
+}
+
+async function newCopy({ journal, shard, copies, findings }: JournalRepairOptions): Promise<Buffer[]> {
+  const { fold, settled } = await readJournal(journal)
+  const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
+  const frames = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
+  await copies.save(shard, frames)
+  return frames
+}
+
+/** A claim at `first`, what the copy holds, a release. */
+async function writeAnew(
+  options: JournalRepairOptions,
+  frames: readonly Uint8Array[],
+  first: number,
+): Promise<void> {
+  const commits: JournalRecord[][] = [
+    [{ type: 'epoch' }],
+    ...commitsOf(frames, { epoch: first, boot: options.boot }),
+  ]
+  commits.push([{ type: 'release', batches: [] }])
+  for (const [number, records] of commits.entries()) {
+    const header = { boot: options.boot, epoch: number === 0 ? 0 : first, at: options.clock.now() }
+    const data = encodeCommit({ ...header, highWater: null }, records.map(encodeRecord))
+    await appendAt(options, data, { msgId: `${first}:${number}`, seq: first + number })
+  }
+}
+
+async function appendAt(
+  { journal, clock }: JournalRepairOptions,
+  data: Uint8Array,
+  { msgId, seq }: { msgId: string; seq: number },
+): Promise<void> {
+  for (;;) {
+    const answer = await journal.append(data, { msgId, expectLastSeq: seq - 1, timeoutMs: APPEND_TIMEOUT_MS })
+    if (answer.kind === 'stored' && answer.seq === seq) return
+    if (answer.kind === 'full') throw new Error('the journal has no room: raise the max_bytes of its stream')
+    if (answer.kind === 'stored' || answer.kind === 'wrong-sequence') {
+      const last = await journal.last()
+      if (last?.seq === seq && last.msgId === msgId) return
+      throw new DisturbedRepairError('somebody else writes to the journal')
+    }
+    await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+  }
+}

@@ -1,0 +1,29 @@
+/** What a repair needs of broker and Postgres beyond what an owner needs (see the README, "Repair"). */
+import type { BatchName } from '../batch-name.ts'
+
+/** Copies of journals, each in a place of its own at the broker. All calls reject when it does not answer. */
+export interface JournalCopies {
+  /** All frames in order; undefined: there is no copy. */
+  load(shard: number): Promise<Uint8Array[] | undefined>
+  /** Replaces what there is. Resolves when every frame is stored. */
+  save(shard: number, frames: readonly Uint8Array[]): Promise<void>
+  /** Also when there is none. */
+  remove(shard: number): Promise<void>
+  /** Empties the journal; its next message will have the sequence `seq`, which is above its last. */
+  emptyJournal(shard: number, seq: number): Promise<void>
+}
+
+/** What Postgres remembers of a shard's journal. */
+export interface Known {
+  /** The highest epoch; 0: none. */
+  readonly epoch: number
+  /** Delivery counters hold the commits up to here; 0: none. */
+  readonly counted: number
+}
+
+/** Read without a fence: a journal that lost messages has claims below the stored epoch. All calls reject when Postgres is away. */
+export interface Remembered {
+  known(shard: number): Promise<Known>
+  /** Which of these batches have a row or a tombstone in the dead letter queue. */
+  dead(batches: readonly BatchName[]): Promise<BatchName[]>
+}

@@ -1,0 +1,97 @@
+/** `npm start` with PENSTOCK_PROCESSES: further actors as its children, over the same servers. */
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { findProcesses, isRunning } from '../../internal/embedded/process-identity.ts'
+import { eventually } from '../support/eventually.ts'
+import { createInstallation, type Installation } from '../support/service.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+
+describe('npm start with more processes', function () {
+  this.timeout(120_000)
+  let installation: Installation
+  let sink: Sink
+  let projectId: string
+  let sent = 0
+
+  before(async () => {
+    sink = await startSink()
+    installation = await createInstallation({ env: { PENSTOCK_SHARDS: '2', PENSTOCK_PROCESSES: '2' } })
+    await installation.start()
+    projectId = await installation.api().createProject()
+    await installation.api().createBuffer(projectId, 'orders', {
+      batch: { maxItems: 5, idleTimeoutMs: 200, maxWaitFromFirstMs: 1_000 },
+      delivery: { url: sink.url('/orders') },
+    })
+  })
+  after(async () => {
+    await installation?.stop()
+    await sink?.close()
+  })
+
+  const children = () => findProcesses(`--env-file=${join(installation.dataDir, 'nodes', '/')}`)
+
+  async function shardsAt(opsUrl: unknown): Promise<number> {
+    const text = await (await fetch(`${opsUrl}/metrics`)).text()
+    return [...text.matchAll(/^penstock_shard_epoch\{.*\} [1-9]/gm)].length
+  }
+
+  const untilEachHasOne = () =>
+    eventually(
+      async () => {
+        const child = installation.events('process started').at(-1)
+        const both = [await shardsAt(installation.service.opsUrl), await shardsAt(child?.opsUrl)]
+        expect(both).to.deep.equal([1, 1])
+      },
+      { timeoutMs: 30_000 },
+    )
+
+  async function deliver(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const payload = { group: `k${sent % 12}`, n: sent++ }
+      const { status } = await installation.api().ingest(projectId, 'orders', payload)
+      expect(status).to.equal(202)
+    }
+    await eventually(() => expect(delivered()).to.have.length(sent), { timeoutMs: 30_000 })
+  }
+
+  function delivered(): number[] {
+    const bodies = sink.requests('/orders').map((request) => request.json())
+    const items = bodies.flatMap((body) => (body as { items: { payload: { n: number } }[] }).items)
+    return [...new Set(items.map(({ payload }) => payload.n))]
+  }
+
+  it('shares the shards with them, and delivers what belongs to either', async () => {
+    expect(children()).to.have.length(1)
+    await untilEachHasOne()
+    await deliver(24)
+  })
+
+  it('starts one again that is killed, and loses nothing', async () => {
+    const [killed] = children()
+    process.kill(killed!, 'SIGKILL')
+    await deliver(24)
+    await eventually(() => expect(children().filter((pid) => pid !== killed)).to.have.length(1))
+    await untilEachHasOne()
+  })
+
+  it('finds what a kill of itself left behind at the next start, also with one process', async () => {
+    const left = children()
+    await installation.stop('SIGKILL')
+    expect(left.filter(isRunning)).to.deep.equal(left)
+    await installation.start({ PENSTOCK_PROCESSES: '1' })
+    expect(left.filter(isRunning)).to.deep.equal([])
+    expect(children()).to.deep.equal([])
+    await deliver(12)
+    expect(await installation.stop()).to.equal(0)
+  })
+
+  it('ends all of them on SIGTERM with 0', async () => {
+    await installation.start()
+    await deliver(12)
+    const all = children()
+    expect(all).to.have.length(1)
+    expect(await installation.stop()).to.equal(0)
+    expect(all.filter(isRunning)).to.deep.equal([])
+  })
+})

@@ -1,0 +1,92 @@
+/**
+ * Back-pressure: a buffer that holds its whole share of a shard is refused, and it alone (design, section 6). The
+ * service is the real one; its log of a megabyte is made before its first start.
+ */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import { ensureStreams } from '../../internal/nats/streams.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { connectTo } from '../nats/support.ts'
+import { eventually } from '../support/eventually.ts'
+import { natsAccount } from '../support/servers.ts'
+import { createInstallation, type Installation } from '../support/service.ts'
+import { countItems, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+
+const INBOX_BYTES = 1_000_000
+/** A quarter of the log holds eight of them. */
+const ITEM_BYTES = 30_000
+const TO_FILL = 9
+
+const REFUSAL = { error: 'Buffer holds its full share of storage, try again later' }
+
+describe('back-pressure', function () {
+  this.timeout(30_000)
+  const on = stage({ installation: smallInstallation })
+
+  it('refuses the buffer that holds its share until it is drained, and no other one', async () => {
+    const full = await on.channel({ batch: { ...NEVER_DUE, maxItems: 1_000, maxBytes: 16_000_000 } })
+    const other = await on.channel({ batch: SOON })
+    for (let n = 0; n < TO_FILL; n++) await full.send(item(n))
+    const [warned] = await eventually(() => {
+      const events = on.installation.events('a buffer holds its whole share')
+      return events.length > 0 && events
+    })
+    expect(warned).to.include({ level: 'warn', shard: 0, limit: INBOX_BYTES / 4 })
+    expect(warned?.bytes).to.be.within(TO_FILL * ITEM_BYTES, TO_FILL * (ITEM_BYTES + 500))
+
+    const { credits } = await on.api.credits()
+    const counted = await on.installation.metric('penstock_ingest_over_share_total')
+    for (const group of ['a', 'b', 'c']) {
+      const refused = await full.ingest({ group })
+      expect([refused.status, refused.json()]).to.deep.equal([503, REFUSAL])
+      expect(refused.headers.get('retry-after')).to.equal('5')
+    }
+    expect(await on.installation.metric('penstock_ingest_over_share_total')).to.equal(counted + 3)
+    expect((await on.api.credits()).credits, 'nothing was charged').to.equal(credits)
+    expect((await full.ingest('no JSON')).status, 'bad requests are told so').to.equal(400)
+
+    await other.sendAll([1, 2, 3].map((n) => ({ group: 'a', n })))
+    expect(countItems(await other.untilItems(3))).to.equal(3)
+
+    await full.patch({ enabled: false })
+    expect((await full.ingest({ group: 'a' })).json()).to.deep.equal({ error: 'Buffer is disabled' })
+    await full.patch({ enabled: true })
+    expect((await full.ingest({ group: 'a' })).status, 'it still holds all of it').to.equal(503)
+    await full.patch({ batch: { idleTimeoutMs: 100 } })
+    const drained = await full.untilItems(TO_FILL)
+    expect(payloadsOf(drained).map(({ n }) => n)).to.deep.equal([...Array(TO_FILL).keys()])
+    await eventually(async () => (await full.ingest({ group: 'a', n: TO_FILL })).status === 202)
+    expect(countItems(await full.untilItems(TO_FILL + 1))).to.equal(TO_FILL + 1)
+    await eventually(() => on.installation.events('a buffer has room again').length === 1)
+  })
+
+  it('shows how full the logs are', async () => {
+    expect(await on.installation.metric('penstock_log_max_bytes', { log: 'inbox', shard: '0' })).to.equal(
+      INBOX_BYTES,
+    )
+    expect(await on.installation.metric('penstock_log_max_bytes', { log: 'journal' })).to.be.above(
+      INBOX_BYTES,
+    )
+    const bytes = await on.installation.metric('penstock_log_bytes', { log: 'journal' })
+    expect(bytes).to.be.above(0)
+  })
+})
+
+function item(n: number) {
+  return { group: 'a', n, fill: 'x'.repeat(ITEM_BYTES) }
+}
+
+async function smallInstallation(): Promise<Installation> {
+  const { url } = await natsAccount()
+  const { connection } = await connectTo(url)
+  const storeBytes = 256 * 1024 * 1024
+  await ensureStreams(connection, { clock: systemClock(), shards: 1, replicas: 1, storeBytes })
+  const manager = await connection.nats.jetstreamManager()
+  await manager.streams.update('INBOX_0', { max_bytes: INBOX_BYTES })
+  await connection.close()
+  const env = { PENSTOCK_NATS_URL: url, PENSTOCK_SHARDS: '1' }
+  const installation = await createInstallation({ shared: true, env })
+  await installation.start()
+  return installation
+}

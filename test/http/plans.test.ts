@@ -1,0 +1,84 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { answers, deniesRole, tillOfSuite } from './till.ts'
+
+const LIST = '/v1/admin/plans'
+const checkout = (planId: string) => `/v1/admin/subscription/checkout-url?planId=${planId}`
+
+const noProvider = { error: 'Payment provider is not configured' }
+
+describe('plans', () => {
+  const till = tillOfSuite()
+
+  it('are listed smallest first, also those that are not sold any more', async () => {
+    const bare = { planId: 'bare', name: 'Plan', prices: { BRL: 9_000 }, creditsPerCycle: 1_000 }
+    const gone = { planId: 'gone', name: 'Plan', prices: { BRL: 1_000 }, creditsPerCycle: 2_000 }
+    const legacy = { priceInCents: 1_000, currency: 'BRL' }
+    const plans = [
+      { ...till.plan, ...legacy },
+      { ...bare, ...legacy, isActive: true },
+      { ...gone, ...legacy, isActive: false },
+    ]
+    for (const key of ['viewer', 'member', 'admin', 'owner', 'scoped'] as const) {
+      await answers(till.as(key).get(LIST), 200, plans)
+    }
+    await answers(till.withoutProvider('viewer').get(`${LIST}?customerId=${till.customerId}`), 200, plans)
+    await answers(till.as('viewer').get(`${LIST}?customerId=other`), 403, {
+      error: 'customerId differs from the authenticated customer',
+    })
+  })
+
+  describe('to subscribe to', () => {
+    it('have a page at the payment provider', async () => {
+      for (const key of ['admin', 'owner'] as const) {
+        await answers(till.as(key).get(checkout('basic')), 200, {
+          checkoutUrl: `https://pay.example/offer-basic?customer=${till.customerId}`,
+          planId: 'basic',
+          planName: 'Basic',
+        })
+      }
+      expect(till.provider.asked[0]).to.deep.equal({
+        ...{ call: 'checkoutUrl', buys: 'plan', planId: 'basic' },
+        ...{ customerId: till.customerId, offerId: 'offer-basic' },
+      })
+    })
+
+    it('are for admins and owners', async () => {
+      for (const key of ['viewer', 'member'] as const) {
+        await deniesRole(till.as(key).get(checkout('basic')), 'admin, owner')
+      }
+    })
+
+    it('must be named', async () => {
+      for (const path of ['/v1/admin/subscription/checkout-url', checkout('a%2fb'), checkout('..')]) {
+        const { status, json } = await till.as('owner').get(path)
+        expect(status, path).to.equal(400)
+        expect((json as { error: string }).error).to.match(/^planId /)
+      }
+      const twice = await till.as('owner').get(`${checkout('basic')}&planId=bare`)
+      expect([twice.status, (twice.json as { error: string }).error]).to.deep.equal([
+        ...[400, 'Query parameter planId must be given once'],
+      ])
+    })
+
+    it('are checked in order: known, active, provider, checkout', async () => {
+      const bare = till.withoutProvider()
+      await answers(bare.get(checkout('none')), 404, { error: 'Plan not found' })
+      await answers(bare.get(checkout('gone')), 400, { error: 'Plan is not active' })
+      await answers(bare.get(checkout('bare')), 503, noProvider)
+      await answers(bare.get(checkout('basic')), 503, noProvider)
+      await answers(till.as('owner').get(checkout('gone')), 400, { error: 'Plan is not active' })
+      await answers(till.as('owner').get(checkout('bare')), 404, { error: 'Plan has no checkout URL' })
+      expect(till.provider.asked).to.deep.equal([])
+      till.provider.unknownOffers.add('offer-basic')
+      await answers(till.as('owner').get(checkout('basic')), 404, { error: 'Plan has no checkout URL' })
+    })
+
+    it('wait for a provider that fails', async () => {
+      till.provider.failing = true
+      await answers(till.as('owner').get(checkout('basic')), 503, {
+        error: 'Payment provider did not agree, try again',
+      })
+    })
+  })
+})

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { AttemptsElsewhere, PassedResults } from '../../internal/shard/handover.ts'
+import type { AttemptResult } from '../../internal/shard/ports.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
+
+const delivered: AttemptResult = {
+  ...{ delivered: true, retryable: false, statusCode: 200, errorClass: null, error: null },
+  ...{ durationMs: 5, responseBody: null },
+}
+const batch = { groupId: 'g', version: 7 }
+
+describe('shard: results of attempts that outlive a hand-over', () => {
+  /** Core messages of one process, lost while `lost`. */
+  function wire() {
+    const handlers = new Map<string, (data: Uint8Array, reply: string | undefined) => void>()
+    const state = { lost: false, published: 0 }
+    return {
+      state,
+      messages: {
+        publish(subject: string, data: Uint8Array, reply?: string) {
+          state.published++
+          if (!state.lost) handlers.get(subject)?.(data, reply)
+        },
+        subscribe(subject: string, handler: (data: Uint8Array, reply: string | undefined) => void) {
+          handlers.set(subject, handler)
+          return () => handlers.delete(subject)
+        },
+      },
+    }
+  }
+
+  function pair(released = new Map([['g:7', 10_000]])) {
+    const clock = new ManualClock()
+    const { messages, state } = wire()
+    const shared = { messages, clock, shard: 3 }
+    const last = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
+    return { clock, state, last, next: () => new AttemptsElsewhere({ ...shared, released }) }
+  }
+
+  it('reach the next owner, also when it was not there yet', async () => {
+    const { clock, last, next } = pair()
+    last.tell(batch, delivered)
+    expect(last.done).to.equal(false)
+    const elsewhere = next()
+    clock.advance(100)
+    expect(last.done).to.equal(true)
+    expect(await elsewhere.result(batch)).to.deep.equal(delivered)
+  })
+
+  it('are told until they are known, and once more is no harm', async () => {
+    const { clock, state, last, next } = pair()
+    const elsewhere = next()
+    state.lost = true
+    last.tell(batch, delivered)
+    clock.advance(1_000)
+    state.lost = false
+    clock.advance(100)
+    expect(last.done).to.equal(true)
+    const { published } = state
+    clock.advance(1_000)
+    expect(state.published).to.equal(published)
+    last.tell(batch, { ...delivered, statusCode: 500 })
+    expect((await elsewhere.result(batch))?.statusCode).to.equal(200)
+  })
+
+  it('are waited for until the deadline, no longer', async () => {
+    const { clock, next } = pair(new Map([['g:7', new ManualClock().now() + 400]]))
+    const elsewhere = next()
+    expect(elsewhere.has(batch)).to.equal(true)
+    expect(elsewhere.has({ groupId: 'g', version: 8 })).to.equal(false)
+    let result: AttemptResult | null | undefined
+    void elsewhere.result(batch).then((value) => {
+      result = value
+    })
+    clock.advance(399)
+    await Promise.resolve()
+    expect(result).to.equal(undefined)
+    clock.advance(1)
+    await Promise.resolve()
+    await Promise.resolve()
+    expect(result).to.equal(null)
+  })
+
+  it('a clock far ahead makes nobody wait for longer than an attempt can take', async () => {
+    const { clock, next } = pair(new Map([['g:7', new ManualClock().now() + 3_600_000]]))
+    const waiting = next().result(batch)
+    clock.advance(15_000)
+    expect(await waiting).to.equal(null)
+  })
+})

@@ -1,0 +1,372 @@
+/** A shard whose broker lost a tail is repaired: nothing that came afterwards is lost, and no key names two bodies. */
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { after, before, beforeEach, describe, it } from 'mocha'
+import { groupToken } from '../../../internal/domain/group.ts'
+import { connect, type Database } from '../../../internal/postgres/connection.ts'
+import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
+import { createProjection } from '../../../internal/postgres/projection.ts'
+import { examine, needsRepair } from '../../../internal/shard/repair/examination.ts'
+import { JournalGoneError } from '../../../internal/shard/repair/journal-repair.ts'
+import { type RepairOptions, repairShard } from '../../../internal/shard/repair/repair.ts'
+import { LostTailError } from '../../../internal/shard/takeover.ts'
+import { brokerAt, type TestBroker } from '../../nats/support.ts'
+import { eventually } from '../../support/eventually.ts'
+import { insertBuffer, insertCustomer, type TestBuffer } from '../../support/rows.ts'
+import { freshDatabase, natsAccount } from '../../support/servers.ts'
+import { journalRecords, numbersOf, type Owner } from '../real-owner.ts'
+import { numbersSent, Scene } from './scene.ts'
+
+const SHARDS = 40
+/** Everything is due at once. */
+const SOON = { batch: { maxItems: 2, idleTimeoutMs: 100, maxWaitFromFirstMs: 1_000 } }
+
+describe('the repair of a shard', function () {
+  this.timeout(120_000)
+  let nats: TestBroker
+  let db: Database
+  let buffer: TestBuffer
+  let scene: Scene
+  let shard = 0
+
+  before(async () => {
+    nats = await brokerAt((await natsAccount()).url, SHARDS)
+    db = connect(await freshDatabase(), { max: 4 })
+    buffer = await insertBuffer(db, await insertCustomer(db))
+  })
+
+  after(async () => {
+    await nats.close()
+    await db.end({ timeout: 2 })
+  })
+
+  beforeEach(() => {
+    scene = new Scene(nats, db, buffer, shard++)
+  })
+
+  /** It stops as one that lost its tail, and has sent nothing. */
+  async function expectLost(): Promise<void> {
+    const owner = await scene.own([]).catch((error: Error) => error)
+    const error = owner instanceof Error ? owner : owner.ended
+    expect(error).to.be.instanceOf(LostTailError)
+    if (!(owner instanceof Error)) expect(owner.sent).to.deep.equal([])
+  }
+
+  /** What an owner sends that takes the shard over, once it has sent all of `wanted`. */
+  async function untilSent(wanted: readonly number[]): Promise<Owner> {
+    const owner = await scene.own([], SOON)
+    await eventually(() => expect(numbersSent(owner)).to.include.members([...wanted]))
+    return owner
+  }
+
+  /**
+   * Delivered: a, and c with one item on either side of the loss. Outstanding: b below it, g across it. Then the
+   * inbox loses what stands above b, and senders bring e and f to positions that the journal names.
+   */
+  async function loseInbox(): Promise<void> {
+    const owner = await scene.own(['b', 'g'])
+    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'c', n: 5 }, { key: 'g', n: 20 })
+    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await scene.wrote('seal', 2)
+    const { inbox } = await scene.lastSeqs()
+    await scene.send({ key: 'a', n: 6 }, { key: 'a', n: 7 }, { key: 'g', n: 21 }, { key: 'c', n: 13 })
+    await scene.wrote('done', 3)
+    // The horizon passes c and carries what was seen last.
+    await eventually(async () => {
+      const marks = (await journalRecords(nats.broker, scene.shard)).filter(
+        ({ record }) => record.type === 'horizon' && record.seq >= inbox - 2,
+      )
+      expect(marks).to.not.deep.equal([])
+    })
+    await owner.shard.abandon()
+    await scene.lose('inbox', inbox)
+    await scene.send({ key: 'e', n: 9 }, { key: 'e', n: 10, messageId: 'twin' }, { key: 'f', n: 11 })
+  }
+
+  it('finds nothing at a healthy shard, and changes nothing', async () => {
+    const owner = await scene.own(['b'])
+    await scene.send(
+      { key: 'a', n: 1 },
+      { key: 'a', n: 2 },
+      { key: 'b', n: 3 },
+      { key: 'b', n: 4 },
+      { key: 'c', n: 5 },
+    )
+    await scene.wrote('done', 1)
+    await owner.shard.stop(5_000)
+    const before = await scene.lastSeqs()
+    expect(needsRepair(await examine(scene.repairOptions()))).to.equal(false)
+    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    expect(await scene.lastSeqs()).to.deep.equal(before)
+  })
+
+  it('finds nothing at a shard that nobody ever claimed', async () => {
+    await scene.send({ key: 'a', n: 1 })
+    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    expect((await scene.journal.state()).messages).to.equal(0)
+  })
+
+  it('tells what it would do to an inbox that lost its tail, and changes nothing', async () => {
+    await loseInbox()
+    await expectLost()
+    const before = await scene.lastSeqs()
+    const { inbox, journal } = await examine(scene.repairOptions())
+    expect(journal.fault).to.equal(null)
+    expect(inbox).to.deep.include({ again: { packs: 3, items: 3 }, broken: { batches: 1, items: 1 } })
+    // Six packs stand below the loss, four were lost and three came: the last named position is free.
+    expect(inbox?.fillers).to.equal(2)
+    expect((inbox?.named ?? 0) - (inbox?.proven ?? 0)).to.equal(4)
+    expect(inbox?.fault).to.match(/^it ends at \d+, the journal names \d+$/)
+    expect(await scene.lastSeqs()).to.deep.equal(before)
+  })
+
+  it('loses nothing that came after the loss, repeats nothing that is proven, and gives no key two bodies', async () => {
+    await loseInbox()
+    const outstanding = scene.owners[0]!.sent.filter(({ body }) => /"b"|"g"/.test(body))
+    await repairShard(scene.repairOptions())
+    const owner = await untilSent([3, 4, 9, 10, 11, 20])
+    // Proven to be over: a and the first half of c. Lost: 6, 7, 13, 21; the first three were delivered before.
+    expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11, 20])
+    const keyOf = (numbers: number[], sent: { key: string; body: string }[]) =>
+      sent.find(({ body }) => String(numbersOf(body)) === String(numbers))?.key
+    expect(keyOf([3, 4], owner.sent)).to.equal(keyOf([3, 4], outstanding))
+    // A batch that missed an item was sealed anew.
+    expect(keyOf([20], owner.sent)).to.not.equal(keyOf([20, 21], outstanding))
+    scene.expectOneBodyAKey()
+    expect(owner.problems).to.deep.equal([])
+    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    await owner.shard.abandon()
+  })
+
+  it('records a batch that Postgres has as a dead letter as dead, and does not send it', async () => {
+    await loseInbox()
+    const groupId = groupToken(buffer.uid, 'g')
+    const records = await journalRecords(nats.broker, scene.shard)
+    const seal = records.find(({ record }) => record.type === 'seal' && record.groupId === groupId)!
+    const { customerId, projectId, bufferId, uid } = buffer
+    await createDeadLetters(db).bury(
+      { shard: scene.shard, epoch: (await scene.lastSeqs()).journal },
+      {
+        ...{ dlqId: randomUUID(), bufferUid: uid, customerId, projectId, bufferId, groupId, groupKey: 'g' },
+        ...{
+          version: seal.seq,
+          reason: 'max_retries_exceeded',
+          lastError: '',
+          lastStatusCode: 500,
+          attempt: 0,
+        },
+        ...{
+          itemCount: 2,
+          messageIds: [],
+          firstPayloadPreview: '',
+          segment: 0,
+          firstItemAt: 0,
+          lastActivityAt: 0,
+        },
+        ...{ payloadBytes: 1, body: Buffer.from('x'), bodySha256: Buffer.alloc(32), createdAt: 0 },
+      },
+    )
+    await repairShard(scene.repairOptions())
+    const owner = await untilSent([3, 4, 9, 10, 11])
+    expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11])
+    const dead = (await journalRecords(nats.broker, scene.shard)).filter(
+      ({ record }) => record.type === 'dead',
+    )
+    expect(dead.map(({ record }) => record)).to.have.length(1)
+    await owner.shard.abandon()
+  })
+
+  it('writes a journal anew that lost its tail: kept items stay, no key comes twice, counters stay exact', async () => {
+    const housekeeping = { everyMs: 20, keepBytes: 1, keepRatio: 0.1 }
+    const owner = await scene.own(['b'], { housekeeping })
+    await scene.send({ key: 'c', n: 5, pad: 200 })
+    for (let n = 30; n < 50; n++) await scene.send({ key: 'a', n, pad: 200 })
+    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await scene.wrote('keep', 1)
+    await scene.wrote('seal', 11)
+    await scene.wrote('done', 10)
+    const { journal } = await scene.lastSeqs()
+    // Behind the backup: sealed, sent and counted under versions that the journal forgets.
+    await scene.send({ key: 'd', n: 60 }, { key: 'd', n: 61 }, { key: 'd', n: 62 }, { key: 'd', n: 63 })
+    await scene.wrote('done', 12)
+    const counted = () => createProjection(db).position(scene.shard)
+    await eventually(async () => expect(await counted()).to.be.above(journal))
+    await owner.shard.abandon()
+    await scene.lose('journal', journal)
+    await expectLost()
+    await expectLost()
+    const findings = await examine(scene.repairOptions())
+    expect(findings.journal.fault).to.match(/^it ends at \d+, Postgres/)
+    expect(findings.inbox?.fault).to.equal(null)
+    await repairShard(scene.repairOptions())
+    expect((await scene.lastSeqs()).journal).to.be.above(findings.journal.known.epoch)
+    const next = await untilSent([3, 4, 5, 60, 61, 62, 63])
+    expect(numbersSent(next)).to.deep.equal([3, 4, 5, 60, 61, 62, 63])
+    const former = new Set(owner.sent.filter(({ body }) => body.includes('"d"')).map(({ key }) => key))
+    for (const { key, body } of next.sent) if (body.includes('"d"')) expect(former).to.not.include(key)
+    scene.expectOneBodyAKey()
+    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    await next.shard.abandon()
+  })
+
+  it('counts batches that were settled and not counted yet once, in a journal written anew', async () => {
+    const delivered = async () => {
+      const [row] = await db`SELECT coalesce(sum(delivered), 0)::int AS sum FROM delivery_days`
+      return row?.sum as number
+    }
+    const before = await delivered()
+    const owner = await scene.own([])
+    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
+    await scene.wrote('done', 1)
+    await owner.shard.abandon()
+    const uncounted = (await delivered()) === before
+    // Known to Postgres as lost: only a journal above it may go on.
+    await createDeadLetters(db).raiseEpoch({ shard: scene.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+    await expectLost()
+    await repairShard(scene.repairOptions())
+    const next = await scene.own([], SOON)
+    await eventually(async () => expect(await delivered()).to.equal(before + 1))
+    expect(uncounted).to.equal(true)
+    expect(next.sent).to.deep.equal([])
+    await next.shard.abandon()
+  })
+
+  it('repairs both logs of one backup', async () => {
+    const owner = await scene.own(['b'])
+    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await scene.wrote('done', 1)
+    await scene.wrote('seal', 2)
+    const { inbox, journal } = await scene.lastSeqs()
+    await scene.send({ key: 'a', n: 5 }, { key: 'a', n: 6 })
+    await scene.wrote('done', 2)
+    const counted = () => createProjection(db).position(scene.shard)
+    await eventually(async () => expect(await counted()).to.be.above(journal))
+    await owner.shard.abandon()
+    await scene.lose('inbox', inbox)
+    await scene.lose('journal', journal)
+    await scene.send({ key: 'e', n: 9 })
+    await expectLost()
+    await repairShard(scene.repairOptions())
+    const next = await untilSent([3, 4, 9])
+    expect(numbersSent(next)).to.deep.equal([3, 4, 9])
+    scene.expectOneBodyAKey()
+    await next.shard.abandon()
+  })
+
+  it('renews a journal at will: after a restore of everything no version comes twice', async () => {
+    const owner = await scene.own(['b'])
+    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await scene.wrote('seal', 1)
+    const [backup, row] = [
+      await scene.lastSeqs(),
+      await db`SELECT * FROM projections WHERE shard = ${scene.shard}`,
+    ]
+    await scene.send({ key: 'd', n: 60 }, { key: 'd', n: 61 })
+    await scene.wrote('done', 1)
+    await owner.shard.abandon()
+    await scene.lose('inbox', backup.inbox)
+    await scene.lose('journal', backup.journal)
+    // Postgres of the same backup: it has counted nothing that the journal does not hold.
+    await db`DELETE FROM projections WHERE shard = ${scene.shard}`
+    for (const each of row) await db`INSERT INTO projections ${db(each)}`
+    expect(needsRepair(await examine(scene.repairOptions()))).to.equal(false)
+    const renewed = await repairShard({ ...scene.repairOptions(), renew: true })
+    expect(renewed?.journal.fault).to.match(/as its caller says$/)
+    await scene.send({ key: 'd', n: 70 })
+    const next = await untilSent([3, 4, 70])
+    scene.expectOneBodyAKey()
+    const keyOf = (sent: Owner['sent'], group: string) =>
+      sent.find(({ body }) => body.includes(`"k":"${group}"`))?.key
+    // What was sealed keeps its name, and what comes is above all that was ever used.
+    expect(keyOf(next.sent, 'b')).to.equal(keyOf(owner.sent, 'b'))
+    const version = (key = '') => Number(key.split(':v')[1])
+    expect(version(keyOf(next.sent, 'd'))).to.be.above(version(keyOf(owner.sent, 'd')) + 1_000)
+    await next.shard.abandon()
+  })
+
+  it('cannot bring back a journal that somebody emptied', async () => {
+    const owner = await scene.own([])
+    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
+    await scene.wrote('done', 1)
+    await owner.shard.abandon()
+    const options = scene.repairOptions()
+    await options.copies.emptyJournal(scene.shard, (await scene.lastSeqs()).journal + 1)
+    const failure = await repairShard(options).catch((error: Error) => error)
+    expect(failure).to.be.instanceOf(JournalGoneError)
+    await expectLost()
+  })
+
+  describe('interrupted at any step', () => {
+    class Interruption extends Error {}
+
+    /** The repair ends at its `steps`th write: before it, or right after it was stored. */
+    function interrupted(options: RepairOptions, steps: number, stored: boolean): RepairOptions {
+      let left = steps
+      const guard = async <T>(write: () => Promise<T>): Promise<T> => {
+        if (left === 0 && stored) await write()
+        if (left-- <= 0) throw new Interruption()
+        return write()
+      }
+      const logOf = (log: ReturnType<RepairOptions['broker']['inbox']>) =>
+        new Proxy(log, {
+          get(target, name) {
+            const value = Reflect.get(target, name)
+            if (typeof value !== 'function') return value
+            const bound = value.bind(target)
+            return name === 'append' ? (...args: unknown[]) => guard(() => bound(...args)) : bound
+          },
+        })
+      const { broker, copies } = options
+      return {
+        ...options,
+        broker: { ...broker, inbox: (n) => logOf(broker.inbox(n)), journal: (n) => logOf(broker.journal(n)) },
+        copies: {
+          load: (n) => copies.load(n),
+          save: (n, frames) => guard(() => copies.save(n, frames)),
+          remove: (n) => guard(() => copies.remove(n)),
+          emptyJournal: (n, seq) => guard(() => copies.emptyJournal(n, seq)),
+        },
+      }
+    }
+
+    /** Runs the repair again and again, each time one write further, claims in between; resolves when one went through. */
+    async function repairBitByBit(): Promise<number> {
+      for (let runs = 1; ; runs++) {
+        const options = interrupted(scene.repairOptions(), runs, runs % 2 === 0)
+        const end = await repairShard(options).catch((error: unknown) => error)
+        if (!(end instanceof Interruption)) {
+          if (end instanceof Error) throw end
+          return runs
+        }
+        if (needsRepair(await examine(scene.repairOptions()))) await expectLost()
+      }
+    }
+
+    it('an inbox comes out the same', async () => {
+      await loseInbox()
+      expect(await repairBitByBit()).to.be.above(3)
+      const owner = await untilSent([3, 4, 9, 10, 11, 20])
+      expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11, 20])
+      scene.expectOneBodyAKey()
+      await owner.shard.abandon()
+    })
+
+    it('a journal comes out the same', async () => {
+      const housekeeping = { everyMs: 20, keepBytes: 1, keepRatio: 0.1 }
+      const owner = await scene.own(['b'], { housekeeping })
+      await scene.send({ key: 'c', n: 5, pad: 200 })
+      for (let n = 30; n < 40; n++) await scene.send({ key: 'a', n, pad: 200 })
+      await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+      await scene.wrote('keep', 1)
+      await scene.wrote('seal', 6)
+      await scene.wrote('done', 5)
+      await owner.shard.abandon()
+      await createDeadLetters(db).raiseEpoch({ shard: scene.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+      expect(await repairBitByBit()).to.be.above(3)
+      const next = await untilSent([3, 4, 5])
+      expect(numbersSent(next)).to.deep.equal([3, 4, 5])
+      scene.expectOneBodyAKey()
+      await next.shard.abandon()
+    })
+  })
+})

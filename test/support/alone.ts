@@ -1,0 +1,19 @@
+import type { Lease, Membership } from '../../internal/shard/membership.ts'
+
+/** A membership of one node that has always been alone. */
+export function alone(boot: string, shards = 1): Membership {
+  let own: Lease = {
+    ...{ boot, role: 'penstock', node: 'alone', shards: [], accepting: true, version: '0', since: 0 },
+    installation: { shards, serializer: 1 },
+  }
+  return {
+    leases: () => [own],
+    isGone: (other) => other !== boot,
+    held: true,
+    ttlMs: 5_000,
+    announce: (change) => {
+      own = { ...own, ...change }
+    },
+    onChange: () => () => {},
+  }
+}

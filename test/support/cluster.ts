@@ -1,0 +1,103 @@
+/** Nodes of a cluster as processes of their own, over one broker and one database. */
+import { randomBytes } from 'node:crypto'
+import { Api } from './api.ts'
+import { eventually } from './eventually.ts'
+import { freshDatabase, natsAccount } from './servers.ts'
+import { type Service, startService } from './service.ts'
+import { tempFolder } from './temp-folders.ts'
+
+export type ClusterRole = 'ingress' | 'admin' | 'actor'
+
+export interface ClusterNode {
+  readonly role: ClusterRole
+  readonly service: Service
+  /** Base address; throws for an actor. */
+  readonly url: string
+  readonly opsUrl: string
+  /** Its exit code or signal. */
+  stop(signal?: NodeJS.Signals): Promise<number | string>
+}
+
+export class Cluster {
+  readonly nodes: ClusterNode[] = []
+  readonly #env: Record<string, string>
+  readonly #key: string
+
+  private constructor(env: Record<string, string>, key: string) {
+    this.#env = env
+    this.#key = key
+  }
+
+  /** Servers and settings; no node runs yet. */
+  static async create(env: Record<string, string> = {}): Promise<Cluster> {
+    const key = `svk_${randomBytes(24).toString('hex')}`
+    const databaseUrl = await freshDatabase()
+    const shared = {
+      PENSTOCK_NATS_URL: (await natsAccount()).url,
+      PENSTOCK_DATABASE_URL: databaseUrl,
+      PENSTOCK_SECRET_KEY: randomBytes(32).toString('base64'),
+      PENSTOCK_SHARDS: '4',
+      PENSTOCK_OWNER_KEYS: `cluster=${key}`,
+      PENSTOCK_INITIAL_CREDITS: '1000000',
+      PENSTOCK_ALLOW_DESTINATIONS: '127.0.0.0/8',
+      PENSTOCK_LOG_LEVEL: 'debug',
+    }
+    return new Cluster({ ...shared, ...env }, key)
+  }
+
+  get databaseUrl(): string {
+    return this.#env.PENSTOCK_DATABASE_URL!
+  }
+
+  get natsUrl(): string {
+    return this.#env.PENSTOCK_NATS_URL!
+  }
+
+  /** Starts a program of the installation and resolves as soon as its process is there; an empty variable is unset. */
+  spawn(role: ClusterRole | 'migrate', env: Record<string, string> = {}): Promise<Service> {
+    const program = `cmd/${role}/main.ts`
+    return startService({ dataDir: tempFolder(role), program, env: { ...this.#env, ...env } })
+  }
+
+  /** Starts a node and resolves when it is ready; rejects with its output when it ends before. */
+  async start(role: ClusterRole, env: Record<string, string> = {}): Promise<ClusterNode> {
+    const service = await this.spawn(role, env)
+    const ended = service.exited().then((code) => {
+      throw new Error(`the ${role} ended with ${code}:\n${service.output()}`)
+    })
+    const ready = eventually(() => service.events.find(({ msg }) => msg === 'ready') ?? false, {
+      timeoutMs: 60_000,
+    })
+    const event = await Promise.race([ready, ended])
+    ended.catch(() => {})
+    const node: ClusterNode = {
+      ...{ role, service, opsUrl: `http://127.0.0.1:${event.opsPort}` },
+      get url() {
+        if (typeof event.url !== 'string') throw new Error(`an ${role} has no address`)
+        return event.url
+      },
+      stop(signal = 'SIGTERM') {
+        service.child.kill(signal)
+        return service.exited()
+      },
+    }
+    this.nodes.push(node)
+    return node
+  }
+
+  /** As the owner of the customer `cluster`, at this node. */
+  api(node: ClusterNode): Api {
+    return new Api(() => node.url, this.#key, 'cluster')
+  }
+
+  /** What a command beside the nodes is given. */
+  get environment(): Record<string, string> {
+    return this.#env
+  }
+
+  /** Ends whatever still runs. */
+  async stop(): Promise<void> {
+    const running = this.nodes.filter(({ service }) => service.child.exitCode === null)
+    await Promise.all(running.map((node) => node.stop('SIGKILL')))
+  }
+}
