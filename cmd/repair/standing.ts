@@ -1,6 +1,6 @@
 /** Whether somebody may own the shard: a repair beside an owner would work against it. */
 import type { Connection } from '../../internal/nats/connection.ts'
-import { listLeases } from '../../internal/nats/lease-list.ts'
+import { standingLeases } from '../../internal/nats/standing-leases.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
 import type { Lease } from '../../internal/shard/membership.ts'
@@ -16,10 +16,10 @@ export async function refuseOwned(
   clock: Clock,
   shards: readonly number[],
 ): Promise<void> {
-  const { bucketAgeMs = 0 } = await listLeases(connection)
+  const { bucketAgeMs = 0 } = await standingLeases(connection, clock)
   if (bucketAgeMs < COME_BACK_MS)
     await new Promise<void>((resume) => clock.after(COME_BACK_MS - bucketAgeMs, resume))
-  const { leases } = await listLeases(connection)
+  const { leases } = await standingLeases(connection, clock)
   for (const shard of shards) {
     const { owner, listedBy } = await surveyShard(broker, shard, leases)
     const holder = listedBy[0] ?? (owner && !owner.released ? owner.lease : undefined)

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { listLeases } from '../../internal/nats/lease-list.ts'
+import { standingLeases } from '../../internal/nats/standing-leases.ts'
 import { readConfig } from '../../internal/runtime/config.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { ShardTable } from '../../internal/shard/shard-table.ts'
@@ -16,7 +16,7 @@ const USAGE = 'usage: npm run shards -- [http://ops-address …] | --release <sh
 const ANSWER_MS = 5_000
 
 async function show({ connection, broker, shards }: CommandLogs, addresses: string[]): Promise<void> {
-  const { leases } = await listLeases(connection)
+  const { leases } = await standingLeases(connection, systemClock())
   process.stdout.write(surveyLines(await surveyShards(broker, shards, leases), Date.now()))
   if (addresses.length === 0) return
   const answers = await Promise.all(addresses.map(ask))

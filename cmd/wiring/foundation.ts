@@ -111,7 +111,7 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
   const options = { clock, replicas: config.replicas, ...(storeBytes !== undefined && { storeBytes }) }
   const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
   // Before the streams: with another count the empty ones of nodes that run would be made anew.
-  checkNeighbours(await standingLeases(connection, clock), shards)
+  checkNeighbours((await standingLeases(connection, clock)).leases, shards)
   await ensureStreams(connection, { ...options, shards })
   const broker = await lifecycle.acquire(
     'broker',

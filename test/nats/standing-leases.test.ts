@@ -22,7 +22,7 @@ describe('the leases that stand, to one who has none', () => {
     await connection.close()
   })
 
-  const standing = () => standingLeases(connection, systemClock())
+  const standing = async () => (await standingLeases(connection, systemClock())).leases
 
   it('are none before the first node, and asking makes no bucket', async () => {
     expect(await standing()).to.deep.equal([])
@@ -39,9 +39,18 @@ describe('the leases that stand, to one who has none', () => {
     expect(seen).to.have.deep.members(one.leases.leases())
   })
 
-  it('leave out what cannot be read', async () => {
+  it('stand without shards where they cannot be read', async () => {
     const one = await join(url)
     await connection.nats.request('$KV.penstock-leases.strange', 'not JSON')
-    expect((await standing()).map(({ boot }) => boot)).to.deep.equal([one.boot])
+    const seen = await standing()
+    expect(seen.map(({ boot }) => boot)).to.have.members([one.boot, 'strange'])
+    expect(seen.find(({ boot }) => boot === 'strange')).to.deep.include({ shards: [], accepting: false })
+  })
+
+  it('come with the age of their bucket, which none has before the first node', async () => {
+    const age = async () => (await standingLeases(connection, systemClock())).bucketAgeMs
+    expect(await age()).to.equal(undefined)
+    await join(url)
+    expect(await age()).to.be.at.least(0)
   })
 })
