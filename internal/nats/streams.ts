@@ -4,8 +4,12 @@
  *
  * Every stream carries the shard count in its metadata, and, once all streams of the first start exist, a
  * mark that they were complete. So a lost stream is told from an interrupted first start: what is missing
- * beside a marked stream was there once, and making it anew would hide the loss. When *all* streams are gone
- * this looks like a first start; the epochs in Postgres tell then (design, section 4).
+ * beside a marked stream was there once, and making it anew would hide the loss.
+ *
+ * When *all* streams are gone this looks like a first start, and nothing refuses it: new logs begin at the present
+ * moment, above every position and epoch of the former ones, so nothing comes to mean two things, and what the
+ * former ones held is lost. Owners report it where Postgres has counted below that beginning (`shard/epoch.ts`).
+ * Only where this node's clock is behind the former logs do the epochs in Postgres stop the shards.
  */
 import { type JetStreamManager, NatsError, type StreamInfo } from 'nats'
 import type { Clock } from '../runtime/clock.ts'

@@ -209,9 +209,10 @@ function openJournal(
 /** What acts on buffered items: groups, batches, attempts, dead letters, counters. */
 function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, journal: Journal) {
   const { shard, broker, clock, randomness, limits, telemetry, deadLetters, policies } = options
-  const { state, epoch } = claim
+  const { state, epoch, origin } = claim
   const fence = { shard, epoch }
-  const raised = raiseEpoch({ fence, deadLetters, projection: options.projection, clock, journal, ...events })
+  const { projection } = options
+  const raised = raiseEpoch({ fence, origin, deadLetters, projection, clock, journal, ...events })
   const frames = new Frames(limits.payloadBudget, (source, seq) =>
     (source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)).get(seq),
   )
@@ -219,8 +220,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const onDropped = (duplicates: number) => telemetry.dropped({ shard, duplicates })
   const twins = new Twins({ broker, journal, state, live, onDropped })
   const projector = new Projector({
-    projection: options.projection,
-    ...{ fence, clock, raised, facts: claim.facts, reached: journal.lastSeq },
+    ...{ projection, fence, clock, raised, facts: claim.facts, reached: journal.lastSeq },
     onFenced: events.onFatal,
     onProblem: (error) => events.onProblem('delivery counters', error),
   })

@@ -11,6 +11,8 @@ const RETRY_MS = 500
 
 export interface RaiseOptions {
   readonly fence: Fence
+  /** The sequence that the journal began with when its stream was made; undefined: not known. */
+  readonly origin: number | undefined
   readonly deadLetters: Pick<DeadLetters, 'raiseEpoch'>
   readonly projection: Pick<Projection, 'position'>
   readonly clock: Clock
@@ -23,16 +25,18 @@ export interface RaiseOptions {
 /**
  * Resolves when Postgres knows it. A higher epoch there, or counters of commits above it: FencedError when the
  * journal has a later claim too, LostTailError when it has none, for then the journal lost them. Retried while
- * Postgres is away. Nothing may be projected under this epoch before.
+ * Postgres is away. Nothing may be projected under this epoch before. Counters of commits below the journal's beginning are
+ * a problem to report and no reason to stop: nothing can mean two things in logs that begin later.
  */
 export function raiseEpoch(options: RaiseOptions): Promise<void> {
-  const { fence, deadLetters, projection, clock, ended, onFatal, onProblem } = options
+  const { fence, origin = 0, deadLetters, projection, clock, ended, onFatal, onProblem } = options
   const raised = (async () => {
     while (!ended()) {
       try {
         await deadLetters.raiseEpoch(fence)
         const counted = await projection.position(fence.shard)
         if (counted > fence.epoch) throw new FencedError(`commits up to ${counted} are counted`)
+        if (0 < counted && counted < origin) onProblem('the logs were made anew', formerLogs(counted, origin))
         return
       } catch (error) {
         if (error instanceof FencedError) throw await whoIsAhead(error, options)
@@ -46,6 +50,12 @@ export function raiseEpoch(options: RaiseOptions): Promise<void> {
     if (!ended()) onFatal(error instanceof Error ? error : new Error(String(error)))
   })
   return raised
+}
+
+function formerLogs(counted: number, origin: number): Error {
+  return new Error(
+    `the journal begins at ${origin}, and commits up to ${counted} of a former one were counted: what that one and its inbox held is gone`,
+  )
 }
 
 async function whoIsAhead(

@@ -32,6 +32,8 @@ export interface Claim {
   readonly facts: { seq: number; fact: DeliveryFact }[]
   /** Messages were purged from the beginning of the journal, and no snapshot holds what they said. */
   readonly beheaded: boolean
+  /** The sequence that the journal began with when its stream was made; undefined: not known. */
+  readonly origin: number | undefined
 }
 
 export interface ClaimOptions {
@@ -48,8 +50,8 @@ export interface ClaimOptions {
 export async function claimShard(options: ClaimOptions): Promise<Claim> {
   const journal = options.broker.journal(options.shard)
   const epoch = await appendEpoch(journal, options)
-  const { fold, facts, beheaded } = await foldJournal(journal, epoch)
-  return { epoch, state: fold.state, facts, beheaded }
+  const { fold, ...found } = await foldJournal(journal, epoch)
+  return { epoch, state: fold.state, ...found }
 }
 
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
@@ -72,10 +74,10 @@ export async function appendEpoch(
 export async function foldJournal(
   journal: Log,
   to: number,
-): Promise<{ fold: JournalFold; facts: Claim['facts']; beheaded: boolean }> {
+): Promise<{ fold: JournalFold } & Pick<Claim, 'facts' | 'beheaded' | 'origin'>> {
   const fold = new JournalFold()
   const facts: { seq: number; fact: DeliveryFact; applied: boolean }[] = []
-  const { firstSeq, origin = firstSeq } = await journal.state()
+  const { firstSeq, origin } = await journal.state()
   for await (const message of journal.range(firstSeq, to)) {
     const commit = decodeCommit(message.data)
     const applied = fold.apply({ seq: message.seq, commit })
@@ -88,7 +90,8 @@ export async function foldJournal(
   return {
     fold,
     facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })),
-    beheaded: firstSeq > origin && fold.restoredAt === 0,
+    beheaded: firstSeq > (origin ?? firstSeq) && fold.restoredAt === 0,
+    origin,
   }
 }
 
