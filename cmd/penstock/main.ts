@@ -11,6 +11,7 @@ import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
 import { addressLines, welcomeLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
+import { refuseTroublesAt } from './process-shards.ts'
 import { startProcesses } from './processes.ts'
 
 runProgram({
@@ -19,7 +20,8 @@ runProgram({
   async prepare(node, { db }, ground, { fail }) {
     await closeNodes(db, (each) => ground.overBoots.includes(each), 0)
     rememberBoot(node.config.dataDir, node.boot)
-    await startProcesses(node, ground, fail)
+    const opsUrls = await startProcesses(node, ground, fail)
+    return { shards: () => refuseTroublesAt(opsUrls) }
   },
   routes: ({ config, clock }) => (config.local ? [new Receiver(clock).middleware] : []),
   /** Not log lines: they are there to be read and pasted. */

@@ -12,14 +12,14 @@ import { secretKeyText } from '../wiring/secrets.ts'
 
 const ACTOR = join(import.meta.dirname, '..', 'actor', 'main.ts')
 
-/** Resolves when all of them are ready. `fail`: one of them keeps dying. */
+/** Resolves with their ops addresses when all of them are ready. `fail`: one of them keeps dying. */
 export async function startProcesses(
   node: Node,
   ground: Ground,
   fail: (error: Error) => void,
-): Promise<void> {
+): Promise<string[]> {
   const names = Array.from({ length: node.config.processes - 1 }, (_, index) => `actor-${index + 1}`)
-  if (names.length === 0) return
+  if (names.length === 0) return []
   const dir = prepareFolder(nodesFolder(node.config.dataDir))
   const settings = settingsOf(node, ground)
   const running: NodeProcess[] = []
@@ -27,7 +27,7 @@ export async function startProcesses(
   process.once('exit', () => {
     for (const actor of running) actor.kill('SIGTERM')
   })
-  await Promise.all(names.map((name) => startOne(node, { name, dir, settings }, running, fail)))
+  return Promise.all(names.map((name) => startOne(node, { name, dir, settings }, running, fail)))
 }
 
 interface Child {
@@ -41,7 +41,7 @@ async function startOne(
   child: Child,
   running: NodeProcess[],
   fail: (error: Error) => void,
-): Promise<void> {
+): Promise<string> {
   const { pid, opsUrl } = await lifecycle.acquire(
     child.name,
     async (signal) => {
@@ -55,6 +55,7 @@ async function startOne(
     (it: NodeProcess) => it.stop(),
   )
   log.info({ node: child.name, pid, opsUrl }, 'process started')
+  return opsUrl
 }
 
 function settingsOf({ config }: Node, { natsUrls, databaseUrl }: Ground): Record<string, string> {

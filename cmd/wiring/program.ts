@@ -40,11 +40,16 @@ export interface Program {
   readonly actor: boolean
   readonly ground: (node: Node, service: ServiceProcess) => Promise<Ground>
   /** Once nothing is refused any more, and before anything of the program charges or claims. */
-  readonly prepare?: (node: Node, store: Store, ground: Ground, service: ServiceProcess) => Promise<void>
+  readonly prepare?: (node: Node, store: Store, ground: Ground, service: ServiceProcess) => Promise<Prepared>
   /** Further routes, behind those of ingest and before the management API's. */
   readonly routes?: (node: Node) => readonly Middleware[]
   /** Once it is ready. */
   readonly greet?: (node: Node, started: Started) => Promise<void>
+}
+
+export interface Prepared {
+  /** Whether the shards run that other processes of this program have. */
+  readonly shards: HealthCheck
 }
 
 export interface Started {
@@ -104,7 +109,7 @@ async function start(
   const leases = await joinInstallation(node, logs, version, fail)
   // Nothing is refused any more: what a start changes begins here.
   if (program.admin) await publishCatalogue(store.db, catalogue)
-  await program.prepare?.(node, store, ground, service)
+  const prepared = await program.prepare?.(node, store, ground, service)
   await startClosingLedgers(node, store, leases)
   const gate: Gate = { closing: false }
   const deliveries = await openDeliveries(node, version)
@@ -121,7 +126,7 @@ async function start(
   if (program.admin) await startDayClosing(node, store)
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
-    ...(actor && { shards: async () => refuseTroubles(actor.troubles()) }),
+    ...(actor && { shards: () => refuseTroubles(actor.troubles(), prepared?.shards) }),
   })
   const faces = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
   await lifecycle.acquire(
@@ -144,8 +149,12 @@ function dependencies(store: Store, logs: Logs): Record<string, HealthCheck> {
   }
 }
 
-function refuseTroubles([first]: { shard: number; trouble: string }[]): void {
+async function refuseTroubles(
+  [first]: { shard: number; trouble: string }[],
+  others: HealthCheck | undefined,
+): Promise<void> {
   if (first) throw new Error(`shard ${first.shard}: ${first.trouble}`)
+  await others?.()
 }
 
 interface Faces {

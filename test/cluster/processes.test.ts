@@ -67,6 +67,27 @@ describe('npm start with more processes', function () {
     await deliver(24)
   })
 
+  it('tells by /health when a process among them does not answer, and when it does again', async () => {
+    const health = async () => {
+      const answer = await fetch(`${installation.service.url}/health`)
+      const { checks } = (await answer.json()) as { checks: Record<string, string> }
+      return { status: answer.status, shards: checks.shards }
+    }
+    const [child] = children()
+    await eventually(async () => expect(await health()).to.deep.equal({ status: 200, shards: 'ok' }))
+    process.kill(child!, 'SIGSTOP')
+    try {
+      await eventually(async () => expect(await health()).to.deep.equal({ status: 503, shards: 'down' }))
+    } finally {
+      process.kill(child!, 'SIGCONT')
+    }
+    await eventually(async () => expect(await health()).to.deep.equal({ status: 200, shards: 'ok' }), {
+      timeoutMs: 30_000,
+    })
+    await untilEachHasOne()
+    await deliver(12)
+  })
+
   it('starts one again that is killed, and loses nothing', async () => {
     const [killed] = children()
     process.kill(killed!, 'SIGKILL')
