@@ -8,8 +8,8 @@ import type { Scope } from '../domain/principal.ts'
 import { mapInTurns } from '../runtime/turns.ts'
 import { refusingWhenAway } from './availability.ts'
 import { copyBuffer } from './buffer-copies.ts'
-import { type BufferRow, insertRow, lockBuffer, recordOf, storedConfig } from './buffer-rows.ts'
-import type { Database, Queryable, Transaction } from './connection.ts'
+import { type BufferRow, insertRow, recordOf, storedConfig } from './buffer-rows.ts'
+import type { Database, Queryable } from './connection.ts'
 import { reachable } from './scope.ts'
 import type { SecretBox } from './secrets.ts'
 
@@ -102,38 +102,43 @@ async function findBuffer(db: Queryable, scope: Scope, bufferId: string): Promis
   return row
 }
 
-function updateBuffer(
+/**
+ * Reads, then writes upon what was read: two questions and no transaction, which would hold a connection and the
+ * feed's lock for as long as this process is busy elsewhere. Whoever finds that another change came first begins
+ * anew, upon its result; each round that is lost was won by another.
+ */
+async function updateBuffer(
   db: Database,
   box: SecretBox,
   scope: Scope,
   bufferId: string,
   change: (stored: Buffer) => BufferConfig,
 ): Promise<BufferRecord | undefined> {
-  return db.begin(async (transaction) => {
-    // Two changes that arrive together are made one after the other, each upon the other's result.
-    const row = await lockBuffer(transaction, scope, bufferId)
+  for (;;) {
+    const row = await findBuffer(db, scope, bufferId)
     if (row === undefined) return undefined
     const stored = recordOf(box, row)
     const config = change(stored.buffer)
     // Encryption never gives the same text twice: without this a change of nothing would look like one.
     if (isDeepStrictEqual(config, configOf(stored.buffer))) return stored
-    return recordOf(box, await writeConfig(transaction, box, row.uid, config))
-  })
+    const written = await writeConfig(db, box, row, config)
+    if (written !== undefined) return recordOf(box, written)
+  }
 }
 
+/** undefined: the buffer was changed or deleted since `row` was read. The version counts every change of it. */
 async function writeConfig(
-  transaction: Transaction,
+  db: Database,
   box: SecretBox,
-  uid: string,
+  { uid, version }: BufferRow,
   config: BufferConfig,
-): Promise<BufferRow> {
-  const [row] = await transaction<BufferRow[]>`
+): Promise<BufferRow | undefined> {
+  const [row] = await db<BufferRow[]>`
     UPDATE buffers SET
-      config = ${storedConfig(transaction, box, uid, config)},
+      config = ${storedConfig(db, box, uid, config)},
       enabled = ${config.enabled},
       consecutive_dlq_count = CASE WHEN ${config.enabled} AND NOT enabled THEN 0 ELSE consecutive_dlq_count END
-    WHERE uid = ${uid} RETURNING *`
-  if (row === undefined) throw new Error(`buffer ${uid} vanished under its lock`)
+    WHERE uid = ${uid} AND version = ${version} AND deleted_at IS NULL RETURNING *`
   return row
 }
 
