@@ -11,24 +11,64 @@ import type { Batch, BatchItem, Delivery, History } from './history.ts'
 /** What an owner has not committed so long after the answer that decides it, ms, is late without a fault. */
 const SETTLE_MS = 5_000
 
+/** A promise of the README ("Guarantees"), in its words, and what holds a history against it. */
+export interface Rule {
+  readonly promise: string
+  readonly check: (evidence: Evidence) => Violation[]
+}
+
+export const RULES: readonly Rule[] = [
+  {
+    promise:
+      'Every item answered 202 is delivered, in the dead letter queue, or the dropped twin of one that is',
+    check: checkLost,
+  },
+  { promise: 'Nothing stays buffered once destinations answer and faults are over', check: checkBuffered },
+  {
+    promise:
+      'Nothing is invented: what a batch holds was sent to this buffer and group with these bytes, was not refused, and stands in it once',
+    check: checkInvented,
+  },
+  {
+    promise: 'One idempotency key names one body, and an item stands under one key for ever',
+    check: checkBodies,
+  },
+  {
+    promise:
+      'A batch that was answered 2xx comes again only when a fault cut off the record of it, and one that is a dead letter does not',
+    check: checkResent,
+  },
+  {
+    promise: 'A batch is attempted `maxAttempts` times at most, and once more for each fault that cut it off',
+    check: checkAttempts,
+  },
+  {
+    promise:
+      'The batches of a group go out in the order of their versions, and its items in the order in which they were stored',
+    check: checkOrder,
+  },
+  {
+    promise:
+      'A twin (same explicit id, same group) is dropped while its original is buffered, and only then; what was told `duplicate` is never sent itself, and its original is',
+    check: checkTwins,
+  },
+  {
+    promise:
+      'Charged is what goes out, duplicates not: a fault never costs a credit, and gives away what was in flight at most',
+    check: checkCredits,
+  },
+  {
+    promise: 'After a claim of a shard nobody but the claimant writes into its journal',
+    check: checkFencing,
+  },
+]
+
 /** Every breach found; none: the history holds. */
 export function check(history: History): Violation[] {
   const evidence = new Evidence(history)
-  return [
-    checkLost,
-    checkBuffered,
-    checkInvented,
-    checkBodies,
-    checkResent,
-    checkAttempts,
-    checkOrder,
-    checkTwins,
-    checkCredits,
-    checkFencing,
-  ].flatMap((rule) => rule(evidence))
+  return RULES.flatMap((rule) => rule.check(evidence))
 }
 
-/** Every 202 is delivered, in the dead letter queue, or the twin of one that is. */
 function checkLost(evidence: Evidence): Violation[] {
   return evidence.history.sent.flatMap((item) => {
     if (item.answer?.status !== 202 || evidence.settled(item.n)) return []
@@ -41,7 +81,6 @@ function checkBuffered({ history }: Evidence): Violation[] {
   return history.buffered === 0 ? [] : [{ rule: 'left-buffered', detail: history.buffered }]
 }
 
-/** What arrives was sent, to that group, with those bytes, and was not refused; and once in a batch. */
 function checkInvented(evidence: Evidence): Violation[] {
   return evidence.batches.flatMap((batch) => {
     const strange = batch.items.filter((item) => !isAsSent(evidence, batch, item))
@@ -63,7 +102,6 @@ function isAsSent(evidence: Evidence, batch: Batch, item: BatchItem): boolean {
   )
 }
 
-/** One idempotency key names one body, and an item stands under one key for ever. */
 function checkBodies(evidence: Evidence): Violation[] {
   const bodies = new Map<string, string>()
   const keys = new Map<number, string>()
@@ -80,7 +118,6 @@ function checkBodies(evidence: Evidence): Violation[] {
   return violations
 }
 
-/** A batch that was answered 2xx, or 4xx with its dead letter stored, comes again only when a fault cut its record off. */
 function checkResent(evidence: Evidence): Violation[] {
   const { history } = evidence
   const again = [...evidence.attempts.values()].flatMap((attempts) =>
@@ -103,7 +140,6 @@ function excused(evidence: Evidence, before: Delivery, next: Delivery): boolean 
   return evidence.faultsBetween(before.at, before.answeredAt + SETTLE_MS).some(({ from }) => from <= next.at)
 }
 
-/** The attempt count survives: each fault repeats at most the attempt that it cut off. */
 function checkAttempts(evidence: Evidence): Violation[] {
   return [...evidence.attempts].flatMap(([key, attempts]) => {
     const faults = evidence.faultsBetween(attempts[0]!.at, attempts.at(-1)!.at).length
@@ -112,7 +148,6 @@ function checkAttempts(evidence: Evidence): Violation[] {
   })
 }
 
-/** A group's batches go out in the order of their versions, and their items in the order of the log. */
 function checkOrder(evidence: Evidence): Violation[] {
   return [...evidence.deliveriesOfGroups.values()].flatMap((deliveries) => [
     ...descents(deliveries, versionOf).map((at) => ({ rule: 'batch-order', detail: at.key })),
@@ -139,7 +174,6 @@ export function versionOf({ key }: Pick<Batch, 'key'>): number {
   return Number(key.slice(key.lastIndexOf(':v') + 2))
 }
 
-/** After a claim only its own epoch writes into the journal. */
 function checkFencing({ history }: Evidence): Violation[] {
   const claims = new Map<number, { epoch: number; boot: string }>()
   const violations: Violation[] = []
