@@ -7,6 +7,7 @@ import type { DlqReason } from '../domain/model.ts'
 import { step } from '../group/machine.ts'
 import type { Batch, Effect, Input } from '../group/model.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
+import { SERIALIZER, UnknownSerializerError } from './body.ts'
 import { BodyMismatchError, type Courier, type SealedBatch } from './courier.ts'
 import type { Endings } from './endings.ts'
 import { MissingFrameError } from './frames.ts'
@@ -20,6 +21,8 @@ import type { Wakes } from './wakes.ts'
 
 /** Before an attempt that could not begin is tried again. */
 const UNSENT_PAUSE_MS = 200
+/** Before a batch that only a newer version can build is looked at again, if nobody took the shard meanwhile. */
+const UNBUILDABLE_PAUSE_MS = 60_000
 /** An attempt takes at most so long (specification, "Limits"), with some time for its result to arrive. */
 const ATTEMPT_MS = 11_000
 
@@ -128,7 +131,9 @@ export class Batches {
   async #await(sealed: SealedBatch): Promise<void> {
     const { group, batch } = sealed
     const result = await this.#options.elsewhere.result({ groupId: group.id, version: batch.version })
-    this.#ended(sealed, result, 0)
+    // Whoever cannot build it cannot bury it either: a failure is left to be found again by who can.
+    const usable = result?.delivered || sealed.serializer <= SERIALIZER
+    this.#ended(sealed, usable ? result : null, 0)
   }
 
   #perform(group: OpenGroup, effect: Effect<LiveItem>): void {
@@ -182,6 +187,7 @@ export class Batches {
       const mayBegin = () => !this.#draining && group.machine.policy.state === 'active'
       this.#ended(sealed, await this.#options.courier.attempt(sealed, mayBegin), UNSENT_PAUSE_MS)
     } catch (error) {
+      if (error instanceof UnknownSerializerError) return this.#withdraw(group, batch, UNBUILDABLE_PAUSE_MS)
       if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
       await this.#options.journal.prove()
       if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)

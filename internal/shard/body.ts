@@ -8,8 +8,13 @@ import { type ItemView, readItem } from '../domain/pack.ts'
 import type { FrameData } from './frames.ts'
 import type { LiveItem } from './live.ts'
 
-/** Version of this join; a seal names it, a rebuild must follow the same one. */
+/** Version of this join. A seal names the one that built its body; what is built again follows the same one. */
 export const SERIALIZER = 1
+
+/** A newer version of the program sealed the batch: its body cannot be built here, and nothing may take its place. */
+export class UnknownSerializerError extends Error {
+  override readonly name = 'UnknownSerializerError'
+}
 
 export interface BatchBody {
   readonly body: Buffer
@@ -21,6 +26,15 @@ export interface BatchBody {
 }
 
 export type BatchOwner = Pick<BufferResource, 'customerId' | 'projectId' | 'bufferId'>
+
+/** What builds the bodies of seals that name this version. Throws UnknownSerializerError. */
+export function builderOf(serializer: number): typeof buildBody {
+  if (serializer !== SERIALIZER)
+    throw new UnknownSerializerError(
+      `serializer ${serializer} is not known: this version knows ${SERIALIZER}`,
+    )
+  return buildBody
+}
 
 export function viewsOf(items: readonly LiveItem[], data: FrameData): ItemView[] {
   return items.map((item) => readItem(data(item.frame), item.offset))

@@ -6,7 +6,7 @@
 
 import { idempotencyKey } from '../domain/group.ts'
 import type { Batch } from '../group/model.ts'
-import { buildBody } from './body.ts'
+import { builderOf } from './body.ts'
 import type { Frames } from './frames.ts'
 import type { LiveItem, OpenGroup } from './live.ts'
 import type { AttemptResult, Deliverer } from './ports.ts'
@@ -17,6 +17,8 @@ export interface SealedBatch {
   readonly batch: Batch<LiveItem>
   readonly sha256: Uint8Array
   readonly itemsHash: Uint8Array
+  /** Version of the join that built it. */
+  readonly serializer: number
   readonly firstItemAt: number
   readonly lastActivityAt: number
   /** When its seal was committed, or taken over, Unix ms. */
@@ -62,8 +64,8 @@ export class Courier {
   }
 
   /**
-   * One attempt, when its buffer's turn comes; null when `stillWanted` says no by then. Rejects with
-   * BodyMismatchError or MissingFrameError, never for what the destination does.
+   * One attempt, when its buffer's turn comes; null when `stillWanted` says no by then. Rejects as `bodyOf`,
+   * never for what the destination does.
    */
   async attempt(sealed: SealedBatch, stillWanted: () => boolean): Promise<AttemptResult | null> {
     const lane = this.#laneOf(sealed.group.book.uid)
@@ -85,14 +87,18 @@ export class Courier {
     }
   }
 
-  /** The sealed body, from memory or from the items again. Rejects with BodyMismatchError or MissingFrameError. */
+  /**
+   * The sealed body, from memory or from the items again. Rejects with BodyMismatchError, MissingFrameError or
+   * UnknownSerializerError.
+   */
   async bodyOf(sealed: SealedBatch): Promise<Buffer> {
     if (sealed.body) return sealed.body
     const { group, batch } = sealed
     const owner = group.book.record?.buffer
     if (!owner) throw new Error(`batch ${batch.version} of ${group.id} is wanted before its buffer is known`)
+    const build = builderOf(sealed.serializer)
     const built = await this.#options.frames.with(batch.items, (data) =>
-      buildBody(owner, group.id, batch.segment, batch.items, data),
+      build(owner, group.id, batch.segment, batch.items, data),
     )
     if (!built.sha256.equals(sealed.sha256) || !built.itemsHash.equals(sealed.itemsHash)) {
       throw new BodyMismatchError(`batch ${batch.version} of ${group.id} has another body than was sealed`)

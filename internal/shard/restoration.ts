@@ -1,11 +1,13 @@
 /**
  * Outstanding batches at a take-over. Their items are collected while the inbox is replayed; then each batch
  * is either known to Postgres (only its `dead` record is missing), complete (it goes on where it was), or
- * cannot be rebuilt (it is given up, design, section 5). Groups without one do not wait for Postgres.
+ * cannot be rebuilt (it is given up, design, section 5). What a newer version of the program sealed is left as it
+ * is, for a node that can build it. Groups without one do not wait for Postgres.
  */
 import type { Clock } from '../runtime/clock.ts'
 import { batchKey } from './batch-name.ts'
 import type { Batches } from './batches.ts'
+import { SERIALIZER } from './body.ts'
 import type { OpenBatch } from './fold.ts'
 import type { Journal } from './journal.ts'
 import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
@@ -68,6 +70,7 @@ export class Restoration {
     if (outstanding.length === 0) return
     const known = await this.#known()
     if (this.#stopped) return
+    this.#tellUnbuildable()
     for (const batch of outstanding) {
       if (known.has(batchKey(batch))) this.#dead(batch, into)
       else this.#restore(batch, into)
@@ -87,6 +90,18 @@ export class Restoration {
         await new Promise<void>((resume) => clock.after(RETRY_MS, resume))
       }
     }
+  }
+
+  #tellUnbuildable(): void {
+    const { outstanding, telemetry, fence } = this.#options
+    const newer = outstanding.filter(({ seal }) => seal.serializer > SERIALIZER)
+    if (newer.length === 0) return
+    telemetry.problem({
+      shard: fence.shard,
+      what: 'sealed batches wait for a node of a newer version',
+      error: `serializer ${newer[0]!.seal.serializer}, this version knows them up to ${SERIALIZER}`,
+      detail: { batches: newer.length },
+    })
   }
 
   #itemsOf(batch: OpenBatch): LiveItem[] {
@@ -165,6 +180,6 @@ export function deadRecord({ groupId, version, seal, attempt }: OpenBatch, at: n
 }
 
 function sealOf({ seal }: OpenBatch) {
-  const { bodySha256, itemsHash, firstItemAt, lastActivityAt } = seal
-  return { sha256: bodySha256, itemsHash, firstItemAt, lastActivityAt }
+  const { bodySha256, itemsHash, serializer, firstItemAt, lastActivityAt } = seal
+  return { sha256: bodySha256, itemsHash, serializer, firstItemAt, lastActivityAt }
 }

@@ -73,7 +73,7 @@ export class Sealer {
       if (!applied) throw new Error(`the seal ${version} of ${group.id} is void`)
       const sealedAt = this.#options.clock.now()
       this.#tell(group, batch, version, sealedAt)
-      const promise = { sha256, itemsHash, firstItemAt, lastActivityAt }
+      const promise = { sha256, itemsHash, serializer: SERIALIZER, firstItemAt, lastActivityAt }
       sealed({ ...{ group, batch, body, sealedAt, last: null }, ...promise }, version)
     })
   }
