@@ -4,18 +4,27 @@ import { join } from 'node:path'
 import { startPostgres } from '../../internal/embedded/postgres-server.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
-import { type DeadLetter, readBatch } from './history.ts'
+import { type DeadLetter, type History, readBatch } from './history.ts'
 import type { Trial } from './trial.ts'
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} }
 
-/** Completes the history of a trial; what dead nodes had not settled is refunded first, as the living do. */
+/** Completes the history of a trial. */
 export async function readAftermath(trial: Trial, granted: number): Promise<void> {
   const { history, own, installation } = trial
   const embedded = own
     ? null
     : await startPostgres({ dir: join(installation.dataDir, 'postgres'), log: silent })
-  const db = connect(own?.databaseUrl ?? embedded!.url, { max: 1 })
+  try {
+    await readDatabase(history, own?.databaseUrl ?? embedded!.url, granted)
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+/** Dead letters and balance; what dead nodes had not settled is refunded first, as the living do. */
+export async function readDatabase(history: History, databaseUrl: string, granted: number): Promise<void> {
+  const db = connect(databaseUrl, { max: 1 })
   try {
     await closeNodes(db, () => true, 0)
     history.dead = await readDead(db)
@@ -23,7 +32,6 @@ export async function readAftermath(trial: Trial, granted: number): Promise<void
     history.credits = { granted, left: Number(row?.left) }
   } finally {
     await db.end()
-    await embedded?.stop()
   }
 }
 

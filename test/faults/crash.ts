@@ -46,7 +46,10 @@ export async function crashRun(options: CrashOptions): Promise<CrashSummary> {
   }
 }
 
-export function startLoad(trial: Trial, given: { writers?: number; pauseMs?: number } = {}): Load {
+/** What a load needs: two buffers, `good` and `rejecting`. */
+export type Loaded = Pick<Trial, 'sender' | 'random' | 'enable'>
+
+export function startLoad(trial: Loaded, given: { writers?: number; pauseMs?: number } = {}): Load {
   const { writers = 24, pauseMs = 60 } = given
   const { sender, random } = trial
   const onDisabled = (bufferId: string) => trial.enable(bufferId)

@@ -64,6 +64,15 @@ export class Evidence {
     return (this.#twins.get(twinName(item)) ?? []).filter((twin) => twin !== item)
   }
 
+  /** Every accepted item, or a twin of it, was seen on its way out. */
+  get allSeen(): boolean {
+    return this.history.sent.every(
+      (item) =>
+        item.answer?.status !== 202 ||
+        [item, ...this.twinsOf(item)].some(({ n }) => this.lastSeen(n) !== undefined),
+    )
+  }
+
   /** Faults that touch this time. */
   faultsBetween(from: number, to: number): Fault[] {
     return this.history.faults.filter((fault) => fault.from <= to && fault.to >= from)

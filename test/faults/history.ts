@@ -5,6 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /** One ingest request. `n` is its own number in the payload, ascending in the order of the sends of a group. */
 export interface SentItem {
@@ -54,6 +56,8 @@ export interface Fault {
   readonly kind: string
   readonly from: number
   to: number
+  /** What was under way when it began may still arrive when it ends: a process stood still, or the network held it back. */
+  readonly late?: boolean
 }
 
 /** One commit of a journal, as stored. */
@@ -111,7 +115,16 @@ export function readBatch(key: string, body: Uint8Array): Batch {
   }
 }
 
-/** Keeps it for whoever looks into a failed run. */
-export function writeHistory(file: string, history: History, more: object): void {
-  writeFileSync(file, JSON.stringify({ ...more, ...history }))
+/** Keeps it for whoever looks into a failed run; an error that says where, and how the run is repeated. */
+export function keepFailure(
+  run: { label: string; seed: number },
+  history: History,
+  problems: readonly { rule: string; detail: unknown }[],
+  output: string,
+): Error {
+  const { label, seed } = run
+  const file = join(tmpdir(), `penstock-faults-${label}-${seed}.json`)
+  writeFileSync(file, JSON.stringify({ seed, problems, output: output.split('\n'), ...history }))
+  const shown = problems.slice(0, 5).map((problem) => JSON.stringify(problem).slice(0, 600))
+  return new Error(`seed ${seed}, history in ${file}: ${problems.length} breaches\n${shown.join('\n')}`)
 }

@@ -1,7 +1,4 @@
 /** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
 import { eventually } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
@@ -10,7 +7,7 @@ import { readAftermath } from './aftermath.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence } from './evidence.ts'
-import { type Fault, type History, newHistory, writeHistory } from './history.ts'
+import { type Fault, type History, keepFailure, newHistory } from './history.ts'
 import { NatsProxy, type Struck, type Which } from './nats-proxy.ts'
 import { embeddedNatsUrl, StoredLogs } from './stored-logs.ts'
 import { Sender } from './webhooks.ts'
@@ -210,11 +207,7 @@ export class Trial {
 
   /** An error that says where the history is kept. */
   failure(problems: readonly { rule: string; detail: unknown }[]): Error {
-    const { label, seed } = this.options
-    const file = join(tmpdir(), `penstock-faults-${label}-${seed}.json`)
-    writeHistory(file, this.history, { seed, problems, output: this.installation.output().split('\n') })
-    const shown = problems.slice(0, 5).map((problem) => JSON.stringify(problem).slice(0, 600))
-    return new Error(`seed ${seed}, history in ${file}: ${problems.length} breaches\n${shown.join('\n')}`)
+    return keepFailure(this.options, this.history, problems, this.installation.output())
   }
 
   async close(): Promise<void> {
@@ -226,12 +219,7 @@ export class Trial {
   /** Every accepted item, or a twin of it, was seen; a buffer that its dead letters disabled is enabled again. */
   async #arrived(): Promise<boolean> {
     for (const bufferId of this.#buffers) await this.enable(bufferId)
-    const evidence = new Evidence(this.history)
-    return this.history.sent.every(
-      (item) =>
-        item.answer?.status !== 202 ||
-        [item, ...evidence.twinsOf(item)].some(({ n }) => evidence.lastSeen(n) !== undefined),
-    )
+    return new Evidence(this.history).allSeen
   }
 }
 

@@ -31,10 +31,9 @@ export class Cluster {
   /** Servers and settings; no node runs yet. */
   static async create(env: Record<string, string> = {}): Promise<Cluster> {
     const key = `svk_${randomBytes(24).toString('hex')}`
-    const databaseUrl = await freshDatabase()
     const shared = {
-      PENSTOCK_NATS_URL: (await natsAccount()).url,
-      PENSTOCK_DATABASE_URL: databaseUrl,
+      PENSTOCK_NATS_URL: env.PENSTOCK_NATS_URL ?? (await natsAccount()).url,
+      PENSTOCK_DATABASE_URL: env.PENSTOCK_DATABASE_URL ?? (await freshDatabase()),
       PENSTOCK_SECRET_KEY: randomBytes(32).toString('base64'),
       PENSTOCK_SHARDS: '4',
       PENSTOCK_OWNER_KEYS: `cluster=${key}`,
@@ -51,6 +50,11 @@ export class Cluster {
 
   get natsUrl(): string {
     return this.#env.PENSTOCK_NATS_URL!
+  }
+
+  /** Secret of the customer `cluster`. */
+  get ownerKey(): string {
+    return this.#key
   }
 
   /** Starts a program of the installation and resolves as soon as its process is there; an empty variable is unset. */

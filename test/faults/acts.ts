@@ -1,0 +1,108 @@
+/** Does what a plan says, and undoes it. */
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { eventually } from '../support/eventually.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
+import type { ClusterTrial } from './cluster-trial.ts'
+import type { Fault } from './history.ts'
+import type { Act } from './plan.ts'
+
+/** Of a slow network, ms in each direction. */
+const LATENCY_MS = 150
+
+/** Resolves when the fault is lifted; its span in the history is not over before the cluster is healed. */
+export async function perform(trial: ClusterTrial, act: Act): Promise<Fault | null> {
+  const { kind, target, holdMs } = act
+  const [where, what] = kind.split('-') as [string, string | undefined]
+  switch (where) {
+    case 'kill':
+      return killed(trial, target, holdMs)
+    case 'freeze':
+      return frozen(trial, target, holdMs)
+    case 'restart':
+      return restarted(trial, target)
+    case 'join':
+      return joined(trial, holdMs)
+    case 'broker':
+      return what === 'freeze' ? brokerFrozen(trial, target, holdMs) : brokerKilled(trial, target)
+    case 'destination':
+      return networkFault(trial, act, trial.destinationProxy, what!)
+    default: {
+      const place = trial.place(target)
+      const proxy = where === 'nats' ? place.nats! : place.postgres
+      return networkFault(trial, act, proxy, what!)
+    }
+  }
+}
+
+async function killed(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
+  const place = trial.place(target)
+  const fault = trial.beginFault(`kill ${target}`)
+  await place.end('SIGKILL')
+  await delay(holdMs / 3)
+  await place.start()
+  return fault
+}
+
+async function frozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
+  const place = trial.place(target)
+  const fault = trial.beginFault(`freeze ${target}`, true)
+  place.freeze()
+  await delay(holdMs)
+  place.thaw()
+  return fault
+}
+
+/** In good order: no fault, nothing is excused. */
+async function restarted(trial: ClusterTrial, target: string): Promise<null> {
+  const place = trial.place(target)
+  const end = await place.end('SIGTERM')
+  if (end !== 0) throw trial.failure([{ rule: 'exit', detail: { name: target, end } }])
+  await place.start()
+  return null
+}
+
+/** A node more, which leaves again: in good order, or, when it stayed long, by a kill. */
+async function joined(trial: ClusterTrial, holdMs: number): Promise<Fault | null> {
+  const place = await trial.addPlace('actor')
+  await place.start()
+  await delay(holdMs)
+  if (holdMs > 5_000) {
+    const fault = trial.beginFault(`kill ${place.name}`)
+    await place.end('SIGKILL')
+    return fault
+  }
+  const end = await place.end('SIGTERM')
+  if (end !== 0) throw trial.failure([{ rule: 'exit', detail: { name: place.name, end } }])
+  return null
+}
+
+async function brokerFrozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
+  const broker = trial.brokers.find(({ name }) => name === target)!
+  const fault = trial.beginFault(`freeze ${target}`, true)
+  broker.kill('SIGSTOP')
+  await delay(holdMs)
+  broker.kill('SIGCONT')
+  return fault
+}
+
+async function brokerKilled(trial: ClusterTrial, target: string): Promise<Fault> {
+  const broker = trial.brokers.find(({ name }) => name === target)!
+  const fault = trial.beginFault(`kill ${target}`)
+  broker.kill('SIGKILL')
+  await eventually(() => !broker.running)
+  await broker.restart()
+  return fault
+}
+
+async function networkFault(trial: ClusterTrial, act: Act, proxy: TcpProxy, what: string): Promise<Fault> {
+  const { kind, target, holdMs } = act
+  const fault = trial.beginFault(`${kind} ${target}`, what !== 'reset')
+  if (what === 'reset') proxy.reset()
+  else if (what === 'latency') proxy.delay(LATENCY_MS)
+  else if (what === 'blackhole') proxy.blackhole()
+  else proxy.silence(what as 'up' | 'down')
+  await delay(what === 'reset' ? 0 : holdMs)
+  proxy.heal()
+  return fault
+}

@@ -1,0 +1,91 @@
+/** Seeded faults of every kind under load on a cluster of processes, and the judgement. */
+import { eventually } from '../support/eventually.ts'
+import { perform } from './acts.ts'
+import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
+import { startLoad } from './crash.ts'
+import { duplicatesByFault } from './duplicates.ts'
+import type { Load } from './load.ts'
+import { type Kind, planOf, type Step } from './plan.ts'
+import { within } from './trial.ts'
+
+export interface ClusterRunOptions extends Omit<ClusterTrialOptions, 'label'> {
+  /** The load goes on until so many requests are accepted. */
+  readonly items: number
+  readonly steps: number
+  readonly kinds?: readonly Kind[]
+  readonly writers?: number
+  readonly pauseMs?: number
+}
+
+export interface ClusterSummary {
+  readonly seed: number
+  /** What the plan did, in order; faults that began together are joined by `+`. */
+  readonly faults: readonly string[]
+  readonly accepted: number
+  readonly groups: number
+  readonly deliveries: number
+  readonly dead: number
+  /** Batches sent again after a 2xx, by the fault at that time. */
+  readonly duplicates: Readonly<Record<string, number>>
+  /** From the end of each step to a cluster in which every shard runs, ms. */
+  readonly healMs: readonly number[]
+  /** Nodes that ended by themselves and were started again. */
+  readonly selfEnds: readonly string[]
+}
+
+/** Rejects with every breach and the place of the history. */
+export async function clusterRun(options: ClusterRunOptions): Promise<ClusterSummary> {
+  const trial = await ClusterTrial.open({ ...options, label: 'cluster' })
+  try {
+    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+    const load = startLoad(trial, { writers: options.writers ?? 24, pauseMs: options.pauseMs ?? 120 })
+    const plan = planOf(options.seed, {
+      places: trial.places.map(({ name }) => name),
+      brokers: trial.brokers.map(({ name }) => name),
+      proxied: trial.brokers.length === 1,
+      steps: options.steps,
+      ...(options.kinds && { kinds: options.kinds }),
+    })
+    const healMs: number[] = []
+    for (const step of plan) healMs.push(await doStep(trial, load, step))
+    await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
+    await within(load.stop(), 60_000, 'the writers do not end')
+    await trial.judge()
+    return summary(trial, load, plan, healMs)
+  } finally {
+    await trial.close()
+  }
+}
+
+/** How long the cluster took to heal, ms. */
+async function doStep(trial: ClusterTrial, load: Load, { acts, afterItems }: Step): Promise<number> {
+  const target = load.accepted + afterItems
+  await eventually(() => load.accepted >= target, { timeoutMs: 60_000, everyMs: 5 })
+  const faults = await Promise.all(acts.map((act) => perform(trial, act)))
+  const lifted = performance.now()
+  await trial.untilHealed().catch((error: unknown) => {
+    throw trial.failure([{ rule: 'heal', detail: { acts, error: String(error) } }])
+  })
+  for (const fault of faults) if (fault) fault.to = Date.now()
+  return Math.round(performance.now() - lifted)
+}
+
+function summary(
+  trial: ClusterTrial,
+  load: Load,
+  plan: readonly Step[],
+  healMs: readonly number[],
+): ClusterSummary {
+  const { sent, deliveries, dead } = trial.history
+  return {
+    seed: trial.options.seed,
+    faults: plan.map(({ acts }) =>
+      acts.map(({ kind, target, holdMs }) => `${kind} ${target} ${holdMs}`).join('+'),
+    ),
+    accepted: load.accepted,
+    groups: new Set(sent.map(({ bufferId, groupKey }) => `${bufferId}/${groupKey}`)).size,
+    ...{ deliveries: deliveries.length, dead: dead.length, healMs },
+    duplicates: duplicatesByFault(trial.history),
+    selfEnds: trial.selfEnds.map(({ name, end }) => `${name}: ${end}`),
+  }
+}

@@ -1,0 +1,301 @@
+/**
+ * A cluster under faults: nodes as processes of their own, each behind proxies to broker and database; its
+ * senders and its destination; and the judgement at the end, by the same rules as for one service.
+ */
+import { join } from 'node:path'
+
+import { startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
+import { Api } from '../support/api.ts'
+import { Cluster, type ClusterRole } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { seededFractions } from '../support/seeded.ts'
+import { freshDatabase, natsBinary, ownNats } from '../support/servers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { tempFolder } from '../support/temp-folders.ts'
+import { readDatabase } from './aftermath.ts'
+import { check } from './checker.ts'
+import { Destination } from './destination.ts'
+import { Evidence, type Violation } from './evidence.ts'
+import { type Fault, type History, keepFailure, newHistory } from './history.ts'
+import { NodePlace } from './node-place.ts'
+import { StoredLogs } from './stored-logs.ts'
+import { type BufferWish, within } from './trial.ts'
+import { Sender } from './webhooks.ts'
+
+const CREDITS = 10_000_000
+const PROJECT = 'faults'
+const HEAL_MS = 60_000
+const DRAIN_MS = 60_000
+
+export interface ClusterTrialOptions {
+  readonly label: string
+  readonly seed: number
+  /** Default 2 ingresses and 3 actors; an admin always. */
+  readonly ingresses?: number
+  readonly actors?: number
+  /** Default 6. */
+  readonly shards?: number
+  /** Servers of the broker, default 1; more are a JetStream cluster, reached without proxies. */
+  readonly brokers?: number
+}
+
+/** A NATS server of the trial's own. */
+export interface Broker {
+  readonly name: string
+  readonly running: boolean
+  kill(signal: NodeJS.Signals): void
+  restart(): Promise<void>
+}
+
+interface Servers {
+  readonly brokers: readonly Broker[]
+  readonly natsUrls: readonly string[]
+  readonly natsPort: number | undefined
+  stop(): Promise<void>
+}
+
+export class ClusterTrial {
+  readonly options: ClusterTrialOptions
+  readonly cluster: Cluster
+  readonly brokers: readonly Broker[]
+  readonly history: History
+  readonly random: () => number
+  readonly sender: Sender
+  readonly places: NodePlace[] = []
+  /** Between all nodes and the destination. */
+  readonly destinationProxy: TcpProxy
+  readonly destination: Destination
+  /** Nodes that ended by themselves, and how. */
+  readonly selfEnds: { name: string; end: number | string }[] = []
+  readonly #servers: Servers
+  readonly #buffers: string[] = []
+
+  private constructor(
+    options: ClusterTrialOptions,
+    cluster: Cluster,
+    servers: Servers,
+    more: Pick<ClusterTrial, 'destination' | 'destinationProxy' | 'history' | 'random'>,
+  ) {
+    this.options = options
+    this.cluster = cluster
+    this.#servers = servers
+    this.brokers = servers.brokers
+    this.history = more.history
+    this.random = more.random
+    this.destination = more.destination
+    this.destinationProxy = more.destinationProxy
+    this.sender = new Sender(
+      this.history,
+      (bufferId) => `${this.#gate().url}/v1/ingest/${PROJECT}/${bufferId}`,
+    )
+  }
+
+  /** A new installation that runs and has no buffer. */
+  static async open(options: ClusterTrialOptions): Promise<ClusterTrial> {
+    const { seed, shards = 6, ingresses = 2, actors = 3, brokers = 1 } = options
+    const servers = brokers === 1 ? await oneBroker() : await clusterOfBrokers(brokers)
+    const cluster = await Cluster.create({
+      PENSTOCK_NATS_URL: servers.natsUrls.join(','),
+      PENSTOCK_DATABASE_URL: await freshDatabase(),
+      PENSTOCK_REPLICAS: String(brokers),
+      PENSTOCK_SHARDS: String(shards),
+      PENSTOCK_INITIAL_CREDITS: String(CREDITS),
+      PENSTOCK_LOG_LEVEL: 'info',
+    })
+    const [history, random] = [newHistory(5), seededFractions(seed)]
+    const destination = await Destination.open(history, random, () => true)
+    const destinationProxy = await TcpProxy.to(Number(new URL(destination.url).port))
+    const trial = new ClusterTrial({ ...options, shards }, cluster, servers, {
+      ...{ history, random, destination, destinationProxy },
+    })
+    const roles = ['admin', ...times(ingresses, 'ingress'), ...times(actors, 'actor')] as ClusterRole[]
+    for (const role of roles) await trial.addPlace(role)
+    await Promise.all(trial.places.map((place) => place.start()))
+    await trial.api.createProject(PROJECT)
+    await trial.untilHealed()
+    return trial
+  }
+
+  /** One more place; no node runs in it yet. */
+  async addPlace(role: ClusterRole): Promise<NodePlace> {
+    const number = 1 + this.placesOf(role).length
+    const place = await NodePlace.open({
+      ...{ cluster: this.cluster, role, name: `${role}-${number}` },
+      natsPort: this.#servers.natsPort,
+      databasePort: Number(new URL(this.cluster.databaseUrl).port),
+      onEnd: (name, end) => this.selfEnds.push({ name, end }),
+    })
+    this.places.push(place)
+    return place
+  }
+
+  placesOf(role: ClusterRole): NodePlace[] {
+    return this.places.filter((place) => place.role === role)
+  }
+
+  place(name: string): NodePlace {
+    const place = this.places.find((each) => each.name === name)
+    if (!place) throw new Error(`there is no ${name}`)
+    return place
+  }
+
+  /** The management API, as the owner. */
+  get api(): Api {
+    return new Api(() => this.place('admin-1').url, this.cluster.ownerKey, 'cluster')
+  }
+
+  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `wish` says otherwise. */
+  async createBuffer(bufferId: string, wish: Partial<BufferWish> = {}): Promise<void> {
+    this.#buffers.push(bufferId)
+    await this.api.createBuffer(PROJECT, bufferId, {
+      batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
+      throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
+      dlqPauseThreshold: 10,
+      delivery: { url: this.destinationProxy.through(this.destination.url) },
+      ...wish,
+    })
+  }
+
+  /** Enables a buffer that its dead letters disabled. Never rejects: the admin may be away, its caller comes again. */
+  async enable(bufferId: string): Promise<void> {
+    const enable = async () => {
+      const { enabled } = await this.api.readBuffer(bufferId)
+      if (!enabled) await this.api.patchBuffer(bufferId, { enabled: true })
+    }
+    await within(enable(), 3_000, 'the admin does not answer').catch(() => {})
+  }
+
+  /** Not over before its `to` is set. `late`: see `Fault`. */
+  beginFault(kind: string, late = false): Fault {
+    const fault = { kind, from: Date.now(), to: Number.POSITIVE_INFINITY, ...(late && { late }) }
+    this.history.faults.push(fault)
+    return fault
+  }
+
+  /** Resolves when every node is ready and every shard runs on exactly one of them. */
+  async untilHealed(): Promise<void> {
+    await eventually(() => this.#isHealed(), { timeoutMs: HEAL_MS, everyMs: 50 })
+  }
+
+  /** The place whose node runs this shard; rejects when none does. */
+  async ownerOf(shard: number): Promise<NodePlace> {
+    for (const place of this.placesOf('actor')) {
+      if (place.wanted && (await place.shards()).includes(shard)) return place
+    }
+    throw new Error(`nobody runs shard ${shard}`)
+  }
+
+  /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
+  async drain(): Promise<void> {
+    const options = { timeoutMs: DRAIN_MS, everyMs: 200 }
+    await eventually(async () => {
+      for (const bufferId of this.#buffers) await this.enable(bufferId)
+      return new Evidence(this.history).allSeen
+    }, options)
+    await this.readLogs((logs) => eventually(async () => (await logs.openItems()) === 0, options))
+  }
+
+  /** Drains, ends every node, reads what is left behind, and judges; rejects with every breach. */
+  async judge(): Promise<void> {
+    const problems: Violation[] = []
+    await this.drain().catch((error: unknown) => problems.push({ rule: 'drain', detail: String(error) }))
+    await this.readLogs(async (logs) => {
+      this.history.buffered = await logs.openItems()
+      this.history.commits = await logs.commits()
+    })
+    const running = this.places.filter(({ wanted }) => wanted)
+    const ends = await Promise.all(running.map((place) => place.end('SIGTERM')))
+    for (const [index, end] of ends.entries())
+      if (end !== 0) problems.push({ rule: 'exit', detail: { name: running[index]!.name, end } })
+    await readDatabase(this.history, this.cluster.databaseUrl, CREDITS)
+    problems.push(...check(this.history))
+    if (problems.length > 0) throw this.failure(problems)
+  }
+
+  /** The logs as they stand at the broker, past all proxies. */
+  async readLogs<T>(read: (logs: StoredLogs) => Promise<T>): Promise<T> {
+    const logs = await StoredLogs.open(this.#servers.natsUrls[0]!, this.options.shards!)
+    try {
+      return await read(logs)
+    } finally {
+      await logs.close()
+    }
+  }
+
+  /** An error that says where the history is kept. */
+  failure(problems: readonly Violation[]): Error {
+    const output = this.cluster.nodes.map(({ role, service }) =>
+      service.output().replaceAll(/^/gm, `${role} ${service.child.pid} `),
+    )
+    return keepFailure(this.options, this.history, problems, output.join('\n'))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.places.map((place) => place.close()))
+    await this.cluster.stop()
+    await Promise.all([this.sender.close(), this.destination.close(), this.destinationProxy.close()])
+    await this.#servers.stop()
+  }
+
+  /** As a balancer that soon notices who does not answer: any ingress, seldom one that stands still. */
+  #gate(): NodePlace {
+    const gates = this.placesOf('ingress')
+    const gate = gates[Math.floor(this.random() * gates.length)]!
+    if (!gate.frozen || this.random() < 0.05) return gate
+    return gates.find(({ frozen }) => !frozen) ?? gate
+  }
+
+  async #isHealed(): Promise<boolean> {
+    const places = this.places.filter(({ wanted }) => wanted)
+    const ready = await Promise.all(places.map((place) => place.isReady()))
+    if (!ready.every(Boolean)) return false
+    const actors = places.filter(({ role }) => role === 'actor')
+    const running = (await Promise.all(actors.map((place) => place.shards()))).flat()
+    return running.length === this.options.shards && new Set(running).size === running.length
+  }
+}
+
+function times<T>(count: number, value: T): T[] {
+  return Array.from({ length: count }, () => value)
+}
+
+async function oneBroker(): Promise<Servers> {
+  const server = await ownNats({ sync: 'always' })
+  const broker: Broker = {
+    name: 'nats',
+    get running() {
+      return server.running
+    },
+    kill: (signal) => server.kill(signal),
+    restart: () => server.restart(),
+  }
+  return {
+    ...{ brokers: [broker], natsUrls: [server.url], natsPort: server.port },
+    stop: () => server.stop(),
+  }
+}
+
+async function clusterOfBrokers(size: number): Promise<Servers> {
+  const silent = { info: () => {}, warn: () => {}, error: () => {} }
+  const started = await startNatsCluster({
+    ...{ dir: join(tempFolder('nats-cluster'), 'nats'), size, binary: await natsBinary() },
+    ...{ sync: '2m', log: silent },
+  })
+  const kill = () => started.kill('SIGKILL')
+  process.once('exit', kill)
+  return {
+    brokers: started.members.map(({ name, server }) => ({
+      name,
+      get running() {
+        return server.running
+      },
+      kill: (signal) => server.kill(signal),
+      restart: () => server.restart(),
+    })),
+    ...{ natsUrls: started.urls, natsPort: undefined },
+    stop: async () => {
+      await started.stop()
+      process.off('exit', kill)
+    },
+  }
+}
