@@ -1,0 +1,134 @@
+/**
+ * The Buffer resource as the API server stores it: `buffers.buffering.penstock.dev`, version v1alpha1. Its
+ * definition is made from the same schema as the admin API's (`crd/`), so what is read here has passed that
+ * schema: defaults are filled in, bounds are kept. Times are RFC 3339 texts.
+ */
+import type {
+  BufferConfig,
+  DeliveryConfig,
+  SigningConfig,
+  SourceVerification,
+} from '../internal/domain/model.ts'
+
+export const group = 'buffering.penstock.dev'
+export const version = 'v1alpha1'
+export const apiVersion = `${group}/${version}`
+export const kind = 'Buffer'
+export const listKind = 'BufferList'
+export const plural = 'buffers'
+
+/** Holds a deleted resource back until the admin API has let go of its buffer. */
+export const finalizer = `${group}/finalizer`
+/** Any new value of it resumes a buffer that was paused automatically. */
+export const resumeAnnotation = `${group}/resume`
+/** Owner of the fields that the operator applies. */
+export const fieldManager = 'penstock-operator'
+/** Key within the Secret of `credentialsRef` unless it names another. */
+export const defaultCredentialsKey = 'apiKey'
+
+/** A key within a Secret of the resource's own namespace. */
+export interface SecretKeyRef {
+  readonly name: string
+  readonly key: string
+}
+
+export interface HeaderFrom {
+  /** Name of the header; no two entries have the same one. */
+  readonly name: string
+  readonly secretKeyRef: SecretKeyRef
+}
+
+export type DeletionPolicy = 'Delete' | 'Orphan'
+export type AdoptionPolicy = 'Never' | 'Adopt'
+
+/** Secrets are named, never written into the resource. */
+export type DeliverySpec = Readonly<Omit<DeliveryConfig, 'signing'>> & {
+  readonly signing?: Readonly<Omit<SigningConfig, 'secret'>> & { readonly secretKeyRef: SecretKeyRef }
+  /** At most 50; their values come from Secrets. */
+  readonly headersFrom?: readonly HeaderFrom[]
+}
+
+export type SourceVerificationSpec = Readonly<Omit<SourceVerification, 'signingSecret'>> & {
+  readonly secretKeyRef?: SecretKeyRef
+}
+
+type Shared = 'groupKey' | 'batch' | 'overflow' | 'throughput' | 'dlqPauseThreshold' | 'analytics'
+
+/** What the user wants. */
+export interface BufferSpec extends Readonly<Pick<BufferConfig, Shared>> {
+  /** Immutable; `metadata.name` when unset. */
+  readonly bufferId?: string
+  /** Immutable. */
+  readonly projectId: string
+  /** The buffer's `name`; `metadata.name` when unset. */
+  readonly displayName?: string
+  /** Unset: whether the buffer is enabled is not the operator's business. */
+  readonly enabled?: boolean
+  readonly delivery: DeliverySpec
+  readonly sourceVerification: SourceVerificationSpec
+  /** The Secret with the API key by which the operator configures this buffer. */
+  readonly credentialsRef: SecretKeyRef
+  readonly deletionPolicy: DeletionPolicy
+  readonly adoptionPolicy: AdoptionPolicy
+}
+
+export type ConditionType = 'Ready' | 'Reconciling' | 'Stalled' | 'Paused'
+
+export interface Condition {
+  readonly type: ConditionType
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly observedGeneration: number
+  /** When `status` last changed. */
+  readonly lastTransitionTime: string
+  /** CamelCase, for programs. */
+  readonly reason: string
+  /** For people, at most 32,768 characters; never a secret. */
+  readonly message: string
+}
+
+/** What a Secret was when its values were last written to the service. */
+export interface SecretVersion {
+  readonly name: string
+  readonly resourceVersion: string
+}
+
+/** What the operator saw and did; written by it alone. */
+export interface BufferStatus {
+  /** The generation that the rest speaks of. */
+  readonly observedGeneration?: number
+  /** The buffer that this resource stands for; also written, as an intent, before it is created. */
+  readonly bufferId?: string
+  /** Generation at which the creation of `bufferId` was decided; its presence makes a 409 our own success. */
+  readonly intentGeneration?: number
+  /** Path of the ingest endpoint, `/v1/ingest/<projectId>/<bufferId>`. */
+  readonly ingestPath?: string
+  readonly enabled?: boolean
+  readonly consecutiveDlqCount?: number
+  readonly secretVersions?: readonly SecretVersion[]
+  /** The value of the resume annotation that was last acted on, its first 256 characters. */
+  readonly lastHandledResume?: string
+  /** When the service's configuration was last changed by the operator. */
+  readonly lastSyncTime?: string
+  readonly conditions?: readonly Condition[]
+}
+
+/** The part of Kubernetes' metadata that is read here. */
+export interface ResourceMetadata {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation: number
+  readonly creationTimestamp: string
+  readonly deletionTimestamp?: string
+  readonly finalizers?: readonly string[]
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+export interface BufferResource {
+  readonly apiVersion: typeof apiVersion
+  readonly kind: typeof kind
+  readonly metadata: ResourceMetadata
+  readonly spec: BufferSpec
+  readonly status?: BufferStatus
+}
