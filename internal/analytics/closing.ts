@@ -1,6 +1,6 @@
 /**
- * Closes days that are over, a few rows at a time, in the background (`OpenDays`). Reads are right without
- * it, and only slower: a failure is told and left to the next round.
+ * Closes days that are over and removes what is too old to be asked for, a few rows at a time, in the background
+ * (`OpenDays`). Reads are right without it, and only slower: a failure is told and left to the next round.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -29,7 +29,7 @@ export class DayClosing {
 
   /** Begins the first round at once. */
   start(): void {
-    this.#round = this.#closeAll().finally(() => {
+    this.#round = this.#doAll().finally(() => {
       if (this.#stopped) return
       this.#cancelTimer = this.#options.clock.after(ROUND_EVERY_MS, () => this.start())
     })
@@ -42,12 +42,17 @@ export class DayClosing {
     await this.#round
   }
 
-  async #closeAll(): Promise<void> {
+  async #doAll(): Promise<void> {
+    const { openDays } = this.#options
     try {
-      let closed = 1
-      while (closed > 0 && !this.#stopped) closed = await this.#options.openDays.close(ROWS_AT_ONCE)
+      await this.#untilNone(() => openDays.close(ROWS_AT_ONCE))
+      await this.#untilNone(() => openDays.prune(ROWS_AT_ONCE))
     } catch (error) {
       if (!this.#stopped) this.#options.onProblem(error)
     }
+  }
+
+  async #untilNone(some: () => Promise<number>): Promise<void> {
+    for (let rows = 1; rows > 0 && !this.#stopped; ) rows = await some()
   }
 }

@@ -42,11 +42,16 @@ export interface AnalyticsStore {
   resources(scope: Scope): Promise<{ projects: number; buffers: number }>
 }
 
-/** Moves days that are over to where they are read quickly. It changes no number. */
+/** Moves days that are over to where they are read quickly, and removes what nobody can ask for any more. It changes no number. */
 export interface OpenDays {
   /**
    * Closes at most `limit` rows of days before yesterday; answers how many it closed, 0: none is left,
    * or another node is at it. Any number of nodes may call it at any time.
    */
   close(limit: number): Promise<number>
+  /**
+   * Removes at most `limit` closed rows that no range reaches any more, and as many owners of buffers that are gone
+   * and have no numbers left; answers how many, 0 as `close`.
+   */
+  prune(limit: number): Promise<number>
 }

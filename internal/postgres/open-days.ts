@@ -1,6 +1,7 @@
 /**
  * Closes days (migration 030): moves rows of `ingest_days` and `delivery_days` into `closed_days`. A row that
- * is written again meanwhile waits for the move, and then is a new open row with what came late.
+ * is written again meanwhile waits for the move, and then is a new open row with what came late. And removes what
+ * no answer needs any more.
  */
 
 import type { PendingQuery, Row } from 'postgres'
@@ -13,15 +14,23 @@ const LOCK = 7_036_874_418
 /** A closer is in nobody's way: it may take longer than a request, ms. */
 const STATEMENT_MS = 60_000
 
+/** A range reaches back 89 days; more than that is kept, so that nobody's clock matters. */
+const KEPT_DAYS = 100
+
 export function createOpenDays(db: Database): OpenDays {
   return {
-    close: (limit) =>
-      db.begin(async (transaction) => {
-        const [lock] = await transaction<{ taken: boolean }[]>`
-          SELECT pg_try_advisory_xact_lock(${LOCK}) AS taken, set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
-        return lock?.taken ? closeSome(transaction, limit) : 0
-      }),
+    close: (limit) => alone(db, (transaction) => closeSome(transaction, limit)),
+    prune: (limit) => alone(db, (transaction) => pruneSome(transaction, limit)),
   }
+}
+
+/** 0 while another node is at it. */
+function alone(db: Database, work: (transaction: Transaction) => Promise<number>): Promise<number> {
+  return db.begin(async (transaction) => {
+    const [lock] = await transaction<{ taken: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(${LOCK}) AS taken, set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
+    return lock?.taken ? work(transaction) : 0
+  })
 }
 
 async function closeSome(transaction: Transaction, limit: number): Promise<number> {
@@ -65,4 +74,25 @@ function closing(transaction: Transaction): PendingQuery<Row[]> {
       items_dead = c.items_dead + excluded.items_dead,
       time_to_flush = add_counts(c.time_to_flush, excluded.time_to_flush),
       delivery_duration = add_counts(c.delivery_duration, excluded.delivery_duration)`
+}
+
+/**
+ * A buffer's owner is asked for by what is written of it late, as long as its row is there or an open day is, and by
+ * filters, as long as it has numbers.
+ */
+async function pruneSome(transaction: Transaction, limit: number): Promise<number> {
+  const days = await transaction`
+    DELETE FROM closed_days WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM closed_days WHERE day < (now() AT TIME ZONE 'UTC')::date - ${KEPT_DAYS}::int LIMIT ${limit}))`
+  const owners = await transaction`
+    DELETE FROM buffer_owners WHERE buffer_uid = ANY (ARRAY(
+      SELECT o.buffer_uid FROM buffer_owners o
+      WHERE NOT EXISTS (SELECT FROM buffers b WHERE b.uid = o.buffer_uid)
+        AND NOT EXISTS (SELECT FROM ingest_days d WHERE d.buffer_uid = o.buffer_uid)
+        AND NOT EXISTS (SELECT FROM delivery_days d WHERE d.buffer_uid = o.buffer_uid)
+        AND NOT EXISTS (
+          SELECT FROM closed_days c
+          WHERE (c.customer_id, c.buffer_id, c.project_id) = (o.customer_id, o.buffer_id, o.project_id))
+      LIMIT ${limit}))`
+  return days.count + owners.count
 }

@@ -106,6 +106,39 @@ describe('postgres: the closing of days', () => {
     expect(await openRows()).to.deep.equal([1, 1])
   })
 
+  it('removes closed days that nobody can ask for any more, and no other', async () => {
+    for (const ago of [2, 89, 90, 99, 101, 400]) await insertDay(db, a, daysAgo(ago), ONE)
+    await closeAll()
+    const before = await totals(db, customerId)
+    // Three levels a day: a customer, a project, a buffer.
+    expect([await open.prune(4), await open.prune(4), await open.prune(4)]).to.deep.equal([4, 2, 0])
+    expect(await totals(db, customerId)).to.deep.equal(before)
+    const left = await db`SELECT DISTINCT day::text FROM closed_days ORDER BY day DESC`
+    expect(left.map(({ day }) => day)).to.deep.equal([2, 89, 90, 99].map(daysAgo))
+  })
+
+  it('forgets whose a buffer was once its row and all its numbers are gone', async () => {
+    const ownersLeft = async () => {
+      const rows = await db<{ uid: string }[]>`
+        SELECT buffer_uid AS uid FROM buffer_owners WHERE buffer_uid IN ${db([a.uid, b.uid])}`
+      return rows.map(({ uid }) => uid).sort()
+    }
+    await insertDay(db, a, daysAgo(1), ONE)
+    expect(await open.prune(10)).to.equal(0)
+    await db`DELETE FROM buffers WHERE uid IN ${db([a.uid, b.uid])}`
+    // The other one never had any.
+    expect(await open.prune(10)).to.equal(1)
+    expect(await ownersLeft()).to.deep.equal([a.uid])
+    await db`UPDATE ingest_days SET day = day - 3`
+    await db`UPDATE delivery_days SET day = day - 3`
+    expect(await closeAll()).to.equal(2)
+    expect(await open.prune(10)).to.equal(0)
+    expect(await ownersLeft()).to.deep.equal([a.uid])
+    await db`UPDATE closed_days SET day = day - 200`
+    expect(await open.prune(10)).to.equal(3 + 1)
+    expect(await ownersLeft()).to.deep.equal([])
+  })
+
   it('loses and doubles nothing while shards project, several nodes close, and somebody reads', async () => {
     const other = connect(url)
     try {
@@ -148,7 +181,10 @@ describe('postgres: the closing of days', () => {
     const rounds: (() => void)[] = []
     let failing = true
     const closing = new DayClosing({
-      openDays: { close: (limit) => (failing ? Promise.reject(new Error('away')) : open.close(limit)) },
+      openDays: {
+        close: (limit) => (failing ? Promise.reject(new Error('away')) : open.close(limit)),
+        prune: open.prune,
+      },
       clock: {
         ...systemClock(),
         after: (_ms, round) => {
@@ -158,7 +194,7 @@ describe('postgres: the closing of days', () => {
       },
       onProblem: (error) => problems.push(error),
     })
-    for (const ago of [2, 3]) await insertDay(db, a, daysAgo(ago), ONE)
+    for (const ago of [2, 300]) await insertDay(db, a, daysAgo(ago), ONE)
     closing.start()
     await eventually(() => rounds.length === 1)
     expect(problems.map(String)).to.deep.equal(['Error: away'])
@@ -167,6 +203,9 @@ describe('postgres: the closing of days', () => {
     rounds[0]!()
     await eventually(() => rounds.length === 2)
     expect(await openRows()).to.deep.equal([0, 0])
+    expect((await db`SELECT DISTINCT day::text FROM closed_days`).map(({ day }) => day)).to.deep.equal([
+      daysAgo(2),
+    ])
     await closing.stop()
   })
 })
