@@ -255,7 +255,7 @@ describe('npm run cluster', function () {
 
   it('is walked through by the commands of the README', async () => {
     await untilAllHaveTheirShare()
-    const { code, output } = await shell(`D=${dataDir}\n${readmeWalk()}`)
+    const { code, output } = await shell(`D=${dataDir}\n${shellCommands('README.md', '### Kill a node')}`)
     expect(code, output).to.equal(0)
     const [before = '', after = ''] = output.split('actor-1 is gone')
     const owned = (text: string, name: string) =>
@@ -265,6 +265,14 @@ describe('npm run cluster', function () {
     expect([...owned(after, 'actor-2'), ...owned(after, 'actor-3')]).to.have.members(['0', '1', '2'])
     expect(after.match(/"status":"accepted"/g)).to.have.length(2)
     expect(after).to.include('"state":"running"').and.include('actor-1 is back')
+  })
+
+  it('is looked at by the commands of the runbooks', async () => {
+    const { code, output } = await shell(
+      `D=${dataDir}\n${shellCommands('internal/RUNBOOKS.md', '## Where to look')}`,
+    )
+    expect(code, output).to.equal(0)
+    expect(output.match(/^\d +running /gm), output).to.have.length(3)
   })
 
   it('ends everything on SIGTERM with 0, what was started again by hand too', async () => {
@@ -285,10 +293,10 @@ describe('npm run cluster', function () {
   }
 })
 
-/** The shell commands under the README's heading. */
-function readmeWalk(): string {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  const section = readme.split(/^(?=#{2,3} )/m).find((part) => part.startsWith('### Kill a node\n'))
+/** The shell commands under a heading of a page. */
+function shellCommands(page: string, heading: string): string {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+  const section = text.split(/^(?=#{2,3} )/m).find((part) => part.startsWith(`${heading}\n`))
   const blocks = [...(section ?? '').matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
   expect(blocks).not.to.deep.equal([])
   return blocks.join('')
