@@ -18,8 +18,9 @@ export function createProjection(db: Database): Projection {
     project: (fence, position, facts) =>
       fencedTransaction(db, fence, async (transaction) => {
         if (!(await advance(transaction, fence, position)) || facts.length === 0) return
-        await addDays(transaction, facts)
-        await resetConsecutive(transaction, facts)
+        // All shards of a busy buffer count in the same rows, and dead letters wait for it: written at once, so that
+        // their locks are not held while answers travel to this node.
+        await Promise.all([addDays(transaction, facts), ...resetConsecutive(transaction, facts)])
       }),
   }
 }
@@ -33,8 +34,8 @@ async function advance(transaction: Transaction, fence: Fence, position: number)
   return advanced.length > 0
 }
 
-async function addDays(transaction: Transaction, facts: readonly DeliveryFact[]): Promise<void> {
-  await transaction`
+function addDays(transaction: Transaction, facts: readonly DeliveryFact[]): PromiseLike<unknown> {
+  return transaction`
     INSERT INTO delivery_days AS d
       (buffer_uid, customer_id, day, delivered, dead, retries, items_delivered, items_dead,
         time_to_flush, delivery_duration)
@@ -58,18 +59,20 @@ async function addDays(transaction: Transaction, facts: readonly DeliveryFact[])
  * that the projection may not have come to: `dead_buried` minus those seen up to the last delivered one is
  * what died since. It only ever lowers the count: a user may have reset it meanwhile.
  */
-async function resetConsecutive(transaction: Transaction, facts: readonly DeliveryFact[]): Promise<void> {
+function resetConsecutive(transaction: Transaction, facts: readonly DeliveryFact[]): PromiseLike<unknown>[] {
   const sums = JSON.stringify(sumByBuffer(facts))
   const concerned = transaction`
     json_to_recordset(${sums}::text::json)
       AS s ("bufferUid" uuid, dead bigint, "deadBeforeDelivered" bigint)
     WHERE b.uid = s."bufferUid" AND (s.dead > 0 OR b.consecutive_dlq_count > 0)`
-  await transaction`SELECT FROM buffers b, ${concerned} ORDER BY b.uid FOR NO KEY UPDATE OF b`
-  await transaction`
-    UPDATE buffers b SET
-      dead_projected = b.dead_projected + s.dead,
-      consecutive_dlq_count = CASE WHEN s."deadBeforeDelivered" IS NULL THEN b.consecutive_dlq_count
-        ELSE least(b.consecutive_dlq_count,
-          greatest(0, b.dead_buried - b.dead_projected - s."deadBeforeDelivered")) END
-    FROM ${concerned}`
+  return [
+    transaction`SELECT FROM buffers b, ${concerned} ORDER BY b.uid FOR NO KEY UPDATE OF b`,
+    transaction`
+      UPDATE buffers b SET
+        dead_projected = b.dead_projected + s.dead,
+        consecutive_dlq_count = CASE WHEN s."deadBeforeDelivered" IS NULL THEN b.consecutive_dlq_count
+          ELSE least(b.consecutive_dlq_count,
+            greatest(0, b.dead_buried - b.dead_projected - s."deadBeforeDelivered")) END
+      FROM ${concerned}`,
+  ]
 }
