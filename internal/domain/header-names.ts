@@ -14,8 +14,8 @@ const token = new RegExp(headerNamePattern)
 /** Printable ASCII and Latin-1: what one byte a character can carry, without controls. */
 const printable = /^[\x20-\x7e\xa0-\xff]*$/
 
-/** Hop-by-hop and message-framing names, and the one name that is no plain property of an object. */
-const forbidden: ReadonlySet<string> = new Set([
+/** Hop-by-hop and message-framing names in lower case, and the one name that is no plain property of an object. */
+export const forbiddenHeaders: readonly string[] = [
   'connection',
   'expect',
   'host',
@@ -26,8 +26,10 @@ const forbidden: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
   '__proto__',
-])
-const forbiddenPrefixes = ['content-', 'proxy-']
+]
+export const forbiddenHeaderPrefixes: readonly string[] = ['content-', 'proxy-']
+
+const forbidden: ReadonlySet<string> = new Set(forbiddenHeaders)
 
 export function isHeaderName(name: string): boolean {
   return name.length <= headerNameMaxLength && token.test(name)
@@ -36,7 +38,7 @@ export function isHeaderName(name: string): boolean {
 /** Whether `name` may be set on a delivery by configuration at all. */
 export function isForbiddenHeader(name: string): boolean {
   const lower = name.toLowerCase()
-  return forbidden.has(lower) || forbiddenPrefixes.some((prefix) => lower.startsWith(prefix))
+  return forbidden.has(lower) || forbiddenHeaderPrefixes.some((prefix) => lower.startsWith(prefix))
 }
 
 export function isHeaderValue(value: string): boolean {

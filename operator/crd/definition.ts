@@ -1,0 +1,62 @@
+/**
+ * The CustomResourceDefinition of Buffer. It is made from the schema of the admin API (design, section 10), so both
+ * have the same bounds, defaults and words; `npm run crd` writes it to `crds/`.
+ */
+import { group, kind, listKind, plural, resumeAnnotation, version } from '../resource.ts'
+import { nameAsIdentifier } from './rules.ts'
+import { specSchema } from './spec.ts'
+import { statusSchema } from './status.ts'
+import { object, ruled } from './structural.ts'
+
+const condition = (type: string) => `.status.conditions[?(@.type=="${type}")]`
+
+/** `priority` above 0: shown by `kubectl get -o wide` only. */
+const printerColumns = [
+  { name: 'Ready', type: 'string', jsonPath: `${condition('Ready')}.status` },
+  { name: 'Reason', type: 'string', jsonPath: `${condition('Ready')}.reason` },
+  { name: 'Buffer-ID', type: 'string', jsonPath: '.status.bufferId' },
+  { name: 'Enabled', type: 'boolean', jsonPath: '.status.enabled' },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  { name: 'Project', type: 'string', jsonPath: '.spec.projectId', priority: 1 },
+  { name: 'URL', type: 'string', jsonPath: '.spec.delivery.url', priority: 1 },
+  { name: 'DLQ', type: 'integer', jsonPath: '.status.consecutiveDlqCount', priority: 1 },
+]
+
+export function bufferDefinition() {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: {
+        kind,
+        listKind,
+        plural,
+        singular: kind.toLowerCase(),
+        shortNames: ['buf'],
+        categories: ['all', 'webhooks'],
+      },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          selectableFields: [{ jsonPath: '.spec.projectId' }],
+          additionalPrinterColumns: printerColumns,
+          schema: { openAPIV3Schema: resourceSchema() },
+        },
+      ],
+    },
+  }
+}
+
+function resourceSchema() {
+  const members = { spec: specSchema(), status: statusSchema }
+  const description =
+    'A buffer of the webhook service: takes webhooks, groups them by a key and delivers each group in batches. ' +
+    `Any new value of the annotation ${resumeAnnotation} resumes one that was paused automatically.`
+  return ruled(object(description, members, ['spec']), nameAsIdentifier)
+}

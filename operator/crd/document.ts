@@ -1,0 +1,12 @@
+/** The definition as the text that is checked in. */
+import { stringify } from 'yaml'
+import { group, plural } from '../resource.ts'
+import { bufferDefinition } from './definition.ts'
+
+export const crdFileName = `${group}_${plural}.yaml`
+
+/** Each value in full: the anchors that repeated parts would become are read by few. */
+export function crdDocument(): string {
+  const definition = stringify(bufferDefinition(), { aliasDuplicateObjects: false, lineWidth: 0 })
+  return `# Made by \`npm run crd\` from the schema of the admin API. Change that one.\n${definition}`
+}

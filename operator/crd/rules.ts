@@ -1,0 +1,100 @@
+/**
+ * What a schema cannot say about a Buffer, as CEL: the rules of `internal/domain/buffer-rules.ts`, as far as
+ * their cost has a bound, and what belongs to the resource alone. What is left to the service (names of `headers`,
+ * for keys of maps have no length of their own) it answers with 400.
+ *
+ * The default `{}` of an object is judged before the defaults of its members are filled in: hence every `has`.
+ */
+import { defaultSignatureHeader } from '../../internal/domain/buffer-schema.ts'
+import {
+  forbiddenHeaderPrefixes,
+  forbiddenHeaders,
+  headersMaxCount,
+} from '../../internal/domain/header-names.ts'
+import { identifierMaxLength } from '../../internal/domain/identifiers.ts'
+import type { CelRule } from './structural.ts'
+
+/** On the resource: its name becomes the identifier of the buffer when none is given. */
+export const nameAsIdentifier: CelRule = {
+  rule: `has(self.spec.bufferId) || self.metadata.name.size() <= ${identifierMaxLength}`,
+  message: `spec.bufferId is required when metadata.name has more than ${identifierMaxLength} characters`,
+}
+
+export const immutable: CelRule = { rule: 'self == oldSelf', message: 'cannot be changed' }
+
+/** On the parent of an optional field: a rule on the field itself does not see it come and go. */
+export function neverSetLater(field: string): CelRule {
+  return {
+    rule: `has(self.${field}) == has(oldSelf.${field})`,
+    message: `${field} cannot be set or removed later`,
+  }
+}
+
+export const groupKeyRules: readonly CelRule[] = [
+  {
+    rule: "self.mode != 'header' || has(self.fallbackHeader)",
+    message: 'fallbackHeader is required in header mode',
+  },
+  {
+    rule: 'has(self.path) || has(self.fallbackHeader)',
+    message: 'path or fallbackHeader is required',
+  },
+]
+
+/** What counts as blank for a URL parser: `\s` of RE2 knows ASCII only. */
+const blank = '\\s\\x0b\\p{Z}\\x{feff}\\\\'
+
+export const urlRules: readonly CelRule[] = [
+  {
+    rule: `self.matches(r'^[^:]+://[^/?#:${blank}][^${blank}]*$')`,
+    message: 'must be an http or https URL',
+  },
+  {
+    rule: "!self.matches(r'^[^/]*//[^/?#]*@')",
+    message: 'must not contain credentials',
+  },
+]
+
+/** On the name of a header that is set on deliveries. */
+export const settableHeader: CelRule = {
+  rule: `!self.matches(r'(?i)^(${forbiddenHeaders.join('|')})$|^(${forbiddenHeaderPrefixes.join('|')})')`,
+  message: 'is a reserved header name',
+}
+
+const idempotencyHeader = 'self.idempotencyHeader.lowerAscii()'
+const signatureHeader = `(has(self.signing) ? self.signing.header.lowerAscii() : '${defaultSignatureHeader}')`
+
+export const deliveryRules: readonly CelRule[] = [
+  {
+    rule: `${idempotencyHeader} != ${signatureHeader}`,
+    message: 'idempotencyHeader must differ from the signature header',
+  },
+  {
+    rule: `!has(self.headersFrom) || !self.headersFrom.exists(h, h.name.lowerAscii() in [${idempotencyHeader}, ${signatureHeader}])`,
+    message: 'headersFrom names a header that is set by the service itself',
+  },
+  {
+    rule: '!has(self.headers) || !has(self.headersFrom) || !self.headersFrom.exists(h, h.name in self.headers)',
+    message: 'headersFrom names a header that headers has too',
+  },
+  {
+    rule: `(has(self.headers) ? self.headers.size() : 0) + (has(self.headersFrom) ? self.headersFrom.size() : 0) <= ${headersMaxCount}`,
+    message: `headers and headersFrom must have at most ${headersMaxCount} entries together`,
+  },
+]
+
+/** The map of the list tells names apart by case, HTTP does not. */
+export const distinctHeaders: CelRule = {
+  rule: 'self.all(a, self.exists_one(b, a.name.lowerAscii() == b.name.lowerAscii()))',
+  message: 'names a header twice',
+}
+
+export const backoffOrder: CelRule = {
+  rule: '!has(self.initialMs) || !has(self.maxMs) || self.initialMs <= self.maxMs',
+  message: 'initialMs must be <= maxMs',
+}
+
+export const sourceSecret: CelRule = {
+  rule: '!has(self.enabled) || !self.enabled || has(self.secretKeyRef)',
+  message: 'secretKeyRef is required when enabled is true',
+}

@@ -1,0 +1,82 @@
+/**
+ * Structural schemas: the dialect of JSON Schema in which a custom resource is defined. An API server refuses a
+ * definition with closed objects, so `additionalProperties: false` goes: it prunes unknown fields itself, or
+ * refuses them when asked for strict validation.
+ */
+import type { Schema } from '../../internal/domain/buffer-schema.ts'
+
+/** A rule in the Common Expression Language; `self` is the value that carries it, `oldSelf` what it was. */
+export interface CelRule {
+  readonly rule: string
+  readonly message: string
+}
+
+export interface StructuralSchema {
+  readonly type: Schema['type'] | 'array'
+  readonly description: string
+  readonly properties?: Readonly<Record<string, StructuralSchema>>
+  readonly additionalProperties?: StructuralSchema
+  readonly items?: StructuralSchema
+  readonly required?: readonly string[]
+  readonly default?: unknown
+  readonly enum?: readonly string[]
+  readonly not?: { readonly enum: readonly string[] }
+  readonly format?: 'uri' | 'date-time' | 'int64'
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly maxProperties?: number
+  readonly 'x-kubernetes-list-type'?: 'map'
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[]
+  readonly 'x-kubernetes-map-type'?: 'atomic'
+  readonly 'x-kubernetes-validations'?: readonly CelRule[]
+}
+
+/** The same constraints, defaults and descriptions in the other dialect. */
+export function structural(schema: Schema): StructuralSchema {
+  const { properties, additionalProperties, ...rest } = schema
+  return {
+    ...rest,
+    ...(properties && { properties: mapValues(properties, structural) }),
+    ...(additionalProperties && { additionalProperties: structural(additionalProperties) }),
+  }
+}
+
+/** An object whose members all must be there unless `required` says otherwise. */
+export function object(
+  description: string,
+  properties: Record<string, StructuralSchema>,
+  required: readonly string[] = Object.keys(properties),
+): StructuralSchema {
+  return { type: 'object', description, ...(required.length > 0 && { required }), properties }
+}
+
+/** A list of objects of which no two have the same `key`; appliers own its entries one by one. */
+export function listByKey(
+  description: string,
+  key: string,
+  maxItems: number,
+  items: StructuralSchema,
+): StructuralSchema {
+  return {
+    type: 'array',
+    description,
+    maxItems,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+    items,
+  }
+}
+
+/** `schema` with rules; they are judged after its defaults were filled in, its own default before. */
+export function ruled(schema: StructuralSchema, ...rules: CelRule[]): StructuralSchema {
+  return { ...schema, 'x-kubernetes-validations': [...(schema['x-kubernetes-validations'] ?? []), ...rules] }
+}
+
+function mapValues<T, U>(members: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, map(member)]))
+}
