@@ -1,11 +1,11 @@
 /**
- * `npm test`: every test/**\/*.test.ts but the benchmarks, one file after the other, in two processes side by
- * side: the tests that start and kill whole services mostly wait. Or the files named as arguments, in this
- * process. Its last line is `N passed, N failed, N skipped`; exit code 0 only when nothing failed and something
+ * `npm test`: every test/**\/*.test.ts but the benchmarks, one file after the other, in three processes side by
+ * side: the tests that start and kill whole services mostly wait, and so do those against a Kubernetes API server.
+ * Or the files and folders named as arguments, in this process. Its last line is `N passed, N failed, N skipped`; exit code 0 only when nothing failed and something
  * ran.
  */
 import { fork } from 'node:child_process'
-import { globSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import Mocha from 'mocha'
 import { undocumented } from './support/answers.ts'
@@ -17,6 +17,8 @@ const BUDGET_MS = 590_000
 const TEST_TIMEOUT_MS = 20_000
 /** Folders whose tests run processes of their own. */
 const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/', 'nats/']
+/** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
+const KUBERNETES = ['chart/', 'operator/']
 
 interface Counts {
   passed: number
@@ -37,7 +39,7 @@ const [first, ...rest] = process.argv.slice(2)
 
 try {
   if (first === '--lane') await runAll(rest)
-  else if (first !== undefined) await runAll([first, ...rest])
+  else if (first !== undefined) await runAll([first, ...rest].flatMap(testsIn))
   else await runLanes()
   clearTimeout(deadline)
   finish()
@@ -45,13 +47,24 @@ try {
   finish(error instanceof Error ? (error.stack ?? error.message) : String(error))
 }
 
+/** The tests below a folder; a file is itself. A folder without any is a mistake. */
+function testsIn(path: string): string[] {
+  if (!statSync(path).isDirectory()) return [path]
+  const found = globSync('**/*.test.ts', { cwd: path }).sort()
+  if (found.length === 0) throw new Error(`there are no tests in ${path}`)
+  return found.map((file) => join(path, file))
+}
+
 async function runLanes(): Promise<void> {
   const found = globSync('**/*.test.ts', { cwd: import.meta.dirname }).filter(
     (path) => !path.startsWith('bench/'),
   )
   if (found.length === 0) throw new Error('there are no tests')
-  const isWhole = (path: string) => WHOLE_SERVICES.some((folder) => path.startsWith(folder))
-  const lanes = [found.filter((path) => !isWhole(path)), found.filter(isWhole)]
+  const below = (folders: string[]) =>
+    found.filter((path) => folders.some((folder) => path.startsWith(folder)))
+  const apart = [below(WHOLE_SERVICES), below(KUBERNETES)]
+  const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
+  const lanes = [rest, ...apart]
   const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))
   // Only now, in one piece: two runs that print at once cannot be read.
   for (const { output } of others) process.stdout.write(output)
