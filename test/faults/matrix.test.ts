@@ -24,7 +24,7 @@ function readTable(): Line[] {
   const [, table = ''] = text.split('|---|---|---|---|---|\n')
   return table
     .split('\n')
-    .filter((line) => line !== '')
+    .filter((line) => line.startsWith('|'))
     .map((line) => {
       const [, row, file = '', title = '', processes = ''] =
         /^\| (\d+) \| [^|]* \| [^|]+ \| `([^`|]+)` ([^|]+) \| ([^|]+) \|$/.exec(
