@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { DROP_MEMORY_MS } from '../../internal/shard/fold.ts'
+import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+
+/** Every kind there is: the compiler asks for what is missing here. */
+const KINDS: Record<JournalRecord['type'], string> = {
+  epoch: '`epoch`',
+  release: '`release`',
+  seal: '`seal`',
+  unseal: '`unseal`',
+  attempt: '`attempt`',
+  done: '`done`',
+  dead: '`dead`',
+  drop: '`drop`',
+  discard: '`discard`',
+  keep: '`keep`',
+  horizon: '`horizon`',
+  'snapshot-begin': '`snapshot-begin`',
+  'snapshot-part': '`-part`',
+  'snapshot-end': '`-end`',
+}
+
+describe('the page about shards', () => {
+  const page = readFileSync(join(ROOT, 'internal', 'shard', 'README.md'), 'utf8')
+  const section = (heading: string) =>
+    page.split(/^(?=## )/m).find((part) => part.startsWith(`## ${heading}\n`)) ?? ''
+
+  it('says of each kind of record what it is and when it is void', () => {
+    const rows = section('Records')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+    const told = rows.flatMap((row) => row.split(' | ')[0]!.match(/`[a-z-]+`/g) ?? [])
+    expect(told).to.have.members(Object.values(KINDS))
+    for (const row of rows) expect(row.split(' | '), row).to.have.length(3)
+  })
+
+  it('names files that are there', () => {
+    const files = new Set(
+      [...page.matchAll(/`((?:\.\.\/|[a-z-]+\/)*[a-z-]+(?:\.test)?\.ts)`/g)].map(([, file]) => file!),
+    )
+    expect(files.size).to.be.above(40)
+    const folders = ['', 'internal', 'internal/shard']
+    const missing = [...files].filter(
+      (file) => !folders.some((folder) => existsSync(join(ROOT, folder, file))),
+    )
+    expect(missing).to.deep.equal([])
+  })
+
+  it('tells the limits of housekeeping as they are', () => {
+    const { everyMs, purgeLagMs, keepRatio, keepBytes, snapshotBytes, fullShare } = HOUSEKEEPING_LIMITS
+    expect({ everyMs, purgeLagMs, keepRatio, fullShare }).to.deep.equal({
+      ...{ everyMs: 1_000, purgeLagMs: 30_000, keepRatio: 3, fullShare: 0.6 },
+    })
+    expect([keepBytes, snapshotBytes, DROP_MEMORY_MS]).to.deep.equal([64 * 1024 ** 2, 1024 ** 2, 60_000])
+    for (const told of ['A round each second', 'read 30 s ago', '3:1 and is 64 MB', '60 %', 'and by 1 MB'])
+      expect(section('Housekeeping')).to.include(told)
+  })
+})
