@@ -86,6 +86,6 @@ function summary(
     groups: new Set(sent.map(({ bufferId, groupKey }) => `${bufferId}/${groupKey}`)).size,
     ...{ deliveries: deliveries.length, dead: dead.length, healMs },
     duplicates: duplicatesByFault(trial.history),
-    selfEnds: trial.selfEnds.map(({ name, end }) => `${name}: ${end}`),
+    selfEnds: trial.selfEnds,
   }
 }

@@ -3,6 +3,7 @@
  * senders and its destination; and the judgement at the end, by the same rules as for one service.
  */
 import { join } from 'node:path'
+import { connect, type NatsConnection } from 'nats'
 
 import { startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
 import { Api } from '../support/api.ts'
@@ -65,8 +66,8 @@ export class ClusterTrial {
   /** Between all nodes and the destination. */
   readonly destinationProxy: TcpProxy
   readonly destination: Destination
-  /** Nodes that ended by themselves, and how. */
-  readonly selfEnds: { name: string; end: number | string }[] = []
+  /** Nodes that ended by themselves, and why. */
+  readonly selfEnds: string[] = []
   readonly #servers: Servers
   readonly #buffers: string[] = []
 
@@ -123,7 +124,7 @@ export class ClusterTrial {
       ...{ cluster: this.cluster, role, name: `${role}-${number}` },
       natsPort: this.#servers.natsPort,
       databasePort: Number(new URL(this.cluster.databaseUrl).port),
-      onEnd: (name, end) => this.selfEnds.push({ name, end }),
+      onEnd: (name, why) => this.selfEnds.push(`${name}: ${why}`),
     })
     this.places.push(place)
     return place
@@ -163,6 +164,13 @@ export class ClusterTrial {
       if (!enabled) await this.api.patchBuffer(bufferId, { enabled: true })
     }
     await within(enable(), 3_000, 'the admin does not answer').catch(() => {})
+  }
+
+  /** A connection to the broker past all proxies. */
+  brokerConnection(): Promise<NatsConnection> {
+    const urls = this.#servers.natsUrls.map((url) => new URL(url))
+    const { username: user, password: pass } = urls[0]!
+    return connect({ servers: urls.map(({ host }) => host), user, pass })
   }
 
   /** Not over before its `to` is set. `late`: see `Fault`. */
@@ -208,6 +216,7 @@ export class ClusterTrial {
     for (const [index, end] of ends.entries())
       if (end !== 0) problems.push({ rule: 'exit', detail: { name: running[index]!.name, end } })
     await readDatabase(this.history, this.cluster.databaseUrl, CREDITS)
+    this.#readRecordedDeaths()
     problems.push(...check(this.history))
     if (problems.length > 0) throw this.failure(problems)
   }
@@ -235,6 +244,18 @@ export class ClusterTrial {
     await this.cluster.stop()
     await Promise.all([this.sender.close(), this.destination.close(), this.destinationProxy.close()])
     await this.#servers.stop()
+  }
+
+  /** The nodes' logs tell when a dead letter's items were over: under load that is seconds after its creation. */
+  #readRecordedDeaths(): void {
+    const times = new Map<string, number>()
+    for (const { service } of this.cluster.nodes)
+      for (const { msg, groupId, version, time } of service.events)
+        if (msg === 'dead') times.set(`grp:${groupId}:v${version}`, Date.parse(String(time)))
+    this.history.dead = this.history.dead.map((letter) => {
+      const recordedAt = times.get(letter.key)
+      return recordedAt === undefined ? letter : { ...letter, recordedAt }
+    })
   }
 
   /** As a balancer that soon notices who does not answer: any ingress, seldom one that stands still. */

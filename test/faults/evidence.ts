@@ -17,7 +17,7 @@ export class Evidence {
   readonly #sent: ReadonlyMap<number, SentItem>
   readonly #twins: ReadonlyMap<string, SentItem[]>
   readonly #settled = new Set<number>()
-  /** When an item was last seen on its way out: its last delivery, or the time of its dead letter. */
+  /** When an item was last seen on its way out: its last delivery, or when its dead letter was known to be stored. */
   readonly #lastSeen = new Map<number, number>()
   readonly #firstSeen = new Map<number, number>()
 
@@ -31,7 +31,8 @@ export class Evidence {
     for (const { items, at, status } of history.deliveries) {
       for (const { n } of items) this.#see(n, at, status >= 200 && status < 300)
     }
-    for (const { items, createdAt } of history.dead) for (const { n } of items) this.#see(n, createdAt, true)
+    for (const { items, createdAt, recordedAt = createdAt } of history.dead)
+      for (const { n } of items) this.#see(n, recordedAt, true)
   }
 
   #see(n: number, at: number, settles: boolean): void {

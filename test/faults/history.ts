@@ -49,6 +49,8 @@ export interface Delivery extends Batch {
 export interface DeadLetter extends Batch {
   /** When its owner began to store it. */
   readonly createdAt: number
+  /** When its owner said that it is stored and over, where that is known: it waits for Postgres. */
+  readonly recordedAt?: number
 }
 
 /** Something was broken from `from` to `to`. */

@@ -19,8 +19,8 @@ export interface PlaceOptions {
   /** Through a proxy of its own; without one it finds the members of a broker's cluster by itself. */
   readonly natsPort: number | undefined
   readonly databasePort: number
-  /** It ended, and nobody had asked it to. */
-  readonly onEnd: (name: string, end: number | string) => void
+  /** It ended, and nobody had asked it to; `why` is its last word. */
+  readonly onEnd: (name: string, why: string) => void
 }
 
 export class NodePlace {
@@ -110,10 +110,14 @@ export class NodePlace {
 
   /** The shards that an actor runs, by its metrics; rejects while it does not answer. */
   async shards(): Promise<number[]> {
-    const text = await this.#ops('/metrics')
+    const text = await this.metrics()
     return [...text.matchAll(/^penstock_shard_epoch\{.*?shard="(\d+)".*?\} [1-9]/gm)].map(([, shard]) =>
       Number(shard),
     )
+  }
+
+  metrics(): Promise<string> {
+    return this.#ops('/metrics')
   }
 
   async isReady(): Promise<boolean> {
@@ -147,7 +151,8 @@ export class NodePlace {
     if (this.#node !== node) return
     this.#node = null
     this.#frozen = false
-    this.#options.onEnd(this.name, end)
+    const fatal = node.service.events.findLast(({ level }) => level === 'fatal')
+    this.#options.onEnd(this.name, fatal?.msg ?? `ended with ${end}`)
     if (this.#wanted) await this.start().catch(() => {})
   }
 

@@ -112,9 +112,10 @@ describe('the TCP proxy of the fault suite', () => {
         receiver.socket.write(word)
         await eventually(() => sender.text.endsWith(word))
       }
-      expect(receiver.text, other).to.equal('')
+      expect([receiver.text, proxy.underWay], other).to.deep.equal(['', 4])
       proxy.heal()
       await eventually(() => receiver.text === 'held')
+      expect(proxy.underWay).to.equal(0)
     })
   }
 

@@ -64,6 +64,11 @@ export class TcpProxy {
     for (const direction of ['up', 'down'] as const) this.silence(direction)
   }
 
+  /** Bytes that were sent and have not been passed on. */
+  get underWay(): number {
+    return [...this.#pipes].reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
   /** Cuts every connection with RST; what is under way is lost. New ones are let through. */
   reset(): void {
     for (const pipe of this.#pipes) pipe.reset()
@@ -109,7 +114,7 @@ class Pipe {
   readonly #direction: Direction
   readonly #weather: Weather
   readonly #underWay: UnderWay[] = []
-  #bytes = 0
+  bytes = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(from: Socket, to: Socket, direction: Direction, weather: Weather) {
@@ -139,26 +144,27 @@ class Pipe {
       this.#underWay.shift()
       this.#pass(next.chunk)
     }
-    if (this.#bytes < WINDOW_BYTES) this.#from.resume()
+    if (this.bytes < WINDOW_BYTES) this.#from.resume()
   }
 
   reset(): void {
     clearTimeout(this.#timer)
     this.#underWay.length = 0
+    this.bytes = 0
     this.#from.resetAndDestroy()
     this.#to.resetAndDestroy()
   }
 
   #take(chunk: Buffer | null): void {
-    this.#bytes += chunk?.length ?? 0
+    this.bytes += chunk?.length ?? 0
     this.#underWay.push({ due: performance.now() + this.#weather.latencyMs, chunk })
-    if (this.#bytes >= WINDOW_BYTES) this.#from.pause()
+    if (this.bytes >= WINDOW_BYTES) this.#from.pause()
     this.flush()
   }
 
   #pass(chunk: Buffer | null): void {
     if (chunk) {
-      this.#bytes -= chunk.length
+      this.bytes -= chunk.length
       if (this.#to.writable) this.#to.write(chunk)
     } else if (this.#from.destroyed) this.#to.destroySoon()
     else this.#to.end()

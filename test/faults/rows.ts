@@ -1,0 +1,229 @@
+/**
+ * The rows of the fault matrix that are about several nodes, each with real processes, under load, and with the
+ * judgement at the end. `main` of the fault suite runs them by number; they take a minute or two each.
+ */
+import { expect } from 'chai'
+
+import { eventually } from '../support/eventually.ts'
+import { readMetrics } from '../support/metrics.ts'
+import { perform } from './acts.ts'
+import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
+import { startLoad } from './crash.ts'
+import { duplicatesByFault } from './duplicates.ts'
+import type { Fault } from './history.ts'
+import type { Load } from './load.ts'
+import type { NodePlace } from './node-place.ts'
+import { within } from './trial.ts'
+
+/** Three times the TTL of a lease, ms. */
+const LONG_MS = 15_000
+const WAIT = { timeoutMs: 60_000, everyMs: 20 }
+
+interface Scene {
+  readonly trial: ClusterTrial
+  readonly load: Load
+}
+
+/** What a row shows beside that it holds. */
+export interface RowSummary {
+  readonly accepted: number
+  readonly duplicates: Readonly<Record<string, number>>
+  readonly selfEnds: readonly string[]
+  /** The longest time in which no request was accepted, ms. */
+  readonly pauseMs: number
+}
+
+/** Rejects with what does not hold. */
+export async function runRow(row: string, seed: number): Promise<RowSummary> {
+  const { play, options } = ROWS[row]!
+  const trial = await ClusterTrial.open({ ...options, label: `row-${row}`, seed })
+  try {
+    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+    const load = startLoad(trial, { writers: 16, pauseMs: 100 })
+    await accepts(load, 300)
+    await play({ trial, load })
+    await accepts(load, 300)
+    await within(load.stop(), 60_000, 'the writers do not end')
+    const pauseMs = longestPause(trial)
+    await trial.judge()
+    const duplicates = duplicatesByFault(trial.history)
+    return { accepted: load.accepted, duplicates, selfEnds: trial.selfEnds, pauseMs }
+  } finally {
+    await trial.close()
+  }
+}
+
+interface Row {
+  readonly play: (scene: Scene) => Promise<void>
+  readonly options?: Pick<ClusterTrialOptions, 'actors' | 'brokers' | 'shards'>
+}
+
+export const ROWS: Readonly<Record<string, Row>> = {
+  5: { play: brokerAway },
+  8: { play: ownerStandsStill },
+  9: { play: ownerCutOff },
+  11: { play: joinsAndLeaves },
+  12: { play: rollingRestart },
+  13: { play: databaseAway },
+  20: { play: leadersKilled, options: { brokers: 3 } },
+  25: { play: ingressStandsStill },
+}
+
+async function brokerAway({ trial, load }: Scene): Promise<void> {
+  const { unavailable } = load
+  await healedAfter(trial, perform(trial, { kind: 'broker-freeze', target: 'nats', holdMs: 10_000 }))
+  expect(load.unavailable, 'requests were refused meanwhile').to.be.above(unavailable)
+  for (let kill = 0; kill < 3; kill++) {
+    await accepts(load, 100)
+    await healedAfter(trial, perform(trial, { kind: 'broker-kill', target: 'nats', holdMs: 0 }))
+  }
+}
+
+/** Its shards run elsewhere while it stands still; what it does afterwards is refused. */
+async function ownerStandsStill({ trial, load }: Scene): Promise<void> {
+  for (const place of [...trial.placesOf('actor')]) {
+    await accepts(load, 200)
+    const thawed = perform(trial, { kind: 'freeze', target: place.name, holdMs: LONG_MS })
+    await eventually(() => othersRunAll(trial, place), WAIT)
+    expect(place.frozen, 'the others took over before it went on').to.equal(true)
+    await healedAfter(trial, thawed)
+  }
+}
+
+/** It gives up by itself: once others own its shards, it sends nothing any more. */
+async function ownerCutOff({ trial, load }: Scene): Promise<void> {
+  for (const direction of ['both', 'up', 'down'] as const) {
+    const place = await trial.ownerOf(0)
+    const fault = trial.beginFault(`nats-${direction} ${place.name}`, true)
+    if (direction === 'both') place.nats!.blackhole()
+    else place.nats!.silence(direction)
+    await eventually(() => othersRunAll(trial, place), WAIT)
+    const sent = await deliveriesOf(place)
+    expect(sent, 'it had delivered').to.be.above(0)
+    await accepts(load, 300)
+    expect(await deliveriesOf(place), 'it sends nothing').to.equal(sent)
+    place.nats!.heal()
+    await trial.untilHealed()
+    fault.to = Date.now()
+  }
+}
+
+/** Twenty of them, one after the other, in good order: nothing comes twice, and a joiner takes its part at most. */
+async function joinsAndLeaves({ trial }: Scene): Promise<void> {
+  const joiner = await trial.addPlace('actor')
+  const most = Math.ceil((1.25 * trial.options.shards!) / trial.placesOf('actor').length)
+  for (let time = 0; time < 20; time++) {
+    await joiner.start()
+    // Every other one leaves at once, perhaps before it has anything.
+    if (time % 2 === 0) await eventually(async () => (await joiner.shards()).length > 0, WAIT)
+    expect((await joiner.shards()).length).to.be.at.most(most)
+    expect(await joiner.end('SIGTERM')).to.equal(0)
+  }
+  await trial.untilHealed()
+}
+
+/** No fault stands in the history: whatever comes twice is a breach. */
+async function rollingRestart({ trial, load }: Scene): Promise<void> {
+  for (const { name } of [...trial.places]) {
+    await perform(trial, { kind: 'restart', target: name, holdMs: 0 })
+    await trial.untilHealed()
+    await accepts(load, 50)
+  }
+}
+
+/** Webhooks are refused; what is buffered is delivered; dead letters wait. */
+async function databaseAway({ trial, load }: Scene): Promise<void> {
+  const { unavailable } = load
+  await trial.createBuffer('waiting', { batch: { idleTimeoutMs: 5_000, maxWaitFromFirstMs: 5_000 } })
+  await trial.createBuffer('dying', { batch: { idleTimeoutMs: 5_000, maxWaitFromFirstMs: 5_000 } })
+  for (let group = 0; group < 20; group++)
+    for (const [bufferId, kind] of [
+      ['waiting', 'ok'],
+      ['dying', 'reject'],
+    ] as const)
+      await trial.sender.send({ bufferId, groupKey: `${kind}-row13-${group}` })
+  const fault = trial.beginFault('postgres-away')
+  for (const { postgres } of trial.places) postgres.blackhole()
+  const groupsOf = (bufferId: string) =>
+    new Set(
+      trial.history.deliveries.filter((each) => each.bufferId === bufferId).map(({ groupKey }) => groupKey),
+    )
+  await eventually(() => groupsOf('waiting').size === 20 && groupsOf('dying').size > 0, WAIT)
+  await eventually(() => load.unavailable > unavailable, WAIT)
+  for (const { postgres } of trial.places) postgres.heal()
+  await trial.untilHealed()
+  fault.to = Date.now()
+  await eventually(async () => {
+    await trial.enable('dying')
+    return (await trial.api.deadLetters('dying')).length === 20
+  }, WAIT)
+}
+
+/** The servers that lead an inbox and a journal, each in its turn. */
+async function leadersKilled({ trial, load }: Scene): Promise<void> {
+  for (const stream of ['INBOX_0', 'JOURNAL_0', 'INBOX_1', 'JOURNAL_1']) {
+    await accepts(load, 200)
+    const leader = await eventually(() => leaderOf(trial, stream), WAIT)
+    await healedAfter(trial, perform(trial, { kind: 'broker-kill', target: leader, holdMs: 0 }))
+  }
+}
+
+/** Longer than its lease lives: others refund what it had open, so it must end; and connections cut in statements. */
+async function ingressStandsStill({ trial, load }: Scene): Promise<void> {
+  const [gate] = trial.placesOf('ingress')
+  await healedAfter(trial, perform(trial, { kind: 'freeze', target: gate!.name, holdMs: LONG_MS }))
+  await eventually(() => trial.selfEnds.some((end) => end.includes('ledger of this node was closed')), WAIT)
+  await trial.untilHealed()
+  const fault = trial.beginFault('postgres-reset')
+  for (let cut = 0; cut < 20; cut++) {
+    await accepts(load, 20)
+    for (const { postgres } of trial.placesOf('ingress')) {
+      // What is on its way is answered nowhere.
+      postgres.silence(cut % 2 === 0 ? 'up' : 'down')
+      await eventually(() => postgres.underWay > 0, WAIT)
+      postgres.reset()
+      postgres.heal()
+    }
+  }
+  await trial.untilHealed()
+  fault.to = Date.now()
+}
+
+async function accepts(load: Load, items: number): Promise<void> {
+  const target = load.accepted + items
+  await eventually(() => load.accepted >= target, WAIT)
+}
+
+async function healedAfter(trial: ClusterTrial, faulty: Promise<Fault | null>): Promise<void> {
+  const fault = await faulty
+  await trial.untilHealed()
+  if (fault) fault.to = Date.now()
+}
+
+async function othersRunAll(trial: ClusterTrial, place: NodePlace): Promise<boolean> {
+  const others = trial.placesOf('actor').filter((other) => other !== place && other.wanted)
+  const running = await Promise.all(others.map((other) => other.shards()))
+  return new Set(running.flat()).size === trial.options.shards
+}
+
+/** Batches that this node delivered. */
+async function deliveriesOf(place: NodePlace): Promise<number> {
+  return readMetrics(await place.metrics(), 'penstock_deliveries_total')
+}
+
+async function leaderOf(trial: ClusterTrial, stream: string): Promise<string | false> {
+  const connection = await trial.brokerConnection()
+  try {
+    const manager = await connection.jetstreamManager()
+    return (await manager.streams.info(stream)).cluster?.leader ?? false
+  } finally {
+    await connection.close()
+  }
+}
+
+function longestPause({ history }: ClusterTrial): number {
+  const times = history.sent
+    .flatMap(({ answer }) => (answer?.status === 202 ? [answer.at] : []))
+    .sort((a, b) => a - b)
+  return Math.max(0, ...times.slice(1).map((at, index) => at - times[index]!))
+}
