@@ -1,0 +1,123 @@
+/**
+ * The keys that want a pass, with the semantics of client-go's work queue. Invariants: a key is handed out to one worker at a
+ * time; however often it is added before or during its pass, one further pass follows, and it begins after the last add.
+ */
+import type { Clock } from '../../internal/runtime/clock.ts'
+import { RetryDelays, TokenBucket } from './rate-limit.ts'
+
+/** Failed passes of all keys together: so many a second, after so many at once. */
+const RETRIES = { perSecond: 10, burst: 100 }
+
+interface Delayed {
+  /** Monotonic ms. */
+  readonly due: number
+  readonly cancel: () => void
+}
+
+export interface Taken {
+  readonly key: string
+  /** How long it waited for a worker, ms. */
+  readonly waitedMs: number
+}
+
+export class WorkQueue {
+  readonly #clock: Clock
+  readonly #delays = new RetryDelays()
+  readonly #bucket: TokenBucket
+  /** Keys that a worker may take, in order. */
+  readonly #ready: string[] = []
+  /** When each key that wants a pass began to: those in `#ready`, and those added during their pass. */
+  readonly #dirty = new Map<string, number>()
+  readonly #processing = new Set<string>()
+  readonly #delayed = new Map<string, Delayed>()
+  readonly #idle: ((taken: Taken | undefined) => void)[] = []
+  #closed = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#bucket = new TokenBucket(clock, RETRIES)
+  }
+
+  /** Keys that wait for a worker. */
+  get depth(): number {
+    return this.#ready.length
+  }
+
+  /** Keys whose last pass failed. */
+  get failing(): number {
+    return this.#delays.size
+  }
+
+  /** At once, whatever back-off the key is in: something about it has changed. */
+  add(key: string): void {
+    if (this.#closed || this.#dirty.has(key)) return
+    this.#dirty.set(key, this.#clock.monotonic())
+    if (!this.#processing.has(key)) this.#enqueue(key)
+  }
+
+  /** After `ms` milliseconds; of two delays of one key the earlier counts. */
+  addAfter(key: string, ms: number): void {
+    if (this.#closed) return
+    const due = this.#clock.monotonic() + ms
+    const standing = this.#delayed.get(key)
+    if (standing && standing.due <= due) return
+    standing?.cancel()
+    const cancel = this.#clock.after(ms, () => {
+      this.#delayed.delete(key)
+      this.add(key)
+    })
+    this.#delayed.set(key, { due, cancel })
+  }
+
+  /** After a failed pass: with the key's back-off, and never faster than all failures together may be repeated. */
+  addRateLimited(key: string): void {
+    this.addAfter(key, Math.max(this.#delays.next(key), this.#bucket.reserve()))
+  }
+
+  /** A pass of `key` succeeded: its next failure is its first. */
+  forget(key: string): void {
+    this.#delays.forget(key)
+  }
+
+  /** Failures in a row. */
+  failures(key: string): number {
+    return this.#delays.failures(key)
+  }
+
+  /** The next key, now or once there is one; its taker calls `done`. undefined: the queue is closed. */
+  take(): Promise<Taken | undefined> {
+    if (this.#closed) return Promise.resolve(undefined)
+    const key = this.#ready.shift()
+    if (key !== undefined) return Promise.resolve(this.#hand(key))
+    return new Promise((resolve) => this.#idle.push(resolve))
+  }
+
+  /** The pass of a taken key ended, however it did. */
+  done(key: string): void {
+    this.#processing.delete(key)
+    if (this.#dirty.has(key)) this.#enqueue(key)
+  }
+
+  /** Nothing is handed out any more: whoever runs next lists all resources anyway. */
+  close(): void {
+    this.#closed = true
+    for (const { cancel } of this.#delayed.values()) cancel()
+    this.#delayed.clear()
+    this.#ready.length = 0
+    this.#dirty.clear()
+    for (const worker of this.#idle.splice(0)) worker(undefined)
+  }
+
+  #enqueue(key: string): void {
+    const worker = this.#idle.shift()
+    if (worker) worker(this.#hand(key))
+    else this.#ready.push(key)
+  }
+
+  #hand(key: string): Taken {
+    const waitedMs = this.#clock.monotonic() - (this.#dirty.get(key) ?? this.#clock.monotonic())
+    this.#dirty.delete(key)
+    this.#processing.add(key)
+    return { key, waitedMs }
+  }
+}
