@@ -2,7 +2,12 @@
 
 /** What a resource is named by everywhere in the operator: `namespace/name`. */
 export interface Named {
-  readonly metadata?: { readonly namespace?: string; readonly name?: string; readonly uid?: string }
+  readonly metadata?: {
+    readonly namespace?: string
+    readonly name?: string
+    readonly uid?: string
+    readonly resourceVersion?: string
+  }
 }
 
 export interface Reconciler {
