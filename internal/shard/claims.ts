@@ -4,8 +4,12 @@
  */
 import type { Clock } from '../runtime/clock.ts'
 import type { Broker } from './broker.ts'
+import { CorruptBytesError } from './bytes.ts'
 import { decodeCommit } from './codec.ts'
 import type { Membership } from './membership.ts'
+
+/** Stands for the owner where the journal's last commit cannot be read. */
+const UNKNOWN = 'unknown'
 
 export interface ClaimsOptions {
   readonly boot: string
@@ -29,12 +33,33 @@ export class Claims {
   async ownerOf(shard: number): Promise<string | null> {
     const last = await this.#options.broker.journal(shard).last()
     if (last === undefined) return null
-    const { boot, records } = decodeCommit(last.data)
-    if (records.at(-1)?.type === 'release' || this.#isOver(shard, boot)) {
-      this.#unlisted.delete(shard)
-      return null
+    const owner = this.#lastOwner(shard, last.data)
+    if (owner !== null) return owner
+    this.#unlisted.delete(shard)
+    return null
+  }
+
+  #lastOwner(shard: number, data: Uint8Array): string | null {
+    try {
+      const { boot, records } = decodeCommit(data)
+      return records.at(-1)?.type === 'release' || this.#isOver(shard, boot) ? null : boot
+    } catch (error) {
+      if (!(error instanceof CorruptBytesError)) throw error
+      return this.#lister(shard)
     }
-    return boot
+  }
+
+  /**
+   * Of a shard whose last commit cannot be read: a node of a newer version may have written it and live. When no
+   * lease has listed the shard for a TTL it is claimed all the same: that fails, with what all failures of shards
+   * have, back-off and a line in `/health`.
+   */
+  #lister(shard: number): string | null {
+    const { boot, membership } = this.#options
+    const lease = membership.leases().find((each) => each.boot !== boot && each.shards.includes(shard))
+    if (lease === undefined) return this.#unlistedForLong(shard, UNKNOWN) ? null : UNKNOWN
+    this.#unlisted.delete(shard)
+    return lease.boot
   }
 
   #isOver(shard: number, owner: string): boolean {
