@@ -166,6 +166,41 @@ describe('the checker of fault runs', () => {
     expect(broken(unknown), 'unanswered requests have no known place').not.to.include('item-order')
   })
 
+  it('lets a batch come late, and once more, that was held back while others went on; never at first', () => {
+    const held = { ...kill(SENT + 600, SENT + 2_000), late: true }
+    const again = (fault: Fault) => (history: History) => {
+      history.faults.push(fault)
+      history.deliveries.push({ ...delivery(10, [1, 2]), at: SENT + 2_100 })
+    }
+    expect(broken(again(held))).to.deep.equal([])
+    expect(broken(again({ ...held, late: false }))).to.deep.equal(['batch-order'])
+    const first = (history: History) => {
+      history.faults.push(held)
+      history.deliveries.reverse()
+    }
+    expect(broken(first)).to.deep.equal(['batch-order'])
+    const afterDeath = (fault: Fault) => (history: History) => {
+      const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[1]!
+      history.faults.push(fault)
+      history.deliveries[1] = { ...history.deliveries[1]!, status: 400 }
+      history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: SENT + 1_900 })
+      history.deliveries.push({ ...delivery(20, [3, 4], { status: 400 }), at: SENT + 2_100 })
+    }
+    expect(broken(afterDeath(held))).to.deep.equal([])
+    expect(broken(afterDeath({ ...held, late: false }))).to.deep.equal(['sent-after-dead'])
+  })
+
+  it('takes a dead letter for over when its owner says that it is stored', () => {
+    const twinAfter = (recordedAt: number) => (history: History) => {
+      const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
+      history.deliveries[0] = { ...history.deliveries[0]!, status: 400 }
+      history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: SENT + 600, recordedAt })
+      Object.assign(history.sent[1]!, { sentAt: LONG, answer: { ...history.sent[1]!.answer, at: LONG } })
+    }
+    expect(broken(twinAfter(LONG - 100), twins())).to.deep.equal([])
+    expect(broken(twinAfter(SENT + 600), twins())).to.deep.equal(['duplicate-of-what-is-over'])
+  })
+
   it('catches a duplicate that is sent, or whose original is lost', () => {
     const sendsBoth = (history: History) =>
       history.deliveries.push(delivery(20, [], { items: [{ n: 2, messageId: 'm', payloadHash: 'p2' }] }))

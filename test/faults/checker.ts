@@ -130,10 +130,17 @@ function checkResent(evidence: Evidence): Violation[] {
     }),
   )
   const afterDeath = history.dead.flatMap(({ key, createdAt }) => {
-    const late = (evidence.attempts.get(key) ?? []).find(({ at }) => at > createdAt)
+    const late = (evidence.attempts.get(key) ?? []).find(
+      (attempt) => attempt.at > createdAt && !heldBack(evidence, attempt, createdAt),
+    )
     return late ? [{ rule: 'sent-after-dead', detail: { createdAt, late } }] : []
   })
   return [...again, ...afterDeath]
+}
+
+/** Sent long before it arrived: its sender stood still, or the network held it. It had its place, and comes again. */
+function heldBack(evidence: Evidence, { at }: Delivery, since: number): boolean {
+  return evidence.faultsBetween(since, at).some(({ late }) => late)
 }
 
 function excused(evidence: Evidence, before: Delivery, next: Delivery): boolean {
@@ -150,9 +157,17 @@ function checkAttempts(evidence: Evidence): Violation[] {
 
 function checkOrder(evidence: Evidence): Violation[] {
   return [...evidence.deliveriesOfGroups.values()].flatMap((deliveries) => [
-    ...descents(deliveries, versionOf).map((at) => ({ rule: 'batch-order', detail: at.key })),
+    ...descents(deliveries, versionOf)
+      .filter((each) => !isLateRepetition(evidence, each))
+      .map((each) => ({ rule: 'batch-order', detail: each.key })),
     ...itemDescents(evidence, deliveries),
   ])
+}
+
+/** The order of first arrivals holds always. */
+function isLateRepetition(evidence: Evidence, delivery: Delivery): boolean {
+  const [first] = evidence.attempts.get(delivery.key)!
+  return first !== delivery && heldBack(evidence, delivery, first!.at)
 }
 
 function itemDescents(evidence: Evidence, deliveries: readonly Delivery[]): Violation[] {
