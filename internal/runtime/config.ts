@@ -26,6 +26,21 @@ export interface OidcConfig {
   jwksUrl: string | undefined
 }
 
+/** What only the operator reads. */
+export interface OperatorConfig {
+  /** Base address of the management API; set for the operator. */
+  adminUrl: string | undefined
+  /** PEM of the authorities to trust for it; undefined: the machine's. */
+  adminCaFile: string | undefined
+  /** undefined: all. */
+  watchNamespaces: string[] | undefined
+  /** undefined: the namespace that the operator runs in. */
+  leaseNamespace: string | undefined
+  leaseName: string
+  /** How often a buffer is compared with its resource when neither changed, seconds. */
+  verifySeconds: number
+}
+
 export interface Config {
   role: ProcessRole
   host: string
@@ -59,6 +74,7 @@ export interface Config {
   /** undefined: ID tokens are off. */
   oidc: OidcConfig | undefined
   maxBodyBytes: number
+  operator: OperatorConfig
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 }
 
@@ -97,6 +113,12 @@ const SETTINGS = {
   oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
   oidcJwksUrl: url('PENSTOCK_OIDC_JWKS_URL', ['https', 'http']),
   maxBodyBytes: integer('PENSTOCK_MAX_BODY_BYTES', 1, 64_000_000),
+  adminUrl: { name: 'PENSTOCK_ADMIN_URL', parse: baseUrl },
+  adminCaFile: text('PENSTOCK_ADMIN_CA_FILE'),
+  watchNamespaces: list('PENSTOCK_WATCH_NAMESPACES', namespace),
+  leaseNamespace: { name: 'PENSTOCK_LEASE_NAMESPACE', parse: namespace },
+  leaseName: { name: 'PENSTOCK_LEASE_NAME', parse: leaseName },
+  verifySeconds: integer('PENSTOCK_VERIFY_SECONDS', 1, 86_400),
   logLevel: oneOf('PENSTOCK_LOG_LEVEL', LOG_LEVELS),
 } satisfies Record<string, Setting<unknown>>
 
@@ -179,6 +201,14 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
+    operator: {
+      adminUrl: given.adminUrl,
+      adminCaFile: given.adminCaFile,
+      watchNamespaces: given.watchNamespaces,
+      leaseNamespace: given.leaseNamespace,
+      leaseName: given.leaseName ?? 'penstock-operator',
+      verifySeconds: given.verifySeconds ?? 300,
+    },
     logLevel: given.logLevel ?? 'info',
   }
 }
@@ -222,7 +252,7 @@ function refuseMissing(config: Config, given: Given): void {
 function requiredOf(config: Config): (keyof Given)[] {
   switch (config.role) {
     case 'operator':
-      return []
+      return ['adminUrl']
     case 'migrate':
       return ['databaseUrl']
     case 'penstock':
@@ -237,6 +267,24 @@ function natsUrl(text: string): Parsed<string> {
   return hasScheme(text, ['nats', 'tls'])
     ? accept(text)
     : refuse('must be nats:// or tls:// URLs, comma-separated')
+}
+
+/** No credentials, for it stands in the log; no query, for paths are appended. */
+function baseUrl(text: string): Parsed<string> {
+  const address = hasScheme(text, ['http', 'https']) ? new URL(text) : undefined
+  const plain = address && address.username === '' && address.password === '' && !/[?#]/.test(text)
+  return plain ? accept(text) : refuse('must be an http or https URL without credentials and query')
+}
+
+/** RFC 1123, as Kubernetes wants it. */
+function namespace(text: string): Parsed<string> {
+  const good = text.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text)
+  return good ? accept(text) : refuse('must be the name of a namespace')
+}
+
+function leaseName(text: string): Parsed<string> {
+  const good = text.length <= 253 && /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/.test(text)
+  return good ? accept(text) : refuse('must be the name of a Lease')
 }
 
 function cidr(text: string): Parsed<Cidr> {

@@ -44,6 +44,17 @@ describe('the configuration', () => {
     expect(config.secretKeys).to.have.length(1)
   })
 
+  it('of the operator needs the address of the management API, and nothing of the servers', () => {
+    expect(readConfig({ PENSTOCK_ADMIN_URL: 'http://admin:8080' }, 'operator').operator).to.deep.equal({
+      adminUrl: 'http://admin:8080',
+      adminCaFile: undefined,
+      watchNamespaces: undefined,
+      leaseNamespace: undefined,
+      leaseName: 'penstock-operator',
+      verifySeconds: 300,
+    })
+  })
+
   it('of a whole cluster on this machine is local, on three replicas, with ports and data of its own', () => {
     expect(readConfig({}, 'cluster')).to.deep.include({
       ...{ local: true, replicas: 3, port: 0, opsPort: 0, dataDir: '.penstock-cluster' },
@@ -79,6 +90,12 @@ describe('the configuration', () => {
         PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys',
         PENSTOCK_MAX_BODY_BYTES: '2000',
         NATS_SERVER_BIN: '/bin/nats-server',
+        PENSTOCK_ADMIN_URL: 'https://admin.example/base',
+        PENSTOCK_ADMIN_CA_FILE: '/ca.crt',
+        PENSTOCK_WATCH_NAMESPACES: 'one, two',
+        PENSTOCK_LEASE_NAMESPACE: 'penstock',
+        PENSTOCK_LEASE_NAME: 'operator.v1',
+        PENSTOCK_VERIFY_SECONDS: '60',
         PENSTOCK_LOG_LEVEL: 'warn',
       },
       'penstock',
@@ -99,6 +116,14 @@ describe('the configuration', () => {
       initialCredits: 5,
       maxBodyBytes: 2_000,
       natsServerBin: '/bin/nats-server',
+      operator: {
+        adminUrl: 'https://admin.example/base',
+        adminCaFile: '/ca.crt',
+        watchNamespaces: ['one', 'two'],
+        leaseNamespace: 'penstock',
+        leaseName: 'operator.v1',
+        verifySeconds: 60,
+      },
       logLevel: 'warn',
       oidc: { issuer: 'https://id.example', audience: 'penstock', jwksUrl: 'https://id.example/keys' },
       ownerKeys: [
@@ -135,6 +160,17 @@ describe('the configuration', () => {
     PENSTOCK_OIDC_ISSUER: ['id.example'],
     PENSTOCK_OIDC_JWKS_URL: ['ftp://id.example'],
     PENSTOCK_MAX_BODY_BYTES: ['0', '64000001'],
+    PENSTOCK_ADMIN_URL: [
+      'ftp://admin',
+      'admin:8080',
+      'http://u:p@admin',
+      'http://admin/?a=b',
+      'http://admin/#a',
+    ],
+    PENSTOCK_WATCH_NAMESPACES: ['One', 'one,', 'a'.repeat(64), '-one', 'a.b'],
+    PENSTOCK_LEASE_NAMESPACE: ['one,two'],
+    PENSTOCK_LEASE_NAME: ['Lease', 'a/b', '.a'],
+    PENSTOCK_VERIFY_SECONDS: ['0', '86401', '5m'],
     PENSTOCK_LOG_LEVEL: ['verbose'],
   }
   for (const [name, values] of Object.entries(bad)) {
@@ -146,6 +182,7 @@ describe('the configuration', () => {
 
   it('never repeats a secret in its refusal', () => {
     expect(problem({ PENSTOCK_OWNER_KEYS: 'acme=hunter2' })).to.not.include('hunter2')
+    expect(problem({ PENSTOCK_ADMIN_URL: 'http://u:hunter2@admin' })).to.not.include('hunter2')
     expect(problem({ PENSTOCK_SECRET_KEY: 'hunter2' })).to.not.include('hunter2')
     expect(problem({ PENSTOCK_DATABASE_URL: 'mysql://u:hunter2@db' })).to.not.include('hunter2')
   })
@@ -154,6 +191,7 @@ describe('the configuration', () => {
     for (const name of Object.keys(CLUSTER)) {
       expect(problem({ ...CLUSTER, [name]: '' }, 'ingress')).to.equal(`${name}: is required for ingress`)
     }
+    expect(problem({}, 'operator')).to.equal('PENSTOCK_ADMIN_URL: is required for operator')
     expect(problem({}, 'migrate')).to.equal('PENSTOCK_DATABASE_URL: is required for migrate')
     expect(problem({ PENSTOCK_LOCAL: 'false' })).to.equal(
       'PENSTOCK_SECRET_KEY: is required outside the local instance',
