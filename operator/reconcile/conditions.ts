@@ -1,0 +1,153 @@
+/**
+ * The status that follows from what a pass found. Invariants: Ready is always there, the others only while they are true;
+ * a time moves only with what it stands for; the same findings make the same status, so nothing is written twice.
+ */
+import type { Buffer } from '../../internal/domain/model.ts'
+import type { BufferResource, BufferStatus, Condition, ConditionType, SecretVersion } from '../resource.ts'
+import { isAutoPaused, type Outcome, resumeOf } from './decide.ts'
+
+export interface Findings {
+  readonly outcome: Outcome
+  readonly bufferId: string
+  readonly secretVersions: readonly SecretVersion[]
+  /** This pass changed the configuration at the service. */
+  readonly changed: boolean
+  /** Unix epoch ms. */
+  readonly now: number
+}
+
+type Draft = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
+
+/** Longest message of a condition. */
+const MESSAGE_LENGTH = 1_024
+
+export function statusAfter(resource: BufferResource, findings: Findings): BufferStatus {
+  const { outcome } = findings
+  const before = resource.status ?? {}
+  const conditions = conditionsOf(resource, draftsOf(resource, outcome), findings.now)
+  if (outcome.state === 'retrying') return { ...before, conditions }
+  const observedGeneration = resource.metadata.generation
+  if (outcome.state === 'stalled') {
+    const { bufferId: _id, intentGeneration: _intent, ...disowned } = before
+    return { ...(outcome.disowned ? disowned : before), observedGeneration, conditions }
+  }
+  const lastHandledResume = resumeOf(resource.metadata.annotations)
+  const lastSyncTime = findings.changed ? timeText(findings.now) : before.lastSyncTime
+  return {
+    ...ownership(before, outcome.buffer),
+    observedGeneration,
+    secretVersions: findings.secretVersions,
+    ...(lastHandledResume !== undefined && { lastHandledResume }),
+    ...(lastSyncTime !== undefined && { lastSyncTime }),
+    conditions,
+  }
+}
+
+/** The intent of a pass, written before the service hears of it. `adopt`: the buffer is there already. */
+export function statusOfClaim(
+  resource: BufferResource,
+  { bufferId, adopt, now }: { bufferId: string; adopt: boolean; now: number },
+): BufferStatus {
+  const { intentGeneration: _old, ingestPath: _path, ...before } = resource.status ?? {}
+  const [reason, message] = adopt
+    ? ['Adopting', `taking over buffer ${bufferId}`]
+    : ['Creating', `creating buffer ${bufferId}`]
+  const drafts = [
+    { type: 'Ready' as const, status: 'False' as const, reason, message },
+    { type: 'Reconciling' as const, status: 'True' as const, reason, message },
+  ]
+  return {
+    ...before,
+    bufferId,
+    ...(!adopt && { intentGeneration: resource.metadata.generation }),
+    conditions: conditionsOf(resource, drafts, now),
+  }
+}
+
+export function conditionOf(status: BufferStatus | undefined, type: ConditionType): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type)
+}
+
+function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {
+  const { bufferId, projectId, enabled, consecutiveDlqCount } = buffer
+  const { intentGeneration } = before
+  return {
+    bufferId,
+    ...(intentGeneration !== undefined && { intentGeneration }),
+    ingestPath: `/v1/ingest/${projectId}/${bufferId}`,
+    enabled,
+    consecutiveDlqCount,
+  }
+}
+
+function draftsOf(resource: BufferResource, outcome: Outcome): Draft[] {
+  switch (outcome.state) {
+    case 'ready':
+      return [{ type: 'Ready', status: 'True', reason: 'Synced', message: readyText(outcome.buffer) }]
+    case 'paused': {
+      const told = pauseOf(outcome.buffer)
+      return [
+        { type: 'Ready', status: 'False', ...told },
+        { type: 'Paused', status: 'True', ...told },
+      ]
+    }
+    case 'stalled': {
+      const { reason, message } = outcome
+      return [
+        { type: 'Ready', status: 'False', reason, message },
+        { type: 'Stalled', status: 'True', reason, message },
+        ...stillPaused(resource),
+      ]
+    }
+    case 'retrying': {
+      const { reason, message } = outcome
+      const ready = conditionOf(resource.status, 'Ready')
+      return [
+        stillHolds(resource, ready) ? ready! : { type: 'Ready', status: 'False', reason, message },
+        { type: 'Reconciling', status: 'True', reason, message },
+        ...stillPaused(resource),
+      ]
+    }
+  }
+}
+
+/** That nobody can look does not make a buffer worse than it was when it was last seen. */
+function stillHolds({ metadata, status }: BufferResource, ready: Condition | undefined): boolean {
+  const seen = ready?.status === 'True' || conditionOf(status, 'Paused') !== undefined
+  const current = ready?.observedGeneration === metadata.generation
+  return seen && current && metadata.deletionTimestamp === undefined
+}
+
+function stillPaused({ status }: BufferResource): Draft[] {
+  const paused = conditionOf(status, 'Paused')
+  return paused === undefined ? [] : [paused]
+}
+
+function readyText({ bufferId, enabled }: Buffer): string {
+  return enabled
+    ? `buffer ${bufferId} is as described here`
+    : `buffer ${bufferId} is disabled, as described here`
+}
+
+function pauseOf(buffer: Buffer): { reason: string; message: string } {
+  if (!isAutoPaused(buffer)) return { reason: 'Disabled', message: 'the buffer was disabled at the service' }
+  const message = `the service disabled the buffer after ${buffer.consecutiveDlqCount} batches in a row went to the dead letter queue`
+  return { reason: 'AutoPaused', message }
+}
+
+function conditionsOf(resource: BufferResource, drafts: readonly Draft[], now: number): Condition[] {
+  return drafts.map(({ type, status, reason, message }) => {
+    const before = conditionOf(resource.status, type)
+    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : timeText(now)
+    const text = message.slice(0, MESSAGE_LENGTH)
+    return {
+      ...{ type, status, reason, message: text, lastTransitionTime },
+      observedGeneration: resource.metadata.generation,
+    }
+  })
+}
+
+/** RFC 3339, whole seconds, as all times of Kubernetes. */
+function timeText(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,296 @@
+/**
+ * What a pass does next, as an ordered chain of predicates: the first that answers wins. Pure: time is a part of what was
+ * observed. A pass asks again after it looked at the service.
+ *
+ *   Secret, spec ──▶ report        no finalizer ──▶ finalize ──▶ look ─┬─ absent ──▶ claim ──▶ create
+ *                                                                      ├─ not ours ─▶ report, or claim (Adopt)
+ *   deleted ──▶ remove ──▶ release                                     └─ ours ────▶ change, or report
+ */
+import type { Buffer } from '../../internal/domain/model.ts'
+import { finalizer, resumeAnnotation } from '../resource.ts'
+import { changedFields, differenceOf } from './difference.ts'
+import { type Observed, resumeMaxLength } from './observed.ts'
+import type { JsonBody } from './ports.ts'
+import type { Wish } from './wish.ts'
+
+/** What is to be told by the conditions. */
+export type Outcome =
+  | { readonly state: 'ready' | 'paused'; readonly buffer: Buffer }
+  /** It will not get better by itself. `disowned`: the buffer is not this resource's. */
+  | { readonly state: 'stalled'; readonly reason: string; readonly message: string; readonly disowned?: true }
+  | { readonly state: 'retrying'; readonly reason: string; readonly message: string }
+
+export type ChangeReason = 'Updated' | 'Corrected' | 'Resumed'
+
+export type Decision =
+  /** Nothing, until a change or for `forMs`. */
+  | { readonly act: 'rest'; readonly forMs?: number }
+  | { readonly act: 'finalize' }
+  /** Ask the service for the buffer. */
+  | { readonly act: 'look'; readonly key: string }
+  /** Note in the status whose the buffer is; `adopt`: it exists. */
+  | { readonly act: 'claim'; readonly adopt: boolean }
+  | { readonly act: 'create'; readonly key: string; readonly wish: Wish; readonly again: boolean }
+  | {
+      readonly act: 'change'
+      readonly key: string
+      readonly patch: JsonBody
+      readonly reason: ChangeReason
+      readonly note: string
+    }
+  | { readonly act: 'remove'; readonly key: string }
+  /** Let the resource go; `orphaned`: why its buffer stays. */
+  | { readonly act: 'release'; readonly orphaned?: string }
+  | { readonly act: 'report'; readonly outcome: Outcome; readonly againMs?: number }
+
+/**
+ * How long a deleted resource waits for a usable API key before its buffer is left behind, ms since its deletion: its
+ * namespace must not wait for ever.
+ */
+export const ORPHAN_AFTER_MS = 60_000
+/** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
+const LOCAL_RETRY_MS = 30_000
+
+type Rule = (observed: Observed) => Decision | undefined
+
+const DELETED: readonly Rule[] = [notHeld, keepsBuffer, neverMade, removed, keyless, remove]
+const LIVING: readonly Rule[] = [
+  unfinalized,
+  rivalled,
+  withoutKey,
+  unwishable,
+  settled,
+  claimedOnly,
+  unseen,
+  takenElsewhere,
+  unclaimed,
+  lost,
+  inOtherProject,
+  foreign,
+  different,
+  paused,
+  ready,
+]
+
+export function decide(observed: Observed): Decision {
+  const rules = observed.resource.metadata.deletionTimestamp === undefined ? LIVING : DELETED
+  for (const rule of rules) {
+    const decision = rule(observed)
+    if (decision !== undefined) return decision
+  }
+  throw new Error('no rule decides')
+}
+
+function notHeld({ resource }: Observed): Decision | undefined {
+  return isHeld(resource.metadata.finalizers) ? undefined : { act: 'rest' }
+}
+
+function keepsBuffer({ resource }: Observed): Decision | undefined {
+  return resource.spec.deletionPolicy === 'Orphan' ? { act: 'release' } : undefined
+}
+
+function neverMade({ resource }: Observed): Decision | undefined {
+  return resource.status?.bufferId === undefined ? { act: 'release' } : undefined
+}
+
+function removed({ removed }: Observed): Decision | undefined {
+  return removed && { act: 'release' }
+}
+
+/** The Secret may be gone before the resource, as in the deletion of a namespace, or its key revoked. */
+function keyless(observed: Observed): Decision | undefined {
+  const { resource, refused, now } = observed
+  const usable = refused === undefined && keyOf(observed) !== undefined
+  if (usable) return undefined
+  const why = keyProblem(observed)
+  const leftMs = Date.parse(resource.metadata.deletionTimestamp!) + ORPHAN_AFTER_MS - now
+  if (leftMs <= 0) return { act: 'release', orphaned: why.message }
+  return { act: 'report', outcome: { state: 'stalled', ...why }, againMs: leftMs }
+}
+
+function remove(observed: Observed): Decision {
+  return { act: 'remove', key: keyOf(observed)! }
+}
+
+function unfinalized({ resource }: Observed): Decision | undefined {
+  return isHeld(resource.metadata.finalizers) ? undefined : { act: 'finalize' }
+}
+
+function rivalled({ rival, bufferId }: Observed): Decision | undefined {
+  if (rival === undefined) return undefined
+  const message = `buffer ${bufferId} already belongs to the resource ${rival}`
+  return { ...stalled('Conflict', message, true), againMs: LOCAL_RETRY_MS }
+}
+
+function withoutKey({ key }: Observed): Decision | undefined {
+  return key.ok ? undefined : stalled(key.reason, key.error)
+}
+
+function unwishable({ wish }: Observed): Decision | undefined {
+  return wish.ok ? undefined : stalled(wish.reason, wish.error)
+}
+
+/** Nothing changed since the service last agreed, or last refused: it is not asked again for a while. */
+function settled({ restMs }: Observed): Decision | undefined {
+  return restMs > 0 ? { act: 'rest', forMs: restMs } : undefined
+}
+
+/** Right behind a claim: the look that preceded it found nothing. */
+function claimedOnly(observed: Observed): Decision | undefined {
+  const { bufferId, intentGeneration, ingestPath } = observed.resource.status ?? {}
+  if (observed.remote !== undefined || observed.taken) return undefined
+  if (bufferId === undefined || intentGeneration === undefined || ingestPath !== undefined) return undefined
+  return create(observed)
+}
+
+function unseen(observed: Observed): Decision | undefined {
+  return observed.remote === undefined ? { act: 'look', key: keyOf(observed)! } : undefined
+}
+
+function takenElsewhere({ remote, taken, bufferId }: Observed): Decision | undefined {
+  if (remote !== 'absent' || !taken) return undefined
+  // The claim stays: a key of another account may be what is wrong, and with it nobody's buffer can be deleted.
+  return stalled(
+    'Conflict',
+    `the identifier ${bufferId} is taken by a buffer that the API key does not reach`,
+  )
+}
+
+function unclaimed({ remote, resource }: Observed): Decision | undefined {
+  if (remote !== 'absent' || resource.status?.bufferId !== undefined) return undefined
+  return { act: 'claim', adopt: false }
+}
+
+function lost(observed: Observed): Decision | undefined {
+  return observed.remote === 'absent' ? create(observed) : undefined
+}
+
+function inOtherProject({ remote, resource, bufferId }: Observed): Decision | undefined {
+  const { projectId } = seen(remote)
+  if (projectId === resource.spec.projectId) return undefined
+  return stalled('Conflict', `buffer ${bufferId} exists in the project ${projectId}`, true)
+}
+
+function foreign({ resource, bufferId }: Observed): Decision | undefined {
+  if (resource.status?.bufferId !== undefined) return undefined
+  if (resource.spec.adoptionPolicy === 'Adopt') return { act: 'claim', adopt: true }
+  return stalled('Conflict', `buffer ${bufferId} exists already; adoptionPolicy: Adopt takes it over`)
+}
+
+function different(observed: Observed): Decision | undefined {
+  // What the service made of a change is its last word in this pass.
+  if (observed.changed) return undefined
+  const buffer = seen(observed.remote)
+  const wish = observed.wish as Wish
+  const resumes = wakes(observed, buffer)
+  const { enabled: _enabled, ...rest } = wish.config
+  const enabled = resumes ? true : wantedState(wish.config.enabled, buffer)
+  const patch = differenceOf(enabled === undefined ? rest : { ...rest, enabled }, buffer)
+  if (patch === undefined) return undefined
+  const reason = reasonOf(observed, resumes)
+  return {
+    act: 'change',
+    key: keyOf(observed)!,
+    patch,
+    reason,
+    note: `${NOTES[reason]}: ${changedFields(patch)}`,
+  }
+}
+
+function paused({ remote, resource }: Observed): Decision | undefined {
+  const buffer = seen(remote)
+  if (buffer.enabled || resource.spec.enabled === false) return undefined
+  return { act: 'report', outcome: { state: 'paused', buffer } }
+}
+
+function ready({ remote }: Observed): Decision {
+  return { act: 'report', outcome: { state: 'ready', buffer: seen(remote) } }
+}
+
+const NOTES: Readonly<Record<ChangeReason, string>> = {
+  Updated: 'the buffer was updated',
+  Corrected: 'the buffer had been changed at the service, and was set back',
+  Resumed: 'the buffer was resumed',
+}
+
+function reasonOf(observed: Observed, resumes: boolean): ChangeReason {
+  if (resumes) return 'Resumed'
+  return isNew(observed) || hasNewSecrets(observed) ? 'Updated' : 'Corrected'
+}
+
+/** The service disabled it by itself (specification, "Processing model" 6). */
+export function isAutoPaused({ enabled, consecutiveDlqCount, dlqPauseThreshold }: Buffer): boolean {
+  return !enabled && consecutiveDlqCount >= dlqPauseThreshold
+}
+
+/** undefined: as it is. An automatic pause is the service's own decision and stands. */
+function wantedState(enabled: boolean | undefined, buffer: Buffer): boolean | undefined {
+  return enabled === true && isAutoPaused(buffer) ? undefined : enabled
+}
+
+/** A paused buffer goes on when its user changed something about it, or says so. */
+function wakes(observed: Observed, buffer: Buffer): boolean {
+  if (buffer.enabled || observed.resource.spec.enabled === false) return false
+  return asksToResume(observed) || (isAutoPaused(buffer) && isNew(observed))
+}
+
+function asksToResume({ resource }: Observed): boolean {
+  const asked = resumeOf(resource.metadata.annotations)
+  return asked !== undefined && asked !== resource.status?.lastHandledResume
+}
+
+/** What the annotation asks for, as the status remembers it. */
+export function resumeOf(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
+  return annotations?.[resumeAnnotation]?.slice(0, resumeMaxLength)
+}
+
+function isNew({ resource }: Observed): boolean {
+  return resource.status?.observedGeneration !== resource.metadata.generation
+}
+
+function hasNewSecrets({ resource, secretVersions }: Observed): boolean {
+  return (
+    JSON.stringify(versionsOf(resource.status?.secretVersions)) !== JSON.stringify(versionsOf(secretVersions))
+  )
+}
+
+/** Comparable: the API server may order a list by its own mind. */
+export function versionsOf(versions: Observed['secretVersions'] = []): [string, string][] {
+  return versions.map(({ name, resourceVersion }): [string, string] => [name, resourceVersion]).sort()
+}
+
+function create(observed: Observed): Decision {
+  const again = observed.resource.status?.ingestPath !== undefined
+  return { act: 'create', key: keyOf(observed)!, wish: observed.wish as Wish, again }
+}
+
+function stalled(reason: string, message: string, disowned = false): Decision & { act: 'report' } {
+  return {
+    act: 'report',
+    outcome: { state: 'stalled', reason, message, ...(disowned && { disowned: true as const }) },
+  }
+}
+
+function isHeld(finalizers: readonly string[] = []): boolean {
+  return finalizers.includes(finalizer)
+}
+
+function keyOf({ key, lastKey }: Observed): string | undefined {
+  return key.ok ? key.value : lastKey
+}
+
+function keyProblem({ key, refused }: Observed): { reason: string; message: string } {
+  if (refused !== undefined)
+    return {
+      reason: refused.kind === 'forbidden' ? 'Forbidden' : 'InvalidCredentials',
+      message: refused.message,
+    }
+  return key.ok
+    ? { reason: 'InvalidCredentials', message: 'no usable API key' }
+    : { reason: key.reason, message: key.error }
+}
+
+function seen(remote: Observed['remote']): Buffer {
+  if (remote === undefined || remote === 'absent') throw new Error('the buffer was not looked at')
+  return remote
+}

@@ -1,0 +1,73 @@
+/** Brings together what a pass decides on, without asking the service: that is a decision of its own. */
+import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
+import type { Store } from '../controller/ports.ts'
+import type { BufferResource } from '../resource.ts'
+import type { Claims } from './claims.ts'
+import { conditionOf } from './conditions.ts'
+import { resumeOf, versionsOf } from './decide.ts'
+import type { Remembered } from './memory.ts'
+import type { Observed } from './observed.ts'
+import type { SecretResource } from './ports.ts'
+import { apiKey, type FindSecret, secretVersions } from './secret-values.ts'
+import { bufferIdOf, wishOf } from './wish.ts'
+
+export interface GatherOptions {
+  readonly secrets: Store<SecretResource>
+  readonly claims: Claims
+  readonly clock: Clock
+  readonly randomness: Randomness
+  /** How often a buffer is compared with its resource when neither changed, ms. */
+  readonly verifyMs: number
+}
+
+export function gather(resource: BufferResource, memory: Remembered, options: GatherOptions): Observed {
+  const { secrets, claims, clock } = options
+  const find: FindSecret = (name) => secrets.get(`${resource.metadata.namespace}/${name}`)
+  const observed = {
+    resource,
+    bufferId: bufferIdOf(resource),
+    rival: claims.rivalOf(resource),
+    key: apiKey(resource.spec.credentialsRef, find),
+    lastKey: memory.key,
+    wish: wishOf(resource, find),
+    secretVersions: secretVersions(resource, find),
+    now: clock.now(),
+  }
+  return { ...observed, restMs: restOf(observed, memory, options) }
+}
+
+/** A change of it asks for another look at the service. */
+export function fingerprintOf({
+  resource,
+  secretVersions,
+}: Pick<Observed, 'resource' | 'secretVersions'>): string {
+  const { generation, annotations } = resource.metadata
+  return JSON.stringify([generation, resumeOf(annotations) ?? null, versionsOf(secretVersions)])
+}
+
+/** Until a settled buffer is looked at again, ms; spread, so that many of one moment do not come back in one. */
+export function verificationDelay({ verifyMs, randomness }: GatherOptions): number {
+  return verifyMs * (0.9 + 0.2 * randomness.fraction())
+}
+
+function restOf(observed: Omit<Observed, 'restMs'>, memory: Remembered, options: GatherOptions): number {
+  const fingerprint = fingerprintOf(observed)
+  const now = options.clock.monotonic()
+  if (memory.settled === undefined && agrees(observed)) {
+    // An operator that starts anew believes the status, and looks at all buffers once within the usual time.
+    memory.settled = { fingerprint, until: now + options.verifyMs * options.randomness.fraction() }
+  }
+  const { settled } = memory
+  return settled?.fingerprint === fingerprint ? Math.max(0, settled.until - now) : 0
+}
+
+function agrees({ resource, secretVersions }: Omit<Observed, 'restMs'>): boolean {
+  const { status, metadata } = resource
+  return (
+    conditionOf(status, 'Ready')?.status === 'True' &&
+    conditionOf(status, 'Reconciling') === undefined &&
+    status?.observedGeneration === metadata.generation &&
+    status.lastHandledResume === resumeOf(metadata.annotations) &&
+    JSON.stringify(versionsOf(status.secretVersions)) === JSON.stringify(versionsOf(secretVersions))
+  )
+}

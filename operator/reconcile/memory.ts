@@ -1,0 +1,52 @@
+/**
+ * What this process remembers of a resource between passes. None of it is needed to be right, only to be sparing (and to
+ * delete a buffer whose Secret went first): an operator that starts anew has none.
+ */
+import type { BufferResource } from '../resource.ts'
+import { bufferIdOf } from './wish.ts'
+
+export interface Remembered {
+  readonly uid: string
+  readonly bufferId: string
+  /** As the API server answered this process's last write: the store may show an older one for a moment. */
+  written?: BufferResource
+  /** The key that the service last accepted for this resource. */
+  key?: string
+  /** What the service last agreed to or refused, and until when that counts, monotonic ms; undefined: not looked at yet. */
+  settled?: Settled | null
+  /** Answers with Retry-After in a row. */
+  deferrals: number
+}
+
+/** `fingerprint`: of everything whose change asks for another look. */
+export interface Settled {
+  readonly fingerprint: string
+  readonly until: number
+}
+
+export class Memory {
+  readonly #entries = new Map<string, Remembered>()
+
+  /** Of this very resource: one that was made anew under the name inherits nothing. */
+  of(key: string, resource: BufferResource): Remembered {
+    const { uid } = resource.metadata
+    const found = this.#entries.get(key)
+    if (found?.uid === uid) return found
+    const entry = { uid, bufferId: bufferIdOf(resource), deferrals: 0 }
+    this.#entries.set(key, entry)
+    return entry
+  }
+
+  /** What was remembered. */
+  forget(key: string): Remembered | undefined {
+    const entry = this.#entries.get(key)
+    this.#entries.delete(key)
+    return entry
+  }
+}
+
+/** The newer of what the store shows and what this process wrote: resource versions grow. */
+export function newest(stored: BufferResource, written: BufferResource | undefined): BufferResource {
+  if (written === undefined || written.metadata.uid !== stored.metadata.uid) return stored
+  return BigInt(written.metadata.resourceVersion) > BigInt(stored.metadata.resourceVersion) ? written : stored
+}

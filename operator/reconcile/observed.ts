@@ -1,0 +1,35 @@
+/** Everything that one pass decides on: the resource, its Secrets, the buffer at the service, what this process remembers. */
+import type { Buffer } from '../../internal/domain/model.ts'
+import type { BufferResource, SecretVersion } from '../resource.ts'
+import type { AdminError } from './ports.ts'
+import type { SecretValue } from './secret-values.ts'
+import type { Wish, WishProblem } from './wish.ts'
+
+export interface Observed {
+  readonly resource: BufferResource
+  readonly bufferId: string
+  /** `namespace/name` of another resource that already stands for the same buffer. */
+  readonly rival: string | undefined
+  readonly key: SecretValue
+  /** The key with which the service last answered this resource well, as far as this process knows. */
+  readonly lastKey: string | undefined
+  readonly wish: Wish | WishProblem
+  readonly secretVersions: readonly SecretVersion[]
+  /** How long what was last found still counts, ms; 0: look again. */
+  readonly restMs: number
+  /** Unix epoch ms. */
+  readonly now: number
+  /** Of the service, once this pass asked; 'absent': the key reaches none. */
+  readonly remote?: Buffer | 'absent'
+  /** In this pass the service took a change. */
+  readonly changed?: true
+  /** In this pass the creation was answered 409. */
+  readonly taken?: true
+  /** In this pass the buffer was deleted, or was not there. */
+  readonly removed?: true
+  /** In this pass the service refused the key. */
+  readonly refused?: AdminError
+}
+
+/** The first 256 characters of the annotation that resumes a paused buffer. */
+export const resumeMaxLength = 256

@@ -1,0 +1,69 @@
+/** What the reconciler needs of the outside: the admin API, the API server, Secrets, a log. */
+import type { Buffer } from '../../internal/domain/model.ts'
+import type { BufferResource, BufferStatus } from '../resource.ts'
+
+/**
+ * How the admin API refused or failed (specification, "Errors"). `unavailable`: 5xx, no answer, or one that the admin API
+ * would not give; repeating may help, as for `throttled`.
+ */
+export type AdminErrorKind =
+  | 'invalid'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'absent'
+  | 'exists'
+  | 'throttled'
+  | 'unavailable'
+
+export class AdminError extends Error {
+  override readonly name = 'AdminError'
+  readonly kind: AdminErrorKind
+  /** Of a Retry-After header, ms. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(kind: AdminErrorKind, message: string, options: ErrorOptions & { retryAfterMs?: number } = {}) {
+    super(message, options)
+    this.kind = kind
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+/** Body of `POST /v1/admin/buffers` or a JSON merge patch of `PATCH /v1/admin/buffers/{bufferId}`. */
+export type JsonBody = Readonly<Record<string, unknown>>
+
+/** Buffers of the admin API. `key`: an API key. Rejects with AdminError, or with the signal's reason when that is aborted. */
+export interface AdminBuffers {
+  /** undefined: there is none that this key reaches. */
+  read(key: string, bufferId: string, signal: AbortSignal): Promise<Buffer | undefined>
+  create(key: string, body: JsonBody, signal: AbortSignal): Promise<Buffer>
+  update(key: string, bufferId: string, patch: JsonBody, signal: AbortSignal): Promise<Buffer>
+  /** Resolves also when there is none. */
+  remove(key: string, bufferId: string, signal: AbortSignal): Promise<void>
+}
+
+/** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */
+export interface BufferWriter {
+  /** Rejects also when the resource changed since it was read. */
+  setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource>
+  /** The whole status; a field that it lacks is removed. */
+  applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource>
+}
+
+/** Tells whoever looks at a resource what happened to it. Never rejects, never waits. */
+export interface EventSink {
+  record(resource: BufferResource, type: 'Normal' | 'Warning', reason: string, note: string): void
+}
+
+/** The part of a Secret that is read. Values are base64. */
+export interface SecretResource {
+  readonly metadata?: {
+    readonly name?: string
+    readonly namespace?: string
+    readonly resourceVersion?: string
+  }
+  readonly data?: Readonly<Record<string, string>>
+}
+
+export interface ReconcileLog {
+  info(fields: Record<string, unknown>, message: string): void
+}

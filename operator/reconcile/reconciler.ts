@@ -1,0 +1,289 @@
+/**
+ * One pass for a resource (gather → decide → apply → status): it decides again after each look at the service, and ends
+ * with the first write to the API server. A pass makes at most one change at the service, but for a creation where a
+ * change found nothing. What fails and may heal is repeated by the queue; what only a change can heal rests.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
+import type { BufferConfig } from '../../internal/domain/model.ts'
+import type { Reconciler, Store } from '../controller/ports.ts'
+import { keyOf } from '../controller/ports.ts'
+import { type BufferResource, type BufferStatus, finalizer } from '../resource.ts'
+import type { Claims } from './claims.ts'
+import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
+import { type Decision, decide, type Outcome } from './decide.ts'
+import { fingerprintOf, type GatherOptions, gather, verificationDelay } from './gather.ts'
+import { Memory, newest, type Remembered } from './memory.ts'
+import type { Observed } from './observed.ts'
+import {
+  type AdminBuffers,
+  AdminError,
+  type BufferWriter,
+  type EventSink,
+  type ReconcileLog,
+} from './ports.ts'
+import { creationOf } from './wish.ts'
+
+export interface ReconcilerOptions extends GatherOptions {
+  readonly resources: Store<BufferResource>
+  readonly admin: AdminBuffers
+  readonly writer: BufferWriter
+  readonly events: EventSink
+  readonly log: ReconcileLog
+}
+
+export interface Requeue {
+  requeueAfterMs?: number
+}
+
+/** More than any way through the rules takes. */
+const MOST_STEPS = 8
+const FIRST_DEFERRAL_MS = 1_000
+const LONGEST_DEFERRAL_MS = 300_000
+/** Shorter values are no secrets, and would tear texts apart. */
+const SHORTEST_SECRET = 4
+
+interface Pass {
+  readonly memory: Remembered
+  readonly signal: AbortSignal
+}
+
+type Step = { readonly next: Observed } | { readonly done: Requeue }
+
+export class BufferReconciler implements Reconciler {
+  readonly #options: ReconcilerOptions
+  readonly #claims: Claims
+  readonly #memory = new Memory()
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options
+    this.#claims = options.claims
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<Requeue> {
+    const stored = this.#options.resources.get(key)
+    if (stored === undefined) {
+      const gone = this.#memory.forget(key)
+      if (gone) this.#claims.release(gone.bufferId, gone.uid)
+      return {}
+    }
+    const memory = this.#memory.of(key, stored)
+    const resource = newest(stored, memory.written)
+    let observed = gather(resource, memory, this.#options)
+    for (let steps = 0; steps < MOST_STEPS; steps++) {
+      const step = await this.#apply(observed, decide(observed), { memory, signal })
+      if ('done' in step) return step.done
+      observed = step.next
+    }
+    throw new Error(`a pass for ${key} comes to no end`)
+  }
+
+  async #apply(observed: Observed, decision: Decision, pass: Pass): Promise<Step> {
+    switch (decision.act) {
+      case 'rest':
+        return { done: decision.forMs === undefined ? {} : { requeueAfterMs: decision.forMs } }
+      case 'finalize':
+        await this.#finalize(observed, pass)
+        return { done: {} }
+      case 'claim':
+        await this.#claim(observed, decision.adopt, pass)
+        return { done: {} }
+      case 'release':
+        await this.#release(observed, decision.orphaned, pass)
+        return { done: {} }
+      case 'report':
+        return { done: await this.#report(observed, decision, pass) }
+      default:
+        return this.#ask(observed, decision, pass)
+    }
+  }
+
+  /** What goes to the service, and what its refusals lead to. */
+  async #ask(observed: Observed, decision: Asking, pass: Pass): Promise<Step> {
+    try {
+      const next = await this.#send(observed, decision, pass.signal)
+      pass.memory.key = decision.key
+      pass.memory.deferrals = 0
+      return { next }
+    } catch (error) {
+      if (!(error instanceof AdminError)) throw error
+      const next = afterRefusal(observed, decision, error)
+      return next ? { next } : { done: await this.#fail(observed, error, pass) }
+    }
+  }
+
+  async #send(observed: Observed, decision: Asking, signal: AbortSignal): Promise<Observed> {
+    const { admin } = this.#options
+    const { resource, bufferId } = observed
+    const { key } = decision
+    switch (decision.act) {
+      case 'look':
+        return { ...observed, remote: (await admin.read(key, bufferId, signal)) ?? 'absent' }
+      case 'create': {
+        const remote = await admin.create(key, creationOf(decision.wish), signal)
+        const reason = decision.again ? 'Recreated' : 'Created'
+        const note = decision.again
+          ? `the buffer ${bufferId} was gone, and was created again`
+          : `created buffer ${bufferId}`
+        this.#tell(resource, decision.again ? 'Warning' : 'Normal', reason, note)
+        return { ...observed, remote, changed: true }
+      }
+      case 'change': {
+        const remote = await admin.update(key, bufferId, decision.patch, signal)
+        this.#tell(
+          resource,
+          decision.reason === 'Corrected' ? 'Warning' : 'Normal',
+          decision.reason,
+          decision.note,
+        )
+        return { ...observed, remote, changed: true }
+      }
+      case 'remove':
+        await admin.remove(key, bufferId, signal)
+        this.#options.log.info({ resource: keyOf(resource), bufferId }, 'buffer deleted')
+        return { ...observed, removed: true }
+    }
+  }
+
+  async #finalize({ resource }: Observed, pass: Pass): Promise<void> {
+    const finalizers = [...(resource.metadata.finalizers ?? []), finalizer]
+    pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
+  }
+
+  async #claim({ resource, bufferId, now }: Observed, adopt: boolean, pass: Pass): Promise<void> {
+    // Before anything is waited for: another pass may decide on the same buffer.
+    this.#claims.claim(resource)
+    await this.#write(resource, statusOfClaim(resource, { bufferId, adopt, now }), pass)
+    if (adopt)
+      this.#tell(resource, 'Normal', 'Adopted', `buffer ${bufferId} exists, and is managed from now on`)
+  }
+
+  async #release({ resource, bufferId }: Observed, orphaned: string | undefined, pass: Pass): Promise<void> {
+    if (orphaned !== undefined) {
+      this.#tell(resource, 'Warning', 'Orphaned', `buffer ${bufferId} stays at the service: ${orphaned}`)
+    }
+    const finalizers = (resource.metadata.finalizers ?? []).filter((each) => each !== finalizer)
+    pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
+  }
+
+  /** What the service agreed to, or what keeps the pass from asking it. */
+  async #report(observed: Observed, decision: Decision & { act: 'report' }, pass: Pass): Promise<Requeue> {
+    const { outcome, againMs } = decision
+    await this.#conclude(observed, outcome, pass)
+    if (outcome.state === 'ready' || outcome.state === 'paused') return this.#settle(observed, pass)
+    pass.memory.settled = null
+    return againMs === undefined ? {} : { requeueAfterMs: againMs }
+  }
+
+  async #fail(observed: Observed, refusal: AdminError, pass: Pass): Promise<Requeue> {
+    const error = withoutSecrets(refusal, observed)
+    const outcome = outcomeOf(error)
+    await this.#conclude(observed, outcome, pass)
+    if (outcome.state === 'stalled') return this.#settle(observed, pass)
+    pass.memory.settled = null
+    if (error.retryAfterMs === undefined) throw error
+    return { requeueAfterMs: this.#deferral(error.retryAfterMs, pass.memory) }
+  }
+
+  /** Not before the service wants it, and ever later while it keeps asking for patience. */
+  #deferral(retryAfterMs: number, memory: Remembered): number {
+    const growing = Math.min(FIRST_DEFERRAL_MS * 2 ** memory.deferrals++, LONGEST_DEFERRAL_MS)
+    return Math.max(retryAfterMs, growing) * (1 + 0.2 * this.#options.randomness.fraction())
+  }
+
+  #settle(observed: Observed, { memory }: Pass): Requeue {
+    const requeueAfterMs = verificationDelay(this.#options)
+    const until = this.#options.clock.monotonic() + requeueAfterMs
+    memory.settled = { fingerprint: fingerprintOf(observed), until }
+    return { requeueAfterMs }
+  }
+
+  /** Writes the status when it says anything new, and tells of a new state. */
+  async #conclude(observed: Observed, outcome: Outcome, pass: Pass): Promise<void> {
+    const { resource, bufferId, secretVersions, now, changed = false } = observed
+    const before = resource.status
+    const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })
+    if (isDeepStrictEqual(comparable(before), comparable(status))) return
+    await this.#write(resource, status, pass)
+    const headline = headlineOf(status)
+    // A change that was just told of is what made it ready.
+    if (headline === headlineOf(before) || (changed && outcome.state === 'ready')) return
+    const { reason, message } = telling(status)
+    this.#tell(resource, outcome.state === 'ready' ? 'Normal' : 'Warning', reason, message)
+  }
+
+  async #write(resource: BufferResource, status: BufferStatus, pass: Pass): Promise<void> {
+    pass.memory.written = await this.#options.writer.applyStatus(resource, status)
+  }
+
+  #tell(resource: BufferResource, type: 'Normal' | 'Warning', reason: string, note: string): void {
+    this.#options.events.record(resource, type, reason, note)
+    this.#options.log.info({ resource: keyOf(resource), reason, note }, 'buffer')
+  }
+}
+
+type Asking = Extract<Decision, { key: string }>
+
+/** What a refusal adds to what was observed; undefined: it ends the pass. */
+function afterRefusal(observed: Observed, { act }: Asking, error: AdminError): Observed | undefined {
+  if (act === 'create' && error.kind === 'exists') return { ...observed, remote: undefined, taken: true }
+  if (act === 'change' && error.kind === 'absent') return { ...observed, remote: 'absent' }
+  const keyIsBad = error.kind === 'unauthorized' || error.kind === 'forbidden'
+  return act === 'remove' && keyIsBad ? { ...observed, refused: error } : undefined
+}
+
+function outcomeOf({ kind, message }: AdminError): Outcome {
+  switch (kind) {
+    case 'invalid':
+      return { state: 'stalled', reason: 'InvalidSpec', message }
+    case 'unauthorized':
+      return { state: 'stalled', reason: 'InvalidCredentials', message }
+    case 'forbidden':
+      return { state: 'stalled', reason: 'Forbidden', message }
+    case 'throttled':
+      return { state: 'retrying', reason: 'Throttled', message }
+    default:
+      return { state: 'retrying', reason: 'ServiceUnavailable', message }
+  }
+}
+
+/** The words of a refusal are the service's: should it quote a value, it is not passed on. */
+function withoutSecrets(error: AdminError, { key, lastKey, wish }: Observed): AdminError {
+  const values = [key.ok ? key.value : undefined, lastKey]
+  if (wish.ok) {
+    mapSecrets(wish.config as BufferConfig, (value) => {
+      values.push(value)
+      return value
+    })
+  }
+  const message = values
+    .filter((value) => value !== undefined && value.length >= SHORTEST_SECRET)
+    .reduce<string>((text, value) => text.replaceAll(value!, '[redacted]'), error.message)
+  const { retryAfterMs } = error
+  return new AdminError(error.kind, message, {
+    cause: error.cause,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+}
+
+/** The condition that says how it stands. */
+function telling(status: BufferStatus | undefined): { reason: string; message: string } {
+  return (
+    conditionOf(status, 'Stalled') ??
+    conditionOf(status, 'Reconciling') ??
+    conditionOf(status, 'Ready') ?? { reason: '', message: '' }
+  )
+}
+
+function headlineOf(status: BufferStatus | undefined): string {
+  const { reason, message } = telling(status)
+  return `${reason} ${message}`
+}
+
+/** Lists that the API server keeps as maps have no order. */
+function comparable(status: BufferStatus | undefined): unknown {
+  if (status === undefined) return undefined
+  const conditions = [...(status.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1))
+  const secretVersions = [...(status.secretVersions ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { ...status, conditions, secretVersions }
+}

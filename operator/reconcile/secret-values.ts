@@ -1,0 +1,71 @@
+/** Values of Secrets that a resource names, as text. What is wrong with one is told without any part of it. */
+import type { BufferResource, SecretKeyRef, SecretVersion } from '../resource.ts'
+import type { SecretResource } from './ports.ts'
+
+/** Why a value cannot be used: `reason` for programs, `error` for people. */
+export interface SecretProblem {
+  readonly ok: false
+  readonly reason: 'SecretNotFound' | 'SecretInvalid' | 'InvalidCredentials'
+  readonly error: string
+}
+
+export type SecretValue = { readonly ok: true; readonly value: string } | SecretProblem
+
+/** A Secret of the resource's own namespace. */
+export type FindSecret = (name: string) => SecretResource | undefined
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const API_KEY = /^svk_[0-9a-f]{48}$/
+
+/** Every Secret that the resource names, each once, in the order of their names. */
+export function secretNames({ spec }: BufferResource): string[] {
+  const { delivery, sourceVerification, credentialsRef } = spec
+  const refs = [
+    credentialsRef,
+    delivery.signing?.secretKeyRef,
+    sourceVerification?.secretKeyRef,
+    ...(delivery.headersFrom ?? []).map(({ secretKeyRef }) => secretKeyRef),
+  ]
+  const names = refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))
+  return [...new Set(names)].sort()
+}
+
+/** Of those that are there. */
+export function secretVersions(resource: BufferResource, find: FindSecret): SecretVersion[] {
+  return secretNames(resource).flatMap((name) => {
+    const resourceVersion = find(name)?.metadata?.resourceVersion
+    return resourceVersion === undefined ? [] : [{ name, resourceVersion }]
+  })
+}
+
+/** The value as it stands there, a line end included: it may be part of a secret. */
+export function secretValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
+  const secret = find(ref.name)
+  if (secret === undefined) return problem('SecretNotFound', `Secret ${ref.name} does not exist`)
+  const data = secret.data ?? {}
+  if (!Object.hasOwn(data, ref.key))
+    return problem('SecretNotFound', `Secret ${ref.name} has no key ${ref.key}`)
+  const bytes = Buffer.from(data[ref.key]!, 'base64')
+  if (bytes.length === 0) return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} is empty`)
+  try {
+    return { ok: true, value: utf8.decode(bytes) }
+  } catch {
+    return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} is no text in UTF-8`)
+  }
+}
+
+/** The API key; blanks and line ends around it are not part of it. What is none is not sent to anybody. */
+export function apiKey(ref: SecretKeyRef, find: FindSecret): SecretValue {
+  const value = secretValue(ref, find)
+  if (!value.ok) return value
+  const key = value.value.trim()
+  if (API_KEY.test(key)) return { ok: true, value: key }
+  return problem(
+    'InvalidCredentials',
+    `${ref.key} of Secret ${ref.name} is no API key (svk_ and 48 hexadecimal characters)`,
+  )
+}
+
+function problem(reason: SecretProblem['reason'], error: string): SecretProblem {
+  return { ok: false, reason, error }
+}
