@@ -202,7 +202,7 @@ describe('leases', () => {
     expect(one.problems.sort()).to.deep.equal(
       [`lease ${broken} cannot be read: not JSON`, `lease ${odd} cannot be read: role is "king"`].sort(),
     )
-    await eventually(() => one.leases.isGone(broken) && one.leases.isGone(newer))
+    await eventually(() => [newer, broken, odd].every((boot) => one.leases.isGone(boot)))
     expect(boots(one)).to.deep.equal([one.boot])
   })
 
