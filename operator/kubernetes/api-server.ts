@@ -1,0 +1,179 @@
+/**
+ * Requests to the API server. Addresses and credentials come from @kubernetes/client-node (kubeconfig, in-cluster tokens,
+ * exec plugins, renewed as they expire); the requests are made here, because its own client opens a connection of its own
+ * for each one, cannot be aborted while a watch is being opened, and takes 30 quiet seconds of a watch for its end.
+ */
+import type { AgentOptions, RequestOptions } from 'node:https'
+import type { DispatcherOptions, KubeConfig } from '@kubernetes/client-node'
+import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import { ApiError, inBandError, refusal } from './api-error.ts'
+import { jsonLines } from './json-lines.ts'
+
+/** An answer is complete within this time, ms, unless asked otherwise. */
+const ANSWER_MS = 30_000
+const CONNECT_MS = 10_000
+/** Well before the 90 s after which the API server closes a connection that nobody uses. */
+const KEEP_ALIVE_MS = 30_000
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>
+
+export interface Call {
+  query?: Query
+  body?: unknown
+  /** Default: `application/json`; a PATCH says which kind it is. */
+  contentType?: string
+  signal?: AbortSignal
+  timeoutMs?: number
+}
+
+/** `object`: the resource; of a BOOKMARK only its `metadata.resourceVersion`. */
+export interface WatchEvent<T> {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
+  object: T
+}
+
+export interface WatchCall {
+  query: Query
+  signal: AbortSignal
+  /** Ms without a byte after which the connection counts as dead. */
+  silentMs: number
+  /** The API server accepted the watch. */
+  onOpen?: () => void
+}
+
+export interface ApiServerOptions {
+  connectMs?: number
+  /** Told of each request that leaves, for metrics. */
+  onRequest?: (method: string, path: string) => void
+}
+
+export class ApiServer {
+  readonly #config: KubeConfig
+  readonly #options: ApiServerOptions
+  #pool: { readonly made: string; readonly agent: Dispatcher } | undefined
+
+  constructor(config: KubeConfig, options: ApiServerOptions = {}) {
+    this.#config = config
+    this.#options = options
+  }
+
+  /** The parsed answer. Rejects with ApiError, or with the reason of `signal` when that is aborted. */
+  async request<T>(method: Dispatcher.HttpMethod, path: string, call: Call = {}): Promise<T> {
+    const { signal, timeoutMs = ANSWER_MS } = call
+    const deadline = AbortSignal.timeout(timeoutMs)
+    const signals = signal ? AbortSignal.any([signal, deadline]) : deadline
+    return this.#guarded(`${method} ${path}`, signal, async () => {
+      const answer = await this.#send(method, path, call, { signal: signals })
+      return JSON.parse(await answer.body.text()) as T
+    })
+  }
+
+  /**
+   * Events until the API server ends the watch. Rejects with ApiError: refused (the status), an error among the events (its
+   * code), or no connection, a broken or a silent one (0).
+   */
+  async *watch<T>(
+    path: string,
+    { query, signal, silentMs, onOpen }: WatchCall,
+  ): AsyncGenerator<WatchEvent<T>> {
+    const what = `watch ${path}`
+    const timing = { signal, bodyTimeout: silentMs, headersTimeout: ANSWER_MS }
+    const answer = await this.#guarded(what, signal, () =>
+      this.#send('GET', path, { query: { ...query, watch: true } }, timing),
+    )
+    onOpen?.()
+    const events = jsonLines(answer.body)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await this.#guarded(what, signal, () => events.next())
+        if (next.done) return
+        const event = next.value as WatchEvent<T> | { type: 'ERROR'; object: unknown }
+        if (event.type === 'ERROR') throw inBandError(what, event.object)
+        yield event
+      }
+    } finally {
+      answer.body.on('error', () => {}).destroy()
+    }
+  }
+
+  /** Connections are closed; running requests fail. */
+  async close(): Promise<void> {
+    await this.#pool?.agent.destroy()
+  }
+
+  async #send(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    { query = {}, body, contentType = 'application/json' }: Call,
+    timing: Partial<Dispatcher.RequestOptions>,
+  ): Promise<Dispatcher.ResponseData> {
+    const { agent, headers, url } = await this.#prepare(path)
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value))
+    }
+    this.#options.onRequest?.(method, path)
+    const answer = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method,
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      body: body === undefined ? null : JSON.stringify(body),
+      ...timing,
+    })
+    if (answer.statusCode < 300) return answer
+    const retryAfter = answer.headers['retry-after']
+    const text = await answer.body.text()
+    throw refusal(`${method} ${path}`, answer.statusCode, text, retryAfter?.toString())
+  }
+
+  async #prepare(path: string) {
+    const cluster = this.#config.getCurrentCluster()
+    if (!cluster) throw new Error('the kubeconfig names no current cluster')
+    const credentials: RequestOptions = {}
+    await this.#config.applyToHTTPSOptions(credentials)
+    const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'penstock-operator' }
+    for (const [name, value] of Object.entries(credentials.headers ?? {})) headers[name] = String(value)
+    if (credentials.auth) headers.authorization = `Basic ${Buffer.from(credentials.auth).toString('base64')}`
+    const connection = this.#config.createDispatcherOptions(cluster, credentials as AgentOptions)
+    return { agent: this.#agent(connection), headers, url: new URL(cluster.server.replace(/\/$/, '') + path) }
+  }
+
+  /** The same one until a certificate, key or CA was exchanged. */
+  #agent(connection: DispatcherOptions): Dispatcher {
+    const made = JSON.stringify(connection)
+    if (this.#pool?.made !== made) {
+      // Its running requests, watches among them, end in their own time.
+      void this.#pool?.agent.close()
+      this.#pool = { made, agent: agentFor(connection, this.#options.connectMs ?? CONNECT_MS) }
+    }
+    return this.#pool.agent
+  }
+
+  async #guarded<T>(what: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      if (error instanceof ApiError) throw error
+      throw new ApiError(`${what}: ${error instanceof Error ? error.message : error}`, 0, { cause: error })
+    }
+  }
+}
+
+function agentFor(connection: DispatcherOptions, timeout: number): Dispatcher {
+  const keepAliveTimeout = KEEP_ALIVE_MS
+  switch (connection.type) {
+    case 'none':
+      return new Agent({ connect: { timeout }, keepAliveTimeout })
+    case 'agent':
+      return new Agent({ connect: { ...(connection.connect as object), timeout }, keepAliveTimeout })
+    case 'proxy':
+      return new ProxyAgent({
+        uri: connection.uri,
+        requestTls: { ...connection.requestTls, timeout } as ProxyAgent.Options['requestTls'],
+        keepAliveTimeout,
+      })
+    case 'socks':
+      throw new Error('a SOCKS proxy in the kubeconfig is not supported')
+  }
+}
