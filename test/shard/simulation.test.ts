@@ -1,22 +1,25 @@
 /**
- * The real shard against a simulated, faulty outside in virtual time: owners that die, pause and come back,
- * lost requests and answers, duplicates, purges, dead letters that users delete.
- * `SIM_SEED` runs one seed, `SIM_RUNS` sets how many are run.
+ * The real shard against a simulated, faulty outside in virtual time: owners that die, freeze and come back at any
+ * write, lost requests and answers, duplicates, purges, hand-overs, dead letters that users delete. And the same
+ * core with one rule after the other left out, which the checker must notice.
+ * `SIM_SEED` runs one seed, `SIM_RUNS` sets how many are run; `npm run test:sim` runs thousands.
  */
+import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { describe, it } from 'mocha'
-import { type RunResult, run } from './simulation/run.ts'
-import type { Rule } from './simulation/world.ts'
+import { after, describe, it } from 'mocha'
+import { MUTANTS } from './simulation/mutants.ts'
+import { endMutation, loadMutated, mutate } from './simulation/mutation.ts'
+import { run } from './simulation/run.ts'
+import { RULES } from './simulation/world.ts'
 
 const FIRST = Number(process.env.SIM_SEED ?? 1)
-const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 120)
+const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 100)
 /** Within so many seeds a rule left out must show. */
-const MUTANT_RUNS = 400
-const MUTANTS: Rule[] = ['expected-sequence', 'postgres-fence', 'tombstone']
+const MUTANT_RUNS = 600
 
-async function firstFailure(leftOut: Rule): Promise<number | undefined> {
+async function firstFailure(runOne: typeof run): Promise<number | undefined> {
   for (let seed = 1; seed <= MUTANT_RUNS; seed++) {
-    const { errors } = await run(seed, leftOut)
+    const { errors } = await runOne(seed)
     if (errors.length > 0) return seed
   }
   return undefined
@@ -24,34 +27,47 @@ async function firstFailure(leftOut: Rule): Promise<number | undefined> {
 
 describe('shard, simulated', function () {
   this.timeout(600_000)
+  after(endMutation)
 
   it(`holds over ${RUNS} seeded runs from ${FIRST}`, async () => {
-    const total: RunResult = {
-      errors: [],
-      sent: 0,
-      dead: 0,
-      duplicates: 0,
-      owners: 0,
-      commits: 0,
-      purgedJournal: 0,
-      purgedInbox: 0,
-    }
+    const total = { sent: 0, dead: 0, duplicates: 0, owners: 0, purgedJournal: 0, purgedInbox: 0 }
     for (let seed = FIRST; seed < FIRST + RUNS; seed++) {
       const result = await run(seed)
       expect(result.errors, `seed ${seed}`).to.deep.equal([])
-      for (const key of ['sent', 'dead', 'duplicates', 'owners'] as const) total[key] += result[key]
+      for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += result[key]
     }
-    // A run that exercises nothing proves nothing.
-    expect(total.sent).to.be.greaterThan(50 * RUNS)
-    expect(total.owners).to.be.greaterThan(2 * RUNS)
     if (RUNS < 20) return
-    expect(total.dead).to.be.greaterThan(RUNS)
+    // Runs that exercise nothing prove nothing.
+    expect(total.sent).to.be.greaterThan(30 * RUNS)
+    expect(total.owners).to.be.greaterThan(2 * RUNS)
     expect(total.duplicates).to.be.greaterThan(10 * RUNS)
+    expect(total.dead).to.be.greaterThan(RUNS / 2)
+    expect(total.purgedJournal).to.be.greaterThan(10 * RUNS)
+    expect(total.purgedInbox).to.be.greaterThan(10 * RUNS)
   })
 
-  for (const rule of MUTANTS) {
-    it(`notices an outside without ${rule}`, async () => {
-      expect(await firstFailure(rule)).to.be.a('number')
+  it('replays a seed exactly', async () => {
+    const first = await run(FIRST)
+    expect(await run(FIRST)).to.deep.equal(first)
+    expect((await run(FIRST + 1)).hash).not.to.equal(first.hash)
+  })
+
+  for (const mutant of MUTANTS) {
+    it(`notices a core without ${mutant.name}: ${mutant.rule}`, async () => {
+      expect(await firstFailure((await loadMutated(mutant)).run)).to.be.a('number')
     })
   }
+
+  for (const rule of RULES) {
+    it(`notices a Postgres without ${rule}`, async () => {
+      expect(await firstFailure((seed) => run(seed, rule))).to.be.a('number')
+    })
+  }
+
+  it('refuses a mutant whose text is not in the core exactly once', () => {
+    const source = readFileSync(new URL('../../internal/shard/fold.ts', import.meta.url), 'utf8')
+    const mutant = { name: 'stale', rule: '', file: 'shard/fold.ts' }
+    expect(() => mutate(source, { ...mutant, edits: [['no such text', '']] })).to.throw('0 places')
+    expect(() => mutate(source, { ...mutant, edits: [['return false', '']] })).to.throw('places')
+  })
 })

@@ -1,13 +1,7 @@
 /** What must hold at the end of a run, whatever happened in it (reliability: the checker). */
-import type { PackItem } from '../../../internal/domain/pack.ts'
 import { BUFFERS } from './buffers.ts'
+import type { Accepted } from './ingress.ts'
 import type { World } from './world.ts'
-
-export interface Accepted {
-  item: PackItem
-  seq: number
-  index: number
-}
 
 export function check(run: {
   world: World

@@ -7,20 +7,11 @@ interface Event {
   run: () => void
 }
 
-/** Deterministic fractions in [0, 1) from a seed (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
-
 export class Events {
   now = 1_700_000_000_000
   readonly random: () => number
+  /** Events that ran. */
+  count = 0
   #order = 0
   #heap: Event[] = []
 
@@ -45,8 +36,10 @@ export class Events {
     for (let next = this.#heap[0]; next && next.at <= untilTime && !until(); next = this.#heap[0]) {
       this.#pop()
       this.now = Math.max(this.now, next.at)
+      this.count++
       next.run()
-      await new Promise<void>((resume) => setImmediate(resume))
+      // Ticks run when no promise is left to be served: nothing here waits for the real event loop.
+      await new Promise<void>((resume) => process.nextTick(resume))
     }
   }
 
@@ -84,9 +77,21 @@ export class ProcessLife implements Clock, Randomness {
   readonly events: Events
   killed = false
   pausedUntil = 0
+  readonly #onFreeze: () => void
 
-  constructor(events: Events) {
+  /** `onFreeze`: somebody may notice that the process is silent. */
+  constructor(events: Events, onFreeze: () => void) {
     this.events = events
+    this.#onFreeze = onFreeze
+  }
+
+  kill(): void {
+    this.killed = true
+  }
+
+  freeze(ms: number): void {
+    this.pausedUntil = Math.max(this.pausedUntil, this.events.now + ms)
+    this.#onFreeze()
   }
 
   now(): number {

@@ -1,6 +1,5 @@
 /** One owner's process: the real shard over a faulty network to the world. */
 import type { BufferRecord } from '../../../internal/domain/model.ts'
-import type { AppendAnswer, Broker, Log, LogMessage } from '../../../internal/shard/broker.ts'
 import {
   type DeadLetters,
   type Deliverer,
@@ -9,16 +8,17 @@ import {
 } from '../../../internal/shard/ports.ts'
 import { Shard } from '../../../internal/shard/shard.ts'
 import { type Events, ProcessLife } from './events.ts'
-import type { Stream } from './streams.ts'
+import { FaultyBroker } from './faulty-broker.ts'
+import { REPEATS_MS } from './ingress.ts'
+import { Line } from './line.ts'
 import type { World } from './world.ts'
 
-const LOST = 0.04
 const LIMITS = {
   payloadBudget: 1_500,
   attemptsPerBuffer: 2,
   housekeeping: {
     everyMs: 150,
-    purgeLagMs: 3_000,
+    purgeLagMs: REPEATS_MS + 100,
     keepRatio: 1,
     keepBytes: 600,
     snapshotBytes: 1_500,
@@ -30,24 +30,34 @@ export class OwnerProcess {
   readonly life: ProcessLife
   readonly #world: World
   readonly #events: Events
+  readonly #line: Line
+  readonly #broker: FaultyBroker
   readonly shard: Shard
   ended: Error | null = null
   readonly #listeners = new Set<(record: BufferRecord) => void>()
 
-  constructor(world: World, number: number, records: Map<string, BufferRecord>) {
+  /** `onFreeze`: others may take it for dead. */
+  constructor(
+    world: World,
+    number: number,
+    records: ReadonlyMap<string, BufferRecord>,
+    onFreeze: () => void,
+  ) {
     this.#world = world
     this.#events = world.events
-    this.life = new ProcessLife(world.events)
+    this.life = new ProcessLife(world.events, onFreeze)
+    this.#line = new Line(world.events, this.life, () => world.faults)
+    this.#broker = new FaultyBroker(world, this.life, this.#line)
     this.shard = new Shard({
       shard: 0,
       boot: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
       claim: 1,
-      broker: this.#broker(),
+      broker: this.#broker,
       clock: this.life,
       randomness: this.life,
       policies: {
         peek: (uid) => (this.#events.random() < 0.9 ? records.get(uid) : undefined),
-        load: (uid) => this.#call(() => records.get(uid)),
+        load: (uid) => this.#line.ask(() => records.get(uid)),
         onChange: (listener) => {
           this.#listeners.add(listener)
           return () => this.#listeners.delete(listener)
@@ -56,9 +66,9 @@ export class OwnerProcess {
       deliverer: this.#deliverer(),
       deadLetters: this.#deadLetters(),
       projection: {
-        position: () => this.#call(() => world.projected),
+        position: () => this.#line.ask(() => world.projected),
         project: async ({ epoch }, position, facts) => {
-          if ((await this.#call(() => world.project(epoch, position, facts))) === 'fenced')
+          if ((await this.#line.act(() => world.project(epoch, position, facts))) === 'fenced')
             throw new FencedError('projection')
         },
       },
@@ -66,6 +76,8 @@ export class OwnerProcess {
       limits: LIMITS,
       onEnd: (error) => {
         this.ended = error
+        if (error instanceof FencedError && this.shard.epoch === world.truth.epoch)
+          world.wrong.push(`fenced without another claim: ${error.message}`)
       },
     })
     this.shard.start().catch((error: unknown) => {
@@ -82,112 +94,15 @@ export class OwnerProcess {
   }
 
   kill(): void {
-    this.life.killed = true
+    this.life.kill()
+  }
+
+  reconnect(): void {
+    this.#broker.reconnect()
   }
 
   get gone(): boolean {
     return this.life.killed || this.ended !== null
-  }
-
-  /** Request, atomic step, answer; either way may get lost: then it rejects after a while, done or not. */
-  #call<T>(step: () => T): Promise<T> {
-    const { random } = this.#events
-    return new Promise((resolve, reject) => {
-      const lost = this.#world.faults && random() < LOST
-      const before = random() < 0.5
-      const giveUp = () => this.life.after(200, () => reject(new Error('no answer')))
-      if (lost && before) return giveUp()
-      this.#events.after(this.#events.between(0, 6), () => {
-        // What was on its way when the process died arrives or not.
-        if (this.life.killed && random() < 0.5) return
-        const value = step()
-        if (lost) return giveUp()
-        this.life.after(this.#events.between(0, 6), () => resolve(value))
-      })
-    })
-  }
-
-  /** Sometimes a process stops between a decision and its write, long enough for another owner to take over. */
-  #stall(): Promise<void> {
-    if (this.#world.faults && this.#events.random() < 0.3) {
-      this.life.pausedUntil = this.#events.now + this.#events.between(200, 4_000)
-    }
-    return new Promise((resume) => this.life.after(0, resume))
-  }
-
-  #broker(): Broker {
-    const world = this.#world
-    const inbox = this.#log(world.inbox, () => ({
-      kind: 'unknown',
-      error: 'owners do not append to the inbox',
-    }))
-    const journal = this.#log(world.journal, (data, msgId, expect) =>
-      world.appendJournal(data, msgId, expect),
-    )
-    return {
-      inbox: () => inbox,
-      journal: () => journal,
-      publish: (subject, data, reply) => {
-        const bytes = Buffer.from(data)
-        this.#events.after(this.#events.between(0, 6), () => {
-          if (world.faults && this.#events.random() < LOST) return
-          for (const handler of world.subscribers.get(subject) ?? []) handler(bytes, reply)
-        })
-      },
-      subscribe: (subject, handler) => {
-        const hear = (bytes: Uint8Array, reply?: string) => this.life.after(0, () => handler(bytes, reply))
-        const hearers = world.subscribers.get(subject) ?? new Set()
-        world.subscribers.set(subject, hearers.add(hear))
-        return () => hearers.delete(hear)
-      },
-      onReconnect: () => () => {},
-    }
-  }
-
-  #log(stream: Stream, append: (data: Uint8Array, msgId: string, expect?: number) => AppendAnswer): Log {
-    const call = <T>(step: () => T) => this.#call(step)
-    return {
-      append: (data, { msgId, expectLastSeq }) => {
-        const bytes = Buffer.from(data)
-        return this.#call(() => append(bytes, msgId, expectLastSeq)).catch(
-          () => ({ kind: 'unknown', error: 'no answer' }) as const,
-        )
-      },
-      state: () => call(() => stream.state()),
-      get: (seq) => call(() => stream.get(seq)),
-      last: () => call(() => stream.messages.at(-1)),
-      purgeBelow: (seq) => call(() => stream.purgeBelow(seq)),
-      async *range(from, to) {
-        const messages = await call(() => stream.messages.filter(({ seq }) => seq >= from && seq <= to))
-        yield* messages
-      },
-      follow: (from, handler) => this.#follow(stream, from, handler),
-    }
-  }
-
-  #follow(stream: Stream, from: number, handler: (messages: LogMessage[]) => void | Promise<void>) {
-    let cursor = from
-    let stopped = false
-    const poll = () => {
-      if (stopped) return
-      this.#call(() =>
-        stream.messages.filter(({ seq }) => seq >= cursor).slice(0, this.#events.between(1, 4)),
-      )
-        .then(async (messages) => {
-          if (stopped || messages.length === 0) return
-          // Now and then something is read twice.
-          if (!this.#world.faults || this.#events.random() < 0.9) cursor = messages.at(-1)!.seq + 1
-          await handler(messages)
-        })
-        .catch(() => {})
-        .finally(() => this.life.after(15, poll))
-    }
-    this.life.after(0, poll)
-    return {
-      stop: async () => {
-        stopped = true
-      },
-    }
   }
 
   #deliverer(): Deliverer {
@@ -209,9 +124,9 @@ export class OwnerProcess {
           const thinking = this.#events.between(100, 3_000)
           await new Promise<void>((resume) => this.life.after(thinking, resume))
         }
-        const status = await this.#call(() => this.#world.deliver(key, bytes, this.shard.epoch)).catch(
-          () => 0,
-        )
+        const status = await this.#line
+          .act(() => this.#world.deliver(key, bytes, this.shard.epoch))
+          .catch(() => 0)
         const rejected = status >= 400 && status < 500
         return {
           ...none,
@@ -231,16 +146,21 @@ export class OwnerProcess {
     }
     return {
       raiseEpoch: async ({ epoch }) => {
-        fenced(await this.#call(() => world.raise(epoch)))
+        fenced(await this.#line.act(() => world.raise(epoch)))
       },
-      known: async ({ epoch }, names) => fenced(await this.#call(() => world.known(epoch, names))),
+      known: async ({ epoch }, names) => fenced(await this.#line.ask(() => world.known(epoch, names))),
       bury: async ({ epoch }, batch) => {
-        await this.#stall()
-        const outcome = fenced(await this.#call(() => world.bury(epoch, batch)))
+        await this.#line.hesitate(0.3)
+        if (!world.holds('postgres-lock')) {
+          if (await this.#line.ask(() => world.fences(epoch))) throw new FencedError('Postgres')
+          await this.#line.hesitate(0.3)
+        }
+        const outcome = fenced(await this.#line.act(() => world.bury(epoch, batch)))
+        this.#line.endanger(0.15)
         return { outcome, paused: false }
       },
       forgetTombstones: async (_fence, names) => {
-        await this.#call(() => {
+        await this.#line.act(() => {
           for (const { groupId, version } of names) world.tombstones.delete(`${groupId}:${version}`)
         })
       },
@@ -249,7 +169,7 @@ export class OwnerProcess {
 
   #telemetry(): ShardTelemetry {
     const nothing = () => {}
-    const { wrong } = this.#world
+    const { wrong, truth } = this.#world
     return {
       ownership: nothing,
       flush: nothing,
@@ -260,13 +180,12 @@ export class OwnerProcess {
       commit: nothing,
       gauges: nothing,
       problem: ({ what, error }) => {
-        if (
-          what.includes('missing') ||
-          what.includes('rebuilt') ||
-          (what === 'housekeeping' && !error.includes('no answer'))
-        ) {
+        // Only after a commit of its own an owner says so.
+        if (what.includes('rebuilt')) wrong.push(`${what}: ${error}`)
+        // Who lost its shard sees the purges of its successor, until its next commit tells.
+        if (this.shard.epoch < truth.epoch) return
+        if (what.includes('missing') || (what === 'housekeeping' && !error.includes('no answer')))
           wrong.push(`${what}: ${error}`)
-        }
       },
     }
   }

@@ -1,20 +1,30 @@
 /** One seeded run: load and faults, then rest until everything is settled, then the checker. */
-import { groupToken } from '../../../internal/domain/group.ts'
 import type { BufferRecord } from '../../../internal/domain/model.ts'
-import { encodePack, type PackItem } from '../../../internal/domain/pack.ts'
-import { decodeVerdict } from '../../../internal/domain/verdict.ts'
+import { isOver } from '../../../internal/shard/fold.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
+import { proofSubject } from '../../../internal/shard/takeover.ts'
+import { seededFractions } from '../../support/seeded.ts'
 import { BUFFERS, record } from './buffers.ts'
-import { type Accepted, check } from './checker.ts'
-import { Events, seeded } from './events.ts'
+import { check } from './checker.ts'
+import { Events } from './events.ts'
+import { Ingress } from './ingress.ts'
 import { OwnerProcess } from './process.ts'
 import { type Rule, World } from './world.ts'
 
-const CHAOS_MS = 12_000
+/** How long load and faults last, ms: most runs are short, some long enough for whole rounds of purges. */
+const CHAOS_MS = { short: { least: 1_000, most: 3_000 }, long: { least: 6_000, most: 12_000 } }
+const LONG_RUNS = 0.1
+/** Everything must be over so long after the faults, ms. */
 const REST_MS = 120_000
+/** Then housekeeping has some time, ms. */
+const CLEANING_MS = 3_000
+const OWNERS_AT_MOST = 9
 
 export interface RunResult {
   errors: string[]
+  /** Of all that was written, sent and buried: the same for the same seed. */
+  hash: string
+  events: number
   sent: number
   dead: number
   duplicates: number
@@ -24,142 +34,149 @@ export interface RunResult {
   purgedInbox: number
 }
 
+/** `leftOut`: a rule that the simulated Postgres breaks. */
 export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
-  const random = seeded(seed)
-  const events = new Events(random)
-  const world = new World(events, leftOut)
-  const records = new Map<string, BufferRecord>(
+  const events = new Events(seededFractions(seed))
+  return new Simulation(events, new World(events, leftOut)).run()
+}
+
+class Simulation {
+  readonly #events: Events
+  readonly #world: World
+  readonly #records = new Map<string, BufferRecord>(
     Object.values(BUFFERS).map((uid) => [uid, record(uid, uid === BUFFERS.parallel ? 2 : 1)]),
   )
-  const owners: OwnerProcess[] = []
-  const accepted: Accepted[] = []
-  const told = new Set<string>()
-  const end = events.now + CHAOS_MS
-  const start = () => owners.push(new OwnerProcess(world, owners.length + 1, records))
+  readonly #owners: OwnerProcess[] = []
+  readonly #end: number
+  readonly #ingress: Ingress
+  #over = 0
 
-  let packs = 0
-  const ingest = () => {
-    if (events.now > end) return
-    const items: PackItem[] = []
-    const wait = random() < 0.9
-    const reply = `verdicts.${++packs}`
-    for (let count = events.between(1, 4); count > 0; count--)
-      items.push(item(random, accepted.length + items.length))
-    const explicit = items.some((each) => each.explicit)
-    const data = encodePack(
-      Buffer.from(`pack${String(packs).padStart(8, '0')}`),
-      explicit && wait ? reply : null,
-      items,
-    )
-    const answer = world.inbox.append(events.now, data, `p${packs}`)
-    if (answer.kind !== 'stored') throw new Error('the inbox took no pack')
-    accepted.push(...items.map((each, index) => ({ item: each, seq: answer.seq, index })))
-    const hear = (bytes: Uint8Array): void => {
-      for (const { index } of decodeVerdict(bytes)?.duplicates ?? []) told.add(items[index]!.itemId)
+  constructor(events: Events, world: World) {
+    this.#events = events
+    this.#world = world
+    const { least, most } = events.random() < LONG_RUNS ? CHAOS_MS.long : CHAOS_MS.short
+    this.#end = events.now + events.between(least, most)
+    this.#ingress = new Ingress(world, this.#end)
+  }
+
+  async run(): Promise<RunResult> {
+    const events = this.#events
+    const world = this.#world
+    this.#start()
+    this.#watch()
+    this.#configure()
+    events.after(events.between(100, 800), () => this.#trouble())
+    await events.run(this.#end)
+    this.#change(BUFFERS.paused, { enabled: true })
+    world.faults = false
+    world.failing = 0.1
+    await events.run(this.#end + REST_MS, () => this.#settled())
+    await events.run(events.now + CLEANING_MS)
+    const errors = this.#errors()
+    for (const owner of this.#owners) owner.kill()
+    return { errors, ...this.#figures() }
+  }
+
+  #start(): void {
+    const replace = () => {
+      if (this.#events.random() < 0.5)
+        this.#events.after(this.#events.between(20, 1_500), () => this.#startMore())
     }
-    world.subscribers.set(reply, new Set([hear]))
-    // An ingress whose PubAck was lost sends again under the same id, a broker may have restarted in between.
-    if (random() < 0.15)
-      events.after(events.between(50, 1_500), () => world.inbox.append(events.now, data, `p${packs}`))
-    events.after(events.between(5, 60), ingest)
+    this.#owners.push(new OwnerProcess(this.#world, this.#owners.length + 1, this.#records, replace))
   }
-  const trouble = () => {
-    if (events.now > end) return
-    const owner = owners[Math.floor(random() * owners.length)]!
-    const luck = random()
-    if (luck < 0.25 && owners.length < 9) start()
-    else if (luck < 0.45) owner.kill()
-    else if (luck < 0.7) owner.life.pausedUntil = events.now + events.between(50, 4_000)
-    else if (luck < 0.78) world.inbox.forgetPurged()
+
+  #startMore(): void {
+    if (this.#events.now <= this.#end && this.#owners.length < OWNERS_AT_MOST) this.#start()
+  }
+
+  /** What the node does in the real system: somebody always claims a shard without an owner. */
+  #watch(): void {
+    if (this.#owners.every((owner) => owner.gone)) this.#start()
+    this.#events.after(300, () => this.#watch())
+  }
+
+  #trouble(): void {
+    const events = this.#events
+    if (events.now > this.#end) return
+    const owner = this.#owners[Math.floor(events.random() * this.#owners.length)]!
+    this.#strike(owner, events.random())
+    events.after(events.between(50, 900), () => this.#trouble())
+  }
+
+  #strike(owner: OwnerProcess, luck: number): void {
+    const world = this.#world
+    const events = this.#events
+    if (luck < 0.2) this.#startMore()
+    else if (luck < 0.35) owner.kill()
+    else if (luck < 0.55) owner.life.freeze(events.between(50, 4_000))
+    else if (luck < 0.65) world.inbox.restart()
+    else if (luck < 0.7) world.journal.restart()
+    else if (luck < 0.75) for (const each of this.#owners) each.reconnect()
+    else if (luck < 0.78) world.send(proofSubject(0), Buffer.alloc(0))
     else if (luck < 0.83) void owner.shard.stop(1_000).then(() => owner.kill())
-    else if (luck < 0.9)
-      void owner.shard.handOver(events.between(500, 12_000), start).then(() => owner.kill())
+    else if (luck < 0.92)
+      void owner.shard.handOver(events.between(500, 12_000), () => this.#startMore()).then(() => owner.kill())
     else if (world.rows.size > 0)
-      world.deleteRow([...world.rows.keys()][Math.floor(random() * world.rows.size)]!)
-    events.after(events.between(50, leftOut ? 300 : 900), trouble)
+      world.deleteRow([...world.rows.keys()][Math.floor(events.random() * world.rows.size)]!)
   }
-  const change = (uid: string, changes: { enabled: boolean; deleted?: boolean }) => {
-    const old = records.get(uid)!
+
+  /** One buffer goes on and off; one is switched off and then deleted. */
+  #configure(): void {
+    const events = this.#events
+    const half = Math.floor((this.#end - events.now) / 2)
+    const toggle = () => {
+      if (events.now > this.#end) return
+      this.#change(BUFFERS.paused, { enabled: !this.#records.get(BUFFERS.paused)!.buffer.enabled })
+      events.after(events.between(200, 2_500), toggle)
+    }
+    events.after(300, toggle)
+    const { deleted: uid } = BUFFERS
+    events.after(events.between(0, half), () => this.#change(uid, { enabled: false }))
+    events.after(events.between(half, 2 * half), () => this.#change(uid, { enabled: false, deleted: true }))
+  }
+
+  #change(uid: string, changes: { enabled: boolean; deleted?: boolean }): void {
+    const old = this.#records.get(uid)!
     const { enabled, deleted = old.deleted } = changes
     const next = { ...old, version: old.version + 1, deleted, buffer: { ...old.buffer, enabled } }
-    records.set(uid, next)
-    for (const owner of owners) owner.tell(next)
+    this.#records.set(uid, next)
+    for (const owner of this.#owners) owner.tell(next)
   }
-  const toggle = () => {
-    if (events.now > end) return
-    change(BUFFERS.paused, { enabled: !records.get(BUFFERS.paused)!.buffer.enabled })
-    events.after(events.between(200, 2_500), toggle)
-  }
-  events.after(events.between(2_000, 6_000), () => change(BUFFERS.deleted, { enabled: false }))
-  events.after(events.between(6_000, 11_000), () =>
-    change(BUFFERS.deleted, { enabled: false, deleted: true }),
-  )
-  events.after(300, toggle)
-  /** What the node does in the real system: somebody always claims a shard without an owner. */
-  const watch = () => {
-    if (owners.every((owner) => owner.gone)) start()
-    events.after(300, watch)
-  }
-  start()
-  watch()
-  events.after(1, ingest)
-  events.after(events.between(100, 800), trouble)
-  await events.run(end)
-  change(BUFFERS.paused, { enabled: true })
-  world.faults = false
-  world.failing = 0.1
-  const settled = () =>
-    accepted.every(({ seq, index }) => isOver(world, seq, index)) && world.truth.batches.size === 0
-  await events.run(end + REST_MS, settled)
-  await events.run(events.now + 3_000)
 
-  const errors = [...world.wrong, ...check({ world, accepted, told, settled: settled() })]
-  for (const { ended } of owners) if (ended && !isExpectedEnd(ended)) errors.push(`ended: ${ended.stack}`)
-  for (const owner of owners) owner.kill()
-  return {
-    errors,
-    sent: world.sent.length,
-    dead: world.rows.size + world.deletedRows.size,
-    duplicates: told.size,
-    owners: owners.length,
-    commits: world.journal.lastSeq,
-    purgedJournal: world.journal.lastSeq - (world.journal.messages[0]?.seq ?? 0),
-    purgedInbox: world.inbox.messages.length,
+  /** What is over stays over: what was looked at once is not looked at again. */
+  #settled(): boolean {
+    const { accepted } = this.#ingress
+    const { truth } = this.#world
+    while (this.#over < accepted.length && isOver(truth, accepted[this.#over]!)) this.#over++
+    return this.#over === accepted.length && truth.batches.size === 0
+  }
+
+  #errors(): string[] {
+    const { accepted, told } = this.#ingress
+    const world = this.#world
+    const errors = [...world.wrong, ...check({ world, accepted, told, settled: this.#settled() })]
+    for (const { ended } of this.#owners)
+      if (ended && !isExpectedEnd(ended)) errors.push(`ended: ${ended.stack}`)
+    return errors
+  }
+
+  #figures(): Omit<RunResult, 'errors'> {
+    const { journal, inbox, sent, rows, deletedRows } = this.#world
+    return {
+      hash: this.#world.historyHash(),
+      events: this.#events.count,
+      sent: sent.length,
+      dead: rows.size + deletedRows.size,
+      duplicates: this.#ingress.told.size,
+      owners: this.#owners.length,
+      commits: journal.lastSeq - journal.state().origin! + 1,
+      purgedJournal: journal.state().firstSeq - journal.state().origin!,
+      purgedInbox: inbox.state().firstSeq - inbox.state().origin!,
+    }
   }
 }
 
 /** Fenced, or a claim that the network cut short: the node claims again. */
 function isExpectedEnd(error: Error): boolean {
   return error instanceof FencedError || error.message === 'no answer'
-}
-
-function isOver({ truth }: World, seq: number, index: number): boolean {
-  return (seq < truth.horizon || truth.finished.has(seq, index)) && !truth.kept.has(seq, index)
-}
-
-function item(random: () => number, number: number): PackItem {
-  const luck = random()
-  const bufferUid =
-    luck < 0.55
-      ? BUFFERS.plain
-      : luck < 0.75
-        ? BUFFERS.paused
-        : luck < 0.9
-          ? BUFFERS.parallel
-          : BUFFERS.deleted
-  const groupKey = `g${Math.floor(random() * 2)}`
-  const explicit = random() < 0.4
-  const itemId = `22222222-2222-4222-8222-${String(number).padStart(12, '0')}`
-  const id = `i${number}`
-  return {
-    itemId,
-    bufferUid,
-    groupToken: groupToken(bufferUid, groupKey),
-    groupKey,
-    messageId: explicit ? `m${Math.floor(random() * 6)}` : itemId,
-    explicit,
-    credits: 1,
-    receivedAt: 1_700_000_000_000 + number,
-    payload: Buffer.from(JSON.stringify({ k: groupKey, id, pad: 'x'.repeat(Math.floor(random() * 120)) })),
-  }
 }

@@ -1,46 +1,87 @@
-/** A JetStream stream as the shard may rely on it: sequences, conditional appends, a duplicate window, purges. */
+/**
+ * A JetStream stream as the shard may rely on it: sequences, conditional appends, a duplicate window, a limit
+ * in bytes that refuses, purges. `simulation-broker.test.ts` holds it against the real server.
+ */
 import type { AppendAnswer, LogMessage, LogState } from '../../../internal/shard/broker.ts'
 
 export const FIRST_SEQ = 1_700_000_000_000_000
 
+export interface StreamOptions {
+  windowMs: number
+  /** Absent: no limit. */
+  maxBytes?: number
+  /** What a message takes of the limit; default: its data. */
+  sizeOf?: (data: Uint8Array, msgId: string | null, expectLastSeq: number | undefined) => number
+  /** The first sequence. */
+  firstSeq?: number
+}
+
 export class Stream {
   messages: LogMessage[] = []
-  lastSeq = FIRST_SEQ - 1
-  readonly #windowMs: number
+  lastSeq: number
+  bytes = 0
+  readonly #options: Required<StreamOptions>
   readonly #ids = new Map<string, { seq: number; at: number }>()
+  readonly #sizes = new Map<number, number>()
 
-  constructor(windowMs: number) {
-    this.#windowMs = windowMs
+  constructor(options: StreamOptions) {
+    const defaults = { maxBytes: -1, sizeOf: (data: Uint8Array) => data.length, firstSeq: FIRST_SEQ }
+    this.#options = { ...defaults, ...options }
+    this.lastSeq = this.#options.firstSeq - 1
   }
 
-  append(now: number, data: Uint8Array, msgId: string, expectLastSeq?: number): AppendAnswer {
-    const known = this.#ids.get(msgId)
-    if (known && known.at > now - this.#windowMs) return { kind: 'stored', seq: known.seq, duplicate: true }
+  /** `msgId` null: no id, no twins. */
+  append(now: number, data: Uint8Array, msgId: string | null, expectLastSeq?: number): AppendAnswer {
+    const { windowMs, maxBytes, sizeOf } = this.#options
+    // Before the id is looked at: a repeat of what was stored has a wrong expectation by then.
     if (expectLastSeq !== undefined && expectLastSeq !== this.lastSeq) return { kind: 'wrong-sequence' }
+    const known = msgId === null ? undefined : this.#ids.get(msgId)
+    if (known && known.at > now - windowMs) return { kind: 'stored', seq: known.seq, duplicate: true }
+    const size = sizeOf(data, msgId, expectLastSeq)
+    if (maxBytes > 0 && this.bytes + size > maxBytes) return { kind: 'full' }
     const seq = ++this.lastSeq
     this.messages.push({ seq, at: now, data: Buffer.from(data), msgId })
-    this.#ids.set(msgId, { seq, at: now })
+    if (msgId !== null) this.#ids.set(msgId, { seq, at: now })
+    this.#sizes.set(seq, size)
+    this.bytes += size
     return { kind: 'stored', seq, duplicate: false }
   }
 
   state(): LogState {
-    const bytes = this.messages.reduce((sum, { data }) => sum + data.length, 0)
+    const { maxBytes, firstSeq: origin } = this.#options
     const firstSeq = this.messages[0]?.seq ?? this.lastSeq + 1
-    return { firstSeq, lastSeq: this.lastSeq, messages: this.messages.length, bytes, maxBytes: -1 }
+    const { lastSeq, bytes } = this
+    return { firstSeq, lastSeq, messages: this.messages.length, bytes, maxBytes, origin }
   }
 
   get(seq: number): LogMessage | undefined {
-    return this.messages.find((message) => message.seq === seq)
+    const message = this.messages[this.#indexOf(seq)]
+    return message?.seq === seq ? message : undefined
+  }
+
+  /** At most `count` messages from `seq` on. */
+  from(seq: number, count: number): LogMessage[] {
+    const first = this.#indexOf(seq)
+    return this.messages.slice(first, first + count)
   }
 
   purgeBelow(seq: number): void {
-    const kept = this.messages.filter((message) => message.seq >= seq)
-    this.messages = kept.length > 0 ? kept : this.messages.slice(-1)
+    const gone = this.messages.splice(0, Math.min(this.#indexOf(seq), this.messages.length - 1))
+    for (const message of gone) {
+      this.bytes -= this.#sizes.get(message.seq)!
+      this.#sizes.delete(message.seq)
+    }
   }
 
   /** A restarted broker knows only the ids of what it still stores. */
-  forgetPurged(): void {
-    const first = this.messages[0]?.seq ?? this.lastSeq
+  restart(): void {
+    const first = this.messages[0]?.seq ?? this.lastSeq + 1
     for (const [id, { seq }] of this.#ids) if (seq < first) this.#ids.delete(id)
+  }
+
+  /** Of the first message at or above `seq`: only purges leave gaps, and only at the beginning. */
+  #indexOf(seq: number): number {
+    const first = this.messages[0]?.seq ?? seq
+    return Math.min(Math.max(0, seq - first), this.messages.length)
   }
 }

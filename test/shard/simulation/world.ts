@@ -1,14 +1,22 @@
 /** Everything outside the owners: the broker's streams, Postgres, the destination. Every step on it is atomic. */
+import { createHash, type Hash } from 'node:crypto'
 import type { BatchName } from '../../../internal/shard/batch-name.ts'
 import { batchKey } from '../../../internal/shard/batch-name.ts'
+import type { AppendAnswer } from '../../../internal/shard/broker.ts'
 import { decodeCommit } from '../../../internal/shard/codec.ts'
 import { applyCommit, emptyState, type FoldState } from '../../../internal/shard/fold.ts'
 import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
 import type { Events } from './events.ts'
 import { Stream } from './streams.ts'
 
-/** What the outside must guarantee; left out, the checker must notice. */
-export type Rule = 'expected-sequence' | 'postgres-fence' | 'tombstone'
+/**
+ * What Postgres must guarantee; left out, the checker must notice. `postgres-lock`: the epoch is looked at before the
+ * row is written, but not locked.
+ */
+export const RULES = ['postgres-fence', 'postgres-lock', 'tombstone'] as const
+export type Rule = (typeof RULES)[number]
+
+type Hearer = (data: Uint8Array, reply?: string) => void
 
 export interface Sent {
   key: string
@@ -21,9 +29,8 @@ export interface Sent {
 
 export class World {
   readonly events: Events
-  readonly inbox = new Stream(30_000)
-  readonly journal = new Stream(120_000)
-  readonly subscribers = new Map<string, Set<(data: Uint8Array, reply?: string) => void>>()
+  readonly inbox = new Stream({ windowMs: 30_000 })
+  readonly journal = new Stream({ windowMs: 120_000 })
   readonly sent: Sent[] = []
   readonly rows = new Map<string, DeadBatch>()
   readonly deletedRows = new Map<string, DeadBatch>()
@@ -41,20 +48,47 @@ export class World {
   failing = 0.3
 
   readonly #leftOut: Rule | undefined
+  readonly #subscribers = new Map<string, Set<Hearer>>()
+  readonly #history: Hash = createHash('sha256')
 
   constructor(events: Events, leftOut?: Rule) {
     this.events = events
     this.#leftOut = leftOut
   }
 
-  #holds(rule: Rule): boolean {
+  holds(rule: Rule): boolean {
     return this.#leftOut !== rule
   }
 
-  appendJournal(data: Uint8Array, msgId: string, expectLastSeq?: number) {
-    const expected = this.#holds('expected-sequence') ? expectLastSeq : undefined
-    const answer = this.journal.append(this.events.now, data, msgId, expected)
+  /** Of everything that was written, sent and buried, with its time; to be asked for once. */
+  historyHash(): string {
+    return this.#history.digest('hex')
+  }
+
+  #note(what: string, bytes: Uint8Array): void {
+    this.#history.update(`${this.events.now} ${what} `).update(bytes)
+  }
+
+  send(subject: string, data: Uint8Array, reply?: string): void {
+    const bytes = Buffer.from(data)
+    this.events.after(this.events.between(0, 6), () => {
+      for (const hear of this.#subscribers.get(subject) ?? []) hear(bytes, reply)
+    })
+  }
+
+  subscribe(subject: string, hear: Hearer): () => void {
+    const hearers = this.#subscribers.get(subject) ?? new Set()
+    this.#subscribers.set(subject, hearers.add(hear))
+    return () => {
+      hearers.delete(hear)
+      if (hearers.size === 0) this.#subscribers.delete(subject)
+    }
+  }
+
+  appendJournal(data: Uint8Array, msgId: string, expectLastSeq?: number): AppendAnswer {
+    const answer = this.journal.append(this.events.now, data, msgId, expectLastSeq)
     if (answer.kind !== 'stored' || answer.duplicate) return answer
+    this.#note('commit', data)
     const commit = decodeCommit(data)
     const applied = applyCommit(this.truth, { seq: answer.seq, commit })
     commit.records.forEach((record, index) => {
@@ -65,6 +99,7 @@ export class World {
   }
 
   deliver(key: string, body: Uint8Array, epoch: number): number {
+    this.#note(key, body)
     const text = Buffer.from(body).toString()
     const luck = this.events.random()
     const status = luck < this.failing ? (luck < this.failing / 8 ? 400 : 500) : 200
@@ -80,29 +115,34 @@ export class World {
   }
 
   bury(epoch: number, batch: DeadBatch): 'fenced' | 'buried' | 'known' {
-    if (this.#fences(epoch)) return 'fenced'
+    if (this.holds('postgres-lock') && this.fences(epoch)) return 'fenced'
+    this.#note('bury', batch.body)
     const name = batchKey(batch)
     if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
     if (this.deletedRows.has(name)) this.wrong.push(`second row ${name}`)
     this.rows.set(name, batch)
+    // Some users look at their dead letters all the time.
+    if (this.faults && this.events.random() < 0.3)
+      this.events.after(this.events.between(0, 12), () => this.deleteRow(name))
     return 'buried'
   }
 
   known(epoch: number, names: BatchName[]): BatchName[] | 'fenced' {
-    if (this.#fences(epoch)) return 'fenced'
+    if (this.fences(epoch)) return 'fenced'
     return names.filter((name) => this.rows.has(batchKey(name)) || this.tombstones.has(batchKey(name)))
   }
 
   project(epoch: number, position: number, facts: DeliveryFact[]): 'fenced' | 'done' {
-    if (this.#fences(epoch)) return 'fenced'
+    if (this.fences(epoch)) return 'fenced'
     if (position <= this.projected) return 'done'
     this.projected = position
     this.facts.push(...facts)
     return 'done'
   }
 
-  #fences(epoch: number): boolean {
-    return this.#holds('postgres-fence') && epoch < this.epoch
+  /** A higher epoch is stored. */
+  fences(epoch: number): boolean {
+    return this.holds('postgres-fence') && epoch < this.epoch
   }
 
   /** A user deletes a dead letter. */
@@ -111,6 +151,6 @@ export class World {
     if (!row) return
     this.rows.delete(name)
     this.deletedRows.set(name, row)
-    if (this.#holds('tombstone')) this.tombstones.add(name)
+    if (this.holds('tombstone')) this.tombstones.add(name)
   }
 }

@@ -1,0 +1,128 @@
+/** The broker as one process reaches it: the simulated streams and messages at the end of its line. */
+import type { AppendAnswer, Broker, Log, LogMessage, Reading } from '../../../internal/shard/broker.ts'
+import type { Events, ProcessLife } from './events.ts'
+import type { Line } from './line.ts'
+import type { Stream } from './streams.ts'
+import type { World } from './world.ts'
+
+const POLL_MS = 15
+/** Core messages that nobody gets. */
+const LOST = 0.04
+/** Appends that the broker refuses for the moment. */
+const REFUSED = 0.02
+/** Readings of the inbox that are handed over twice. */
+const REPEATED = 0.1
+/** Messages of one answer, at most. */
+const READ_AT_ONCE = { follow: 4, range: 25 }
+
+type Append = (data: Uint8Array, msgId: string, expect?: number) => AppendAnswer
+
+export class FaultyBroker implements Broker {
+  readonly #world: World
+  readonly #events: Events
+  readonly #life: ProcessLife
+  readonly #line: Line
+  readonly #inbox: Log
+  readonly #journal: Log
+  readonly #reconnected = new Set<() => void>()
+
+  constructor(world: World, life: ProcessLife, line: Line) {
+    this.#world = world
+    this.#events = world.events
+    this.#life = life
+    this.#line = line
+    this.#inbox = this.#log(world.inbox, () => {
+      throw new Error('owners do not append to the inbox')
+    })
+    this.#journal = this.#log(world.journal, (...append) => world.appendJournal(...append))
+  }
+
+  inbox(): Log {
+    return this.#inbox
+  }
+
+  journal(): Log {
+    return this.#journal
+  }
+
+  publish(subject: string, data: Uint8Array, reply?: string): void {
+    if (!this.#world.faults || this.#events.random() >= LOST) this.#world.send(subject, data, reply)
+  }
+
+  subscribe(subject: string, handler: (data: Uint8Array, reply?: string) => void): () => void {
+    return this.#world.subscribe(subject, (bytes, reply) => {
+      this.#life.after(0, () => handler(bytes, reply))
+    })
+  }
+
+  onReconnect(listener: () => void): () => void {
+    this.#reconnected.add(listener)
+    return () => this.#reconnected.delete(listener)
+  }
+
+  reconnect(): void {
+    for (const listener of this.#reconnected) this.#life.after(0, listener)
+  }
+
+  #log(stream: Stream, append: Append): Log {
+    const line = this.#line
+    return {
+      append: (data, { msgId, expectLastSeq }) => this.#append(append, data, msgId, expectLastSeq),
+      state: () => line.ask(() => stream.state()),
+      get: (seq) => line.ask(() => stream.get(seq)),
+      last: () => line.ask(() => stream.messages.at(-1)),
+      purgeBelow: (seq) => line.act(() => stream.purgeBelow(seq)),
+      range: (from, to) => this.#range(stream, from, to),
+      follow: (from, handler) => this.#follow(stream, from, handler),
+    }
+  }
+
+  async #append(append: Append, data: Uint8Array, msgId: string, expect?: number): Promise<AppendAnswer> {
+    const bytes = Buffer.from(data)
+    const refusal = this.#refusal()
+    try {
+      return await this.#line.act(() => refusal ?? append(bytes, msgId, expect))
+    } catch {
+      return { kind: 'unknown', error: 'no answer' }
+    }
+  }
+
+  #refusal(): AppendAnswer | null {
+    if (!this.#world.faults || this.#events.random() >= REFUSED) return null
+    return { kind: this.#events.random() < 0.5 ? 'full' : 'in-process' }
+  }
+
+  /** Not in one step: others append and purge meanwhile. */
+  async *#range(stream: Stream, from: number, to: number): AsyncIterable<LogMessage> {
+    for (let next = from; next <= to; ) {
+      await this.#line.hesitate(0.05)
+      const count = this.#events.between(1, READ_AT_ONCE.range)
+      const messages = await this.#line.ask(() => stream.from(next, count))
+      for (const message of messages) if (message.seq <= to) yield message
+      next = (messages.at(-1)?.seq ?? to) + 1
+    }
+  }
+
+  #follow(stream: Stream, from: number, handler: (messages: LogMessage[]) => void | Promise<void>): Reading {
+    let cursor = from
+    let stopped = false
+    const poll = () => {
+      if (stopped) return
+      this.#line
+        .ask(() => stream.from(cursor, this.#events.between(1, READ_AT_ONCE.follow)))
+        .then(async (messages) => {
+          if (stopped || messages.length === 0) return
+          if (!this.#world.faults || this.#events.random() >= REPEATED) cursor = messages.at(-1)!.seq + 1
+          await handler(messages)
+        })
+        .catch(() => {})
+        .finally(() => this.#life.after(POLL_MS, poll))
+    }
+    this.#life.after(0, poll)
+    return {
+      stop: async () => {
+        stopped = true
+      },
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/** The line of one process to everything outside: requests and answers get lost, and at every write the process may die or freeze. */
+import type { Events, ProcessLife } from './events.ts'
+
+/** Requests or answers that get lost; the caller learns after a while that none came. */
+const LOST = 0.04
+const NO_ANSWER_MS = 200
+const LATENCY_MS = 6
+/** Writes at which the process dies, and at which it freezes. */
+const DEATHS = 0.007
+const FREEZES = 0.006
+
+export class Line {
+  readonly #events: Events
+  readonly #life: ProcessLife
+  readonly #faulty: () => boolean
+
+  constructor(events: Events, life: ProcessLife, faulty: () => boolean) {
+    this.#events = events
+    this.#life = life
+    this.#faulty = faulty
+  }
+
+  /** Request, atomic step, answer; either way may get lost: then it rejects after a while, done or not. */
+  ask<T>(step: () => T, delayMs = 0): Promise<T> {
+    const events = this.#events
+    return new Promise((resolve, reject) => {
+      const lost = this.#strikes(LOST)
+      const before = events.random() < 0.5
+      const giveUp = () => this.#life.after(NO_ANSWER_MS, () => reject(new Error('no answer')))
+      if (lost && before) return giveUp()
+      events.after(delayMs + this.#latency(), () => {
+        // What was on its way when the process died arrives or not.
+        if (this.#life.killed && events.random() < 0.5) return
+        const value = step()
+        if (lost) return giveUp()
+        this.#life.after(this.#latency(), () => resolve(value))
+      })
+    })
+  }
+
+  /** As `ask`, for what changes something: the process may die, or freeze with the request inside or already on its way. */
+  act<T>(step: () => T): Promise<T> {
+    if (this.#strikes(DEATHS)) this.#life.kill()
+    return this.ask(step, this.#strikes(FREEZES) ? this.#freeze() : 0)
+  }
+
+  /** Between two stores: sometimes the process dies before the second one has what the first one has. */
+  endanger(share: number): void {
+    if (this.#strikes(share)) this.#events.after(this.#events.between(0, 15), () => this.#life.kill())
+  }
+
+  /** Sometimes the process freezes between a decision and its write, long enough for another owner to take over. */
+  hesitate(share: number): Promise<void> {
+    if (this.#strikes(share)) this.#life.freeze(this.#events.between(200, 4_000))
+    return new Promise((resume) => this.#life.after(0, resume))
+  }
+
+  /** @returns how long the request stays inside, ms. */
+  #freeze(): number {
+    const ms = this.#events.between(200, 4_000)
+    this.#life.freeze(ms)
+    return this.#events.random() < 0.5 ? ms : 0
+  }
+
+  #strikes(share: number): boolean {
+    return this.#faulty() && this.#events.random() < share
+  }
+
+  #latency(): number {
+    return this.#events.between(0, LATENCY_MS)
+  }
+}

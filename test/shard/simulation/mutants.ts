@@ -1,0 +1,167 @@
+/**
+ * The rules of the protocol, each left out of the real core by another text in one of its modules. The checker must
+ * notice every one of them.
+ *
+ * Two rules of the core have none, for nothing reaches them alone: a commit seals a group once at most, but the group
+ * machine seals one batch at a time anyway; and a drop of what is sealed is void, but items are dropped when they are
+ * read first, before anything can seal them. A horizon that is never committed would cost memory only: what is over is
+ * in the fold by its own record. So `horizon-before-purge` purges what was read, committed or not.
+ */
+export interface Mutant {
+  readonly name: string
+  /** What is left out. */
+  readonly rule: string
+  /** Below `internal/`. */
+  readonly file: string
+  /** Texts that stand there exactly once, and what stands there instead. */
+  readonly edits: readonly (readonly [from: string, to: string])[]
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'fence',
+    rule: 'a commit expects the last sequence that its owner knows',
+    file: 'shard/journal.ts',
+    edits: [['        expectLastSeq: this.#lastSeq,\n', '']],
+  },
+  {
+    name: 'one-in-flight',
+    rule: 'one commit is in flight: the next sequence is not predicted',
+    file: 'shard/journal.ts',
+    edits: [
+      ['if (this.#scheduled || this.#flying) return', 'if (this.#scheduled) return'],
+      ['if (this.#flying || this.#closed ||', 'if (this.#closed ||'],
+      [
+        'const { log, clock } = this.#options',
+        'const { log, clock } = this.#options\n    const expected = this.#lastSeq++',
+      ],
+      ['expectLastSeq: this.#lastSeq,', 'expectLastSeq: expected,'],
+      ['    this.#lastSeq = seq\n', ''],
+    ],
+  },
+  {
+    name: 'ready',
+    rule: 'nothing follows from what a claim read before a commit proved it',
+    file: 'shard/assembly.ts',
+    edits: [['  await journal.prove()\n  checkJournalHead', '  checkJournalHead']],
+  },
+  {
+    name: 'replay-first',
+    rule: 'nothing is sealed before the replay has passed what the inbox held at the claim',
+    file: 'shard/intake.ts',
+    edits: [
+      [
+        'groups.open(view.groupToken, view.bufferUid, this.#replaying)',
+        'groups.open(view.groupToken, view.bufferUid, false)',
+      ],
+    ],
+  },
+  {
+    name: 'done-before-finish',
+    rule: 'the horizon passes an item only once the record that ends it is committed, not when it is sealed',
+    file: 'shard/housekeeping.ts',
+    edits: [
+      [
+        'live.lowestInboxSeq ?? intake.cursor,',
+        '[...live.inInbox()].find((item) => !this.#options.state.sealed.has(item.seq, item.index))?.seq ?? intake.cursor,',
+      ],
+    ],
+  },
+  {
+    name: 'drop-before-telling',
+    rule: 'a drop is committed before anybody is told',
+    file: 'shard/twins.ts',
+    edits: [
+      [
+        'if (verdict) verdict.pending++',
+        'if (verdict && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })\n    verdict = null',
+      ],
+    ],
+  },
+  {
+    name: 'keep',
+    rule: 'what the horizon leaves behind is carried into the journal',
+    file: 'shard/housekeeping.ts',
+    edits: [['live.lowestInboxSeq ?? intake.cursor,', 'intake.cursor,']],
+  },
+  {
+    name: 'horizon-before-purge',
+    rule: 'purges of the inbox follow a committed horizon, not what was read',
+    file: 'shard/housekeeping.ts',
+    edits: [
+      ['Math.min(state.horizon, old?.cursor ?? 0)', 'Math.min(intake.cursor, old?.cursor ?? 0)'],
+      ['const { state, clock, limits, inboxLog } =', 'const { intake, clock, limits, inboxLog } ='],
+    ],
+  },
+  {
+    name: 'purge-lag',
+    rule: 'purges of the inbox stay behind all repeats of an append',
+    file: 'shard/housekeeping.ts',
+    edits: [['clock.monotonic() - limits.purgeLagMs', 'clock.monotonic()']],
+  },
+  {
+    name: 'void-records',
+    rule: 'a keep that names what is over is void',
+    file: 'shard/fold.ts',
+    edits: [['    if (isOver(state, position)) return\n', '']],
+  },
+  {
+    name: 'pg-fence',
+    rule: 'the epoch of a claim is raised in Postgres',
+    file: 'shard/epoch.ts',
+    edits: [['        await deadLetters.raiseEpoch(fence)\n', '']],
+  },
+  {
+    name: 'tombstone',
+    rule: 'a tombstone stays until `dead` is committed',
+    file: 'shard/endings.ts',
+    edits: [
+      [
+        "const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
+        "if (type === 'dead') this.#forgetTombstone(group, sealed.batch.version)\n    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
+      ],
+    ],
+  },
+  {
+    name: 'known-dead',
+    rule: 'a batch that Postgres has as a dead letter is not sent again',
+    file: 'shard/restoration.ts',
+    edits: [['if (known.has(batchKey(batch)))', 'if (known.has(batchKey(batch)) && !batch)']],
+  },
+  {
+    name: 'proof-of-loss',
+    rule: 'a missing message means nothing before a commit: a stale owner sees the purges of its successor',
+    file: 'shard/batches.ts',
+    edits: [['      await this.#options.journal.prove()\n', '']],
+  },
+  {
+    name: 'snapshot-since',
+    rule: 'what was committed while a snapshot was written is applied on top of it',
+    file: 'shard/fold.ts',
+    edits: [['    for (const stored of since) applyCommit(this.state, stored)\n', '']],
+  },
+  {
+    name: 'kept-commits',
+    rule: 'the journal is purged only behind the oldest commit that holds a kept item',
+    file: 'shard/housekeeping.ts',
+    edits: [['    for (const { commit } of state.kept.values()) target = Math.min(target, commit)\n', '']],
+  },
+  {
+    name: 'counted-commits',
+    rule: 'the journal is purged only behind what the delivery counters have',
+    file: 'shard/housekeeping.ts',
+    edits: [['else target = Math.min(target, counted)', 'else target = Math.min(target, target)']],
+  },
+  {
+    name: 'read-once',
+    rule: 'what the inbox hands over twice is taken once',
+    file: 'shard/intake.ts',
+    edits: [['      if (message.seq < this.#cursor) continue\n', '']],
+  },
+  {
+    name: 'own-last',
+    rule: 'after a refused sequence the own commit at the end of the journal is success',
+    file: 'shard/journal.ts',
+    edits: [['    if (last?.msgId === msgId) return last.seq\n', '']],
+  },
+]
