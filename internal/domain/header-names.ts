@@ -12,7 +12,8 @@ export const headersMaxCount = 50
 
 const token = new RegExp(headerNamePattern)
 /** Printable ASCII and Latin-1: what one byte a character can carry, without controls. */
-const printable = /^[\x20-\x7e\xa0-\xff]*$/
+export const headerValuePattern = '^[\\x20-\\x7e\\xa0-\\xff]*$'
+const printable = new RegExp(headerValuePattern)
 
 /** Hop-by-hop and message-framing names in lower case, and the one name that is no plain property of an object. */
 export const forbiddenHeaders: readonly string[] = [

@@ -1,7 +1,6 @@
 /**
- * What a schema cannot say about a Buffer, as CEL: the rules of `internal/domain/buffer-rules.ts`, as far as
- * their cost has a bound, and what belongs to the resource alone. What is left to the service (names of `headers`,
- * for keys of maps have no length of their own) it answers with 400.
+ * What a schema cannot say about a Buffer, as CEL: the rules of `internal/domain/buffer-rules.ts`, and what belongs
+ * to the resource alone. The service judges once more, so it also sees what comes out of Secrets.
  *
  * The default `{}` of an object is judged before the defaults of its members are filled in: hence every `has`.
  */
@@ -9,7 +8,10 @@ import { defaultSignatureHeader } from '../../internal/domain/buffer-schema.ts'
 import {
   forbiddenHeaderPrefixes,
   forbiddenHeaders,
+  headerNameMaxLength,
+  headerNamePattern,
   headersMaxCount,
+  headersMaxSize,
 } from '../../internal/domain/header-names.ts'
 import { identifierMaxLength } from '../../internal/domain/identifiers.ts'
 import type { CelRule } from './structural.ts'
@@ -55,14 +57,43 @@ export const urlRules: readonly CelRule[] = [
   },
 ]
 
+const reserved = `r'(?i)^(${forbiddenHeaders.join('|')})$|^(${forbiddenHeaderPrefixes.join('|')})'`
+
 /** On the name of a header that is set on deliveries. */
 export const settableHeader: CelRule = {
-  rule: `!self.matches(r'(?i)^(${forbiddenHeaders.join('|')})$|^(${forbiddenHeaderPrefixes.join('|')})')`,
+  rule: `!self.matches(${reserved})`,
   message: 'is a reserved header name',
+}
+
+/** On the map of headers: what a schema says about the name of a field, it cannot say about the keys of a map. */
+export const headersRules: readonly CelRule[] = [
+  {
+    rule: `self.all(n, n.size() <= ${headerNameMaxLength} && n.matches(r"${headerNamePattern}"))`,
+    message: 'has a name that is not a valid header name',
+  },
+  {
+    rule: `self.all(n, !n.matches(${reserved}))`,
+    message: 'has a reserved header name',
+  },
+  {
+    rule: 'self.all(a, self.exists_one(b, a.lowerAscii() == b.lowerAscii()))',
+    message: 'names a header twice',
+  },
+  {
+    rule: `self.map(n, n.size() + self[n].size()).sum() <= ${headersMaxSize}`,
+    message: `must have at most ${headersMaxSize} characters`,
+  },
+]
+
+/** The key of the list tells names apart by case, HTTP does not. */
+export const distinctHeaders: CelRule = {
+  rule: 'self.all(a, self.exists_one(b, a.name.lowerAscii() == b.name.lowerAscii()))',
+  message: 'names a header twice',
 }
 
 const idempotencyHeader = 'self.idempotencyHeader.lowerAscii()'
 const signatureHeader = `(has(self.signing) ? self.signing.header.lowerAscii() : '${defaultSignatureHeader}')`
+const ownHeaders = `[${idempotencyHeader}, ${signatureHeader}]`
 
 export const deliveryRules: readonly CelRule[] = [
   {
@@ -70,11 +101,15 @@ export const deliveryRules: readonly CelRule[] = [
     message: 'idempotencyHeader must differ from the signature header',
   },
   {
-    rule: `!has(self.headersFrom) || !self.headersFrom.exists(h, h.name.lowerAscii() in [${idempotencyHeader}, ${signatureHeader}])`,
+    rule: `!has(self.headers) || !self.headers.exists(n, n.lowerAscii() in ${ownHeaders})`,
+    message: 'headers names a header that is set by the service itself',
+  },
+  {
+    rule: `!has(self.headersFrom) || !self.headersFrom.exists(h, h.name.lowerAscii() in ${ownHeaders})`,
     message: 'headersFrom names a header that is set by the service itself',
   },
   {
-    rule: '!has(self.headers) || !has(self.headersFrom) || !self.headersFrom.exists(h, h.name in self.headers)',
+    rule: '!has(self.headers) || !has(self.headersFrom) || !self.headersFrom.exists(h, self.headers.exists(n, n.lowerAscii() == h.name.lowerAscii()))',
     message: 'headersFrom names a header that headers has too',
   },
   {
@@ -82,12 +117,6 @@ export const deliveryRules: readonly CelRule[] = [
     message: `headers and headersFrom must have at most ${headersMaxCount} entries together`,
   },
 ]
-
-/** The map of the list tells names apart by case, HTTP does not. */
-export const distinctHeaders: CelRule = {
-  rule: 'self.all(a, self.exists_one(b, a.name.lowerAscii() == b.name.lowerAscii()))',
-  message: 'names a header twice',
-}
 
 export const backoffOrder: CelRule = {
   rule: '!has(self.initialMs) || !has(self.maxMs) || self.initialMs <= self.maxMs',

@@ -1,12 +1,13 @@
 /** `spec` of the resource: a buffer's configuration as the admin API takes it, but for secrets, which are only named. */
 import { bufferCreateSchema, type Schema } from '../../internal/domain/buffer-schema.ts'
-import { headersMaxCount } from '../../internal/domain/header-names.ts'
+import { headersMaxCount, headerValuePattern } from '../../internal/domain/header-names.ts'
 import { defaultCredentialsKey } from '../resource.ts'
 import {
   backoffOrder,
   deliveryRules,
   distinctHeaders,
   groupKeyRules,
+  headersRules,
   immutable,
   neverSetLater,
   settableHeader,
@@ -93,16 +94,22 @@ function delivery(): StructuralSchema {
   return ruled(
     having(field('delivery'), {
       url: ruled(field('delivery', 'url'), ...urlRules),
-      headers: saying(
-        field('delivery', 'headers'),
-        'They show in this resource: secret ones go to headersFrom.',
-      ),
+      headers: headers(),
       headersFrom: headersFrom(),
       idempotencyHeader: header('delivery', 'idempotencyHeader'),
       signing: having(signing, { header: header('delivery', 'signing', 'header') }),
     }),
     ...deliveryRules,
   )
+}
+
+function headers(): StructuralSchema {
+  const map = saying(
+    field('delivery', 'headers'),
+    'They show in this resource: secret ones go to headersFrom.',
+  )
+  const value = { ...map.additionalProperties!, pattern: headerValuePattern }
+  return ruled({ ...map, additionalProperties: value }, ...headersRules)
 }
 
 function headersFrom(): StructuralSchema {

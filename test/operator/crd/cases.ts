@@ -28,6 +28,10 @@ const forms: readonly (readonly [string, Form])[] = [
   ['\\x00-\\x1f', { text: (length) => 'ä'.repeat(length), broken: ['a\nb', '\u007f'] }],
   ['(\\.[a-z0-9]', { text: (length) => 'a'.repeat(length), broken: ['UPPER', '-a', 'a..b', 'a/b'] }],
   ['[A-Za-z0-9_,:]', { text: (length) => 'a'.repeat(length), broken: ['1st', 'a b', 'Ends:'] }],
+  [
+    '\\x20-\\x7e',
+    { text: (length) => 'ÿ~ '.repeat(length).slice(0, length), broken: ['Ā', 'a\nb', '\u0080'] },
+  ],
   ['A-Z', word],
   ['date-time', { text: () => '2026-01-02T03:04:05Z', broken: ['yesterday', '2026-01-02'] }],
 ]

@@ -26,7 +26,7 @@ export interface RuleCases {
 }
 
 const reserved = [
-  ...forbiddenHeaders.filter((name) => name !== '__proto__'),
+  ...forbiddenHeaders,
   ...forbiddenHeaderPrefixes.map((prefix) => `${prefix}anything`),
   'CONTENT-Type',
   'Host',
@@ -47,6 +47,11 @@ const ref = { name: 'secrets', key: 'one' }
 const headersFrom = (...names: string[]) => names.map((name) => ({ name, secretKeyRef: ref }))
 const headers = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`X-Header-${n}`, 'text']))
+/** Headers whose names and values have that many characters together. */
+const bulk = (characters: number) => ({
+  ...Object.fromEntries(['a', 'b', 'c'].map((name) => [name, long(4095)])),
+  d: long(characters - 3 * 4096 - 1),
+})
 const long = (length: number) => 'n'.repeat(length)
 
 export const ruleCases: readonly RuleCases[] = [
@@ -141,6 +146,16 @@ export const ruleCases: readonly RuleCases[] = [
   },
   {
     field: delivery,
+    message: 'headers names a header that is set by the service itself',
+    accepted: [{ [`${delivery}.headers`]: { 'x-a': 'one' } }],
+    refused: [
+      { [`${delivery}.headers`]: { 'X-Idempotency-Key': 'one' } },
+      { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.signing.header`]: 'X-A' },
+      { [`${delivery}.headers`]: { 'X-Svc-Signature': 'one' }, [`${delivery}.signing`]: undefined },
+    ],
+  },
+  {
+    field: delivery,
     message: 'headersFrom names a header that is set by the service itself',
     accepted: [{ [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') }],
     refused: [
@@ -155,9 +170,10 @@ export const ruleCases: readonly RuleCases[] = [
     accepted: [
       { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.headersFrom`]: headersFrom('x-b') },
     ],
-    refused: [{ [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.headersFrom`]: headersFrom('x-a') }],
-    // Of the two values it sees one.
-    own: true,
+    refused: [
+      { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.headersFrom`]: headersFrom('X-A') },
+      { [`${delivery}.headers`]: { 'X-A': 'one' }, [`${delivery}.headersFrom`]: headersFrom('x-b', 'x-a') },
+    ],
   },
   {
     field: delivery,
@@ -168,6 +184,37 @@ export const ruleCases: readonly RuleCases[] = [
     refused: [
       { [`${delivery}.headers`]: headers(49), [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') },
     ],
+  },
+  {
+    field: `${delivery}.headers`,
+    message: 'has a name that is not a valid header name',
+    accepted: [{ [`${delivery}.headers`]: { [long(128)]: 'one', "!#$%&'*+.^_`|~-": 'two' } }],
+    refused: [long(129), '', 'a b', 'a:', 'ä', 'a\n', '"a"'].map((name) => ({
+      [`${delivery}.headers`]: { 'x-a': 'one', [name]: 'two' },
+    })),
+  },
+  {
+    field: `${delivery}.headers`,
+    message: 'has a reserved header name',
+    accepted: [{ [`${delivery}.headers`]: Object.fromEntries(ordinary.map((name) => [name, 'one'])) }],
+    refused: reserved.map((name) => ({
+      [`${delivery}.headers`]: Object.fromEntries([
+        ['x-a', 'one'],
+        [name, 'two'],
+      ]),
+    })),
+  },
+  {
+    field: `${delivery}.headers`,
+    message: 'names a header twice',
+    accepted: [{ [`${delivery}.headers`]: { 'x-a': 'one', 'x-b': 'one' } }],
+    refused: [{ [`${delivery}.headers`]: { 'x-a': 'one', 'X-A': 'one' } }],
+  },
+  {
+    field: `${delivery}.headers`,
+    message: 'must have at most 16384 characters',
+    accepted: [{ [`${delivery}.headers`]: bulk(16_384), [`${delivery}.headersFrom`]: undefined }],
+    refused: [{ [`${delivery}.headers`]: bulk(16_385), [`${delivery}.headersFrom`]: undefined }],
   },
   {
     field: `${delivery}.headersFrom`,
