@@ -1,0 +1,157 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { parseAllDocuments } from 'yaml'
+import { bufferDefinition } from '../../../operator/crd/definition.ts'
+import { group, plural } from '../../../operator/resource.ts'
+import { type Kube, kubectlOk, start, stopKube } from '../../kube/kube.ts'
+import { eventually } from '../../support/eventually.ts'
+import { acceptance } from './acceptance.ts'
+import { fieldsOf, fullResource, type Json, valueAt } from './fields.ts'
+import { presentation } from './presentation.ts'
+import { refusalOf } from './service-side.ts'
+import { crdFile, defineBuffers, openSite, type Site, samples } from './site.ts'
+
+const name = `crd/${plural}.${group}`
+
+// Clusters of their own: here the definition itself is changed.
+for (const emulate of [undefined, '1.34']) {
+  describe(`the Buffer resource at an API server${emulate ? ` that behaves like ${emulate}` : ''}`, function () {
+    this.timeout(60_000)
+    let cluster: Kube | undefined
+    let opened: Site | undefined
+    const site = () => opened!
+
+    before(async function () {
+      this.timeout(120_000)
+      cluster = await start({ parts: '', ...(emulate && { emulate }) })
+      if (cluster === undefined) this.skip()
+      opened = await openSite(cluster, 'crd')
+    })
+
+    after(async () => {
+      await opened?.close()
+      if (cluster) await stopKube(cluster)
+    })
+
+    installation(site)
+    acceptance(site)
+    presentation(site)
+    sampled(site)
+  })
+}
+
+function installation(site: () => Site): void {
+  describe('is installed', () => {
+    it('in the place of an earlier definition, under the resources that there are', async () => {
+      await kubectlOk(site().cluster, ['apply', '-f', '-'], JSON.stringify(earlierDefinition()))
+      await kubectlOk(site().cluster, ['wait', '--for=condition=Established', '--timeout=60s', name])
+      const made = await eventually(async () => {
+        const answer = await site().create(fullResource())
+        return answer.status === 201 && answer.body
+      })
+      expect(made.spec).not.to.have.property('analytics')
+      await defineBuffers(site().cluster)
+      await eventually(async () => {
+        const { body } = await site().read('orders')
+        expect(valueAt(body, ['spec', 'analytics'])).to.deep.equal({ sampleDeliveryLogs: 0.05 })
+        expect(valueAt(body, ['metadata', 'uid'])).to.equal(valueAt(made, ['metadata', 'uid']))
+      })
+    })
+
+    it('without a complaint of the API server', async () => {
+      const said = await kubectlOk(site().cluster, ['get', name, '--output', 'json'])
+      const { status } = JSON.parse(said) as { status: { conditions: { type: string; status: string }[] } }
+      const told = status.conditions.map(({ type, status }) => `${type}: ${status}`)
+      expect(told).to.have.members(['NamesAccepted: True', 'Established: True'])
+    })
+
+    it('a second time without any change', async () => {
+      const before = await resourceVersion(site())
+      expect(await kubectlOk(site().cluster, ['apply', '-f', crdFile])).to.match(/ unchanged$/m)
+      const serverSide = ['apply', '--server-side', '--force-conflicts', '-f', crdFile]
+      await kubectlOk(site().cluster, serverSide)
+      const applied = await resourceVersion(site())
+      await kubectlOk(site().cluster, serverSide)
+      expect(await resourceVersion(site())).to.equal(applied)
+      expect(before).to.match(/^\d+ 2$/)
+    })
+  })
+}
+
+/** As one version before might have been: a field, a rule and some columns are younger. */
+function earlierDefinition(): Json {
+  const definition = structuredClone(bufferDefinition()) as unknown as {
+    spec: { versions: [{ additionalPrinterColumns: unknown[]; selectableFields?: unknown }] }
+  }
+  const [version] = definition.spec.versions
+  version.additionalPrinterColumns.splice(3)
+  delete version.selectableFields
+  const spec = valueAt(version, ['schema', 'openAPIV3Schema', 'properties', 'spec']) as Json
+  delete spec['x-kubernetes-validations']
+  delete (spec.properties as Json).analytics
+  return definition as unknown as Json
+}
+
+async function resourceVersion({ cluster }: Site): Promise<string> {
+  const output = 'jsonpath={.metadata.resourceVersion} {.metadata.generation}'
+  return kubectlOk(cluster, ['get', name, '--output', output])
+}
+
+function sampled(site: () => Site): void {
+  describe('has samples', () => {
+    it('that are applied as they stand, twice', async () => {
+      const first = await site().kubectl(['apply', '--validate=strict', '-f', samples])
+      const second = await site().kubectl(['apply', '--validate=strict', '-f', samples])
+      const lines = second.trim().split('\n')
+      expect(lines.filter((line) => line.startsWith('buffer.'))).to.have.lengthOf(buffers().length)
+      expect(lines.filter((line) => !line.endsWith(' unchanged'))).to.deep.equal([])
+      expect(first.trim().split('\n')).to.have.lengthOf(lines.length)
+    })
+  })
+}
+
+function buffers(): Json[] {
+  return readdirSync(samples)
+    .flatMap((file) => parseAllDocuments(readFileSync(join(samples, file), 'utf8')))
+    .map((document) => document.toJS() as Json)
+    .filter(({ kind }) => kind === 'Buffer')
+}
+
+describe('the samples of the Buffer resource', () => {
+  it('are what the service accepts', () => {
+    for (const buffer of buffers()) expect(refusalOf(buffer)).to.equal(null)
+  })
+
+  it('name only Secrets of the samples', () => {
+    const documents = parseAllDocuments(readFileSync(join(samples, 'secrets.yaml'), 'utf8'))
+    const keys = documents.flatMap((document) => {
+      const { metadata, stringData } = document.toJS() as { metadata: { name: string }; stringData: Json }
+      return Object.keys(stringData).map((key) => `${metadata.name}/${key}`)
+    })
+    const named = new Set(buffers().flatMap(({ spec }) => references(spec)))
+    expect([...named]).to.have.members(keys)
+  })
+
+  it('show every field once, with its default', () => {
+    const all = buffers().find(({ metadata }) => (metadata as Json).name === 'orders-signed')
+    for (const { path, schema } of fieldsOf('spec')) {
+      const value = valueAt(all, path)
+      expect(value, path.join('.')).not.to.equal(undefined)
+      if (schema.default !== undefined && typeof schema.default !== 'object' && path.at(-1) !== 'enabled') {
+        expect(value, path.join('.')).to.equal(schema.default)
+      }
+    }
+  })
+})
+
+/** `name/key` of every Secret that is named below `value`. */
+function references(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value as Json).flatMap(([member, child]) => {
+    if (member !== 'secretKeyRef' && member !== 'credentialsRef') return references(child)
+    const { name, key = 'apiKey' } = child as { name: string; key?: string }
+    return [`${name}/${key}`]
+  })
+}
