@@ -59,6 +59,8 @@ export class Journal {
   #flying: Promise<void> | null = null
   #scheduled = false
   #closed = false
+  /** The release record is written: it has to stay the last one, for by it the next owner knows that it may claim. */
+  #ending = false
   #bytes = 0
 
   constructor(options: JournalOptions) {
@@ -105,10 +107,11 @@ export class Journal {
   }
 
   #enqueue(queued: Queued): void {
-    if (this.#closed) {
+    if (this.#closed || this.#ending) {
       queued.lost?.(new JournalClosedError('the journal is closed'))
       return
     }
+    this.#ending = queued.record?.type === 'release'
     this.#queue.push(queued)
     if (this.#scheduled || this.#flying) return
     this.#scheduled = true
