@@ -26,6 +26,7 @@ const forms: readonly (readonly [string, Form])[] = [
   ['[Hh][Tt][Tt][Pp]', { text: after('https://h/'), broken: ['ftp://host/path', 'host/path', 'https:host'] }],
   ['^\\$', { text: after('$.a'), broken: ['customer', '$', '$.', '$..a', '$.a[0]', '$.*'] }],
   ['\\x00-\\x1f', { text: (length) => 'ä'.repeat(length), broken: ['a\nb', '\u007f'] }],
+  [')?[A-Za-z0-9])', { text: (length) => 'a'.repeat(length), broken: ['-a', 'a.', 'a b', 'a/b/c'] }],
   ['(\\.[a-z0-9]', { text: (length) => 'a'.repeat(length), broken: ['UPPER', '-a', 'a..b', 'a/b'] }],
   ['[A-Za-z0-9_,:]', { text: (length) => 'a'.repeat(length), broken: ['1st', 'a b', 'Ends:'] }],
   [
