@@ -43,8 +43,8 @@ export interface WatchCall {
 
 export interface ApiServerOptions {
   connectMs?: number
-  /** Told of each request that leaves, for metrics. */
-  onRequest?: (method: string, path: string) => void
+  /** Told of each request that leaves. */
+  onRequest?: (method: string, path: string, query: Query) => void
 }
 
 export class ApiServer {
@@ -111,7 +111,7 @@ export class ApiServer {
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
-    this.#options.onRequest?.(method, path)
+    this.#options.onRequest?.(method, path, query)
     const answer = await agent.request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
