@@ -2,18 +2,16 @@
  * A cluster under faults: nodes as processes of their own, each behind proxies to broker and database; its
  * senders and its destination; and the judgement at the end, by the same rules as for one service.
  */
-import { join } from 'node:path'
 import { connect, type NatsConnection } from 'nats'
 
-import { startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
 import { Api } from '../support/api.ts'
 import { Cluster, type ClusterRole } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
-import { freshDatabase, natsBinary, ownNats } from '../support/servers.ts'
+import { freshDatabase } from '../support/servers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { tempFolder } from '../support/temp-folders.ts'
 import { readDatabase } from './aftermath.ts'
+import { type Broker, type Brokers, clusterOfBrokers, oneBroker } from './brokers.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence, type Violation } from './evidence.ts'
@@ -36,23 +34,8 @@ export interface ClusterTrialOptions {
   readonly actors?: number
   /** Default 6. */
   readonly shards?: number
-  /** Servers of the broker, default 1; more are a JetStream cluster, reached without proxies. */
+  /** Brokers of the broker, default 1; more are a JetStream cluster, reached without proxies. */
   readonly brokers?: number
-}
-
-/** A NATS server of the trial's own. */
-export interface Broker {
-  readonly name: string
-  readonly running: boolean
-  kill(signal: NodeJS.Signals): void
-  restart(): Promise<void>
-}
-
-interface Servers {
-  readonly brokers: readonly Broker[]
-  readonly natsUrls: readonly string[]
-  readonly natsPort: number | undefined
-  stop(): Promise<void>
 }
 
 export class ClusterTrial {
@@ -68,13 +51,13 @@ export class ClusterTrial {
   readonly destination: Destination
   /** Nodes that ended by themselves, and why. */
   readonly selfEnds: string[] = []
-  readonly #servers: Servers
+  readonly #servers: Brokers
   readonly #buffers: string[] = []
 
   private constructor(
     options: ClusterTrialOptions,
     cluster: Cluster,
-    servers: Servers,
+    servers: Brokers,
     more: Pick<ClusterTrial, 'destination' | 'destinationProxy' | 'history' | 'random'>,
   ) {
     this.options = options
@@ -252,10 +235,11 @@ export class ClusterTrial {
     for (const { service } of this.cluster.nodes)
       for (const { msg, groupId, version, time } of service.events)
         if (msg === 'dead') times.set(`grp:${groupId}:v${version}`, Date.parse(String(time)))
-    this.history.dead = this.history.dead.map((letter) => {
-      const recordedAt = times.get(letter.key)
-      return recordedAt === undefined ? letter : { ...letter, recordedAt }
-    })
+    // One that nobody told of was found stored by a later owner, nobody knows when.
+    this.history.dead = this.history.dead.map((letter) => ({
+      ...letter,
+      recordedAt: times.get(letter.key) ?? Number.POSITIVE_INFINITY,
+    }))
   }
 
   /** As a balancer that soon notices who does not answer: any ingress, seldom one that stands still. */
@@ -278,45 +262,4 @@ export class ClusterTrial {
 
 function times<T>(count: number, value: T): T[] {
   return Array.from({ length: count }, () => value)
-}
-
-async function oneBroker(): Promise<Servers> {
-  const server = await ownNats({ sync: 'always' })
-  const broker: Broker = {
-    name: 'nats',
-    get running() {
-      return server.running
-    },
-    kill: (signal) => server.kill(signal),
-    restart: () => server.restart(),
-  }
-  return {
-    ...{ brokers: [broker], natsUrls: [server.url], natsPort: server.port },
-    stop: () => server.stop(),
-  }
-}
-
-async function clusterOfBrokers(size: number): Promise<Servers> {
-  const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  const started = await startNatsCluster({
-    ...{ dir: join(tempFolder('nats-cluster'), 'nats'), size, binary: await natsBinary() },
-    ...{ sync: '2m', log: silent },
-  })
-  const kill = () => started.kill('SIGKILL')
-  process.once('exit', kill)
-  return {
-    brokers: started.members.map(({ name, server }) => ({
-      name,
-      get running() {
-        return server.running
-      },
-      kill: (signal) => server.kill(signal),
-      restart: () => server.restart(),
-    })),
-    ...{ natsUrls: started.urls, natsPort: undefined },
-    stop: async () => {
-      await started.stop()
-      process.off('exit', kill)
-    },
-  }
 }
