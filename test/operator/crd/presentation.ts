@@ -17,16 +17,16 @@ export function presentation(site: () => Site): void {
       if (members === undefined || path.at(-1) === '[]') continue
       const name = ['buffers', ...path.filter((step) => step !== '[]')].join('.')
       it(`in words on every field of ${name}`, async () => {
-        // Documents follow a definition some time after it is established.
-        const text = await eventually(async () => squeezed(await site().kubectl(['explain', name])), {
-          timeoutMs: 30_000,
-          everyMs: 200,
-        })
-        expect(text).to.include(squeezed(schema.description))
-        for (const [member, { description }] of Object.entries(members)) {
-          expect(text).to.match(new RegExp(` ${member} <`))
-          expect(text).to.include(squeezed(description))
+        // The document follows a definition some time after it is served.
+        const read = async () => {
+          const text = squeezed(await site().kubectl(['explain', name]))
+          expect(text).to.include(squeezed(schema.description))
+          for (const [member, { description }] of Object.entries(members)) {
+            expect(text).to.match(new RegExp(` ${member} <`))
+            expect(text).to.include(squeezed(description))
+          }
         }
+        await eventually(read, { timeoutMs: 30_000, everyMs: 200 })
       })
     }
   })
