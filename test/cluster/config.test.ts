@@ -1,0 +1,208 @@
+/**
+ * Configuration in nodes that are processes of their own, each with a network of its own to Postgres: a change at an
+ * admin reaches an ingress and an actor, also when their connections were cut; and what they do with what they know
+ * while Postgres is away (internal/README.md, "What a node knows while Postgres is away").
+ */
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { migrate } from '../../internal/postgres/migrate.ts'
+import type { Answer, Api } from '../support/api.ts'
+import { Cluster, type ClusterNode } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { ownPostgres } from '../support/servers.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+const PATIENT = { timeoutMs: 60_000, everyMs: 20 }
+const HOUR_MS = 3_600_000
+/** A batch an item, at once. */
+const AT_ONCE = { maxItems: 1, idleTimeoutMs: 100, maxWaitFromFirstMs: 100 }
+
+describe('configuration in a cluster', function () {
+  this.timeout(120_000)
+  let postgres: Awaited<ReturnType<typeof ownPostgres>>
+  let cluster: Cluster
+  let sink: Sink
+  let proxies: TcpProxy[]
+  let office: Api
+  let gate: Api
+  let actor: ClusterNode
+  let projectId: string
+  let buffers = 0
+
+  before(async () => {
+    postgres = await ownPostgres()
+    await migrate(postgres.url)
+    cluster = await Cluster.create({ PENSTOCK_DATABASE_URL: postgres.url })
+    sink = await startSink()
+    const port = Number(new URL(cluster.databaseUrl).port)
+    proxies = [await TcpProxy.to(port), await TcpProxy.to(port)]
+    const [near, far] = proxies.map((proxy) => ({
+      PENSTOCK_DATABASE_URL: proxy.through(cluster.databaseUrl),
+    }))
+    office = cluster.api(await cluster.start('admin'))
+    gate = cluster.api(await cluster.start('ingress', near))
+    actor = await cluster.start('actor', far)
+    projectId = await office.createProject()
+  })
+  after(async () => {
+    await cluster.stop()
+    await Promise.all([...proxies.map((proxy) => proxy.close()), sink.close(), postgres.stop()])
+  })
+
+  /** Of the ingress and the actor. Neither is told: they find out. */
+  function cutPostgres(): void {
+    for (const proxy of proxies) proxy.blackhole()
+  }
+
+  /** The network is back, and none of the connections from before it. */
+  function heal(): void {
+    for (const proxy of proxies) {
+      proxy.reset()
+      proxy.heal()
+    }
+  }
+
+  async function newBuffer(wish: object = {}): Promise<string> {
+    const bufferId = `b${++buffers}`
+    await office.createBuffer(projectId, bufferId, {
+      ...{ batch: AT_ONCE, delivery: { url: sink.url(`/${bufferId}`) } },
+      ...wish,
+    })
+    return bufferId
+  }
+
+  const send = (bufferId: string, n: number, headers: Record<string, string> = {}): Promise<Answer> =>
+    gate.ingest(projectId, bufferId, { group: 'g', n }, headers)
+
+  async function accept(bufferId: string, n: number): Promise<void> {
+    const answer = await send(bufferId, n)
+    expect(answer.status, answer.text).to.equal(202)
+  }
+
+  const arrived = (path: string): number[] =>
+    sink
+      .requests(path)
+      .flatMap((request) => (request.json() as { items: { payload: { n: number } }[] }).items)
+      .map(({ payload }) => payload.n)
+
+  const known = async (bufferId: string, status: number): Promise<void> => {
+    await eventually(async () => expect((await send(bufferId, -1)).status).to.equal(status), PATIENT)
+  }
+
+  it('a change at an admin is followed by another node’s ingress, in order', async () => {
+    const bufferId = await newBuffer()
+    await accept(bufferId, 0)
+    for (const enabled of [false, true, false, true]) {
+      await office.patchBuffer(bufferId, { enabled })
+      await known(bufferId, enabled ? 202 : 400)
+      // What was seen once is not unseen.
+      expect((await send(bufferId, -1)).status).to.equal(enabled ? 202 : 400)
+    }
+  })
+
+  it('and by another node’s actor, in order', async () => {
+    const bufferId = await newBuffer()
+    let n = 0
+    await accept(bufferId, n)
+    const versions = [1, 2, 3, 4, 5].map((version) => `/${bufferId}/v${version}`)
+    for (const path of versions) {
+      await office.patchBuffer(bufferId, { delivery: { url: sink.url(path) } })
+      await eventually(async () => {
+        await accept(bufferId, ++n)
+        return sink.requests(path).length > 0
+      }, PATIENT)
+    }
+    await eventually(() => {
+      const all = sink.requests().filter(({ path }) => path.startsWith(`/${bufferId}`))
+      expect(all.length).to.equal(n + 1)
+      const order = all.map(({ path }) => versions.indexOf(path))
+      expect(order).to.deep.equal(order.toSorted((a, b) => a - b))
+    }, PATIENT)
+  })
+
+  it('a change made while their connections to Postgres are cut is seen once they are back', async () => {
+    const closed = await newBuffer()
+    const moved = await newBuffer()
+    for (const bufferId of [closed, moved]) await accept(bufferId, 0)
+    await eventually(() => expect(arrived(`/${moved}`)).to.deep.equal([0]), PATIENT)
+    cutPostgres()
+    await office.patchBuffer(closed, { enabled: false })
+    await office.patchBuffer(moved, { delivery: { url: sink.url('/elsewhere') } })
+    heal()
+    await known(closed, 400)
+    let n = 0
+    await eventually(async () => {
+      await send(moved, ++n)
+      return arrived('/elsewhere').length > 0
+    }, PATIENT)
+  })
+
+  describe('while Postgres is away', () => {
+    let open: string
+    let disabled: string
+    let patient: string
+    let rejected: string
+    let key: string
+
+    before(async () => {
+      open = await newBuffer()
+      disabled = await newBuffer()
+      patient = await newBuffer({ batch: { idleTimeoutMs: 3_000, maxWaitFromFirstMs: HOUR_MS } })
+      rejected = await newBuffer({ batch: { ...AT_ONCE, idleTimeoutMs: 2_000, maxItems: 2 } })
+      key = (await office.createKey()).secret
+      for (const bufferId of [open, disabled, patient]) await accept(bufferId, 0)
+      await eventually(() => expect(arrived(`/${open}`)).to.deep.equal([0]), PATIENT)
+      await office.patchBuffer(disabled, { enabled: false })
+      await known(disabled, 400)
+      // Known by its key too: the first request with it asks Postgres.
+      expect((await send(disabled, 0, { 'x-api-key': key })).status).to.equal(400)
+      sink.on(`/${rejected}`, { status: 404 })
+    })
+
+    function isUnavailable({ status, headers, text }: Answer): void {
+      expect(status, text).to.equal(503)
+      expect(headers.get('retry-after')).to.equal('1')
+    }
+
+    it('refuses what needs Postgres with 503, what memory refuses as always, and delivers what is buffered', async () => {
+      await accept(rejected, 0)
+      await accept(rejected, 1)
+      await postgres.stop()
+      // What is stored, known or not, cannot be charged; what is not known may exist.
+      isUnavailable(await send(open, 1))
+      isUnavailable(await send('unknown', 1))
+      isUnavailable(await send(open, 1, { 'x-api-key': key }))
+      isUnavailable(await send(disabled, 1, { 'x-api-key': `svk_${'a'.repeat(48)}` }))
+      // By the configuration last seen.
+      for (const secret of [undefined, key]) {
+        const answer = await send(disabled, 1, secret === undefined ? {} : { 'x-api-key': secret })
+        expect([answer.status, answer.json().error]).to.deep.equal([400, 'Buffer is disabled'])
+      }
+      expect((await gate.ingest('another', open, { group: 'g' })).status).to.equal(400)
+      expect((await send(disabled, 1, { 'x-api-key': 'short' })).status).to.equal(401)
+
+      await eventually(() => expect(arrived(`/${patient}`)).to.deep.equal([0]), PATIENT)
+      // The rejected batch waits for its dead letter.
+      await eventually(() => {
+        const problems = actor.service.events.filter(({ what }) => what === 'a dead letter cannot be stored')
+        expect(problems).not.to.deep.equal([])
+      }, PATIENT)
+    })
+
+    it('and all goes on afterwards: the dead letter is there once, nothing was sent twice, nothing refused was stored', async () => {
+      await postgres.restart()
+      await eventually(async () => {
+        const [letter, ...more] = await office.deadLetters(rejected)
+        expect(more).to.deep.equal([])
+        expect(letter).to.include({ itemCount: 2, lastStatusCode: 404 })
+      }, PATIENT)
+      expect(arrived(`/${rejected}`)).to.deep.equal([0, 1])
+      await eventually(async () => expect((await send(open, 2)).status).to.equal(202), PATIENT)
+      await eventually(() => expect(arrived(`/${open}`).at(-1)).to.equal(2), PATIENT)
+      expect(arrived(`/${open}`)).to.not.include(1)
+      expect((await send('unknown', 1)).status).to.equal(404)
+      expect((await send(disabled, 1, { 'x-api-key': `svk_${'a'.repeat(48)}` })).status).to.equal(401)
+    })
+  })
+})
