@@ -76,7 +76,11 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   checkJournalHead(shard, claim)
   await checkInboxTail(inboxLog, shard, claim.state)
   const head = await inboxLog.state()
-  const kept = await readKept(journalLog, claim.state)
+  const kept = await readKept(journalLog, claim.state).catch(async (error: unknown) => {
+    // A successor may have carried them forward and purged: only after another commit it means a loss.
+    await journal.prove()
+    throw error
+  })
   const journalBytes = (await journalLog.state()).bytes
 
   const acting = joinActing(options, events, claim, journal)
