@@ -7,15 +7,19 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { killServers, stopServers } from '../support/servers.ts'
 import { measureAdmin } from './admin.ts'
+import { measureChanges } from './config.ts'
 import { measureHeap } from './heap.ts'
 import { compareIngest } from './ingest.ts'
 import { measureLateness } from './lateness.ts'
+import { measureMillion } from './million.ts'
 import { measureStarts } from './start.ts'
 
 const RESULTS = join(import.meta.dirname, 'RESULTS.md')
 const OPEN_GROUPS = [1_000, 10_000, 100_000]
 const HEAP_GROUPS = 100_000
 const STARTS = 3
+const CHANGES = 100
+const HELD_ITEMS = 1_000_000
 
 const SECTIONS: Record<string, () => Promise<string>> = {
   'ingest-always': () => compareIngest({ sync: 'always' }),
@@ -24,6 +28,8 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   lateness: () => measureLateness('always', OPEN_GROUPS),
   heap: () => measureHeap(HEAP_GROUPS),
   start: () => measureStarts(STARTS),
+  config: () => measureChanges(CHANGES),
+  million: () => measureMillion(HELD_ITEMS),
 }
 
 process.on('exit', killServers)

@@ -1,0 +1,195 @@
+/**
+ * Housekeeping at scale: one shard that holds a million small items, half of them in disabled buffers and half
+ * behind windows of a week, while busy groups pass through it. Then its actor is killed and another one takes
+ * over; at the end all that was held is delivered, each item once.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import postgres from 'postgres'
+import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { connectTo } from '../nats/support.ts'
+import type { Api } from '../support/api.ts'
+import { Cluster, type ClusterNode } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { ownNats } from '../support/servers.ts'
+import { table } from './figures.ts'
+import { type Sink, startSink } from './load/programs.ts'
+import { PackWriter, type Written } from './million/packs.ts'
+import { buffered, type LogBytes, logBytes, memoryOf, replayed, untilBuffered } from './million/shard.ts'
+
+const WEEK_MS = 604_800_000
+/** Of each kind: no buffer comes near its share of the shard. */
+const BUFFERS = 4
+const GROUP_ITEMS = 10
+const HELD = { size: 200, pack: 500 }
+const BUSY = { size: 4_096, pack: 50, groups: 200 }
+/** What passes, as a multiple of what is held: enough for all of it to be kept, and carried forward. */
+const PASSES = 8
+/** Of busy packs: half a minute of it stays in the inbox by the purge lag alone. */
+const BUSY_BYTES_PER_S = 12_000_000
+const SAMPLE_MS = 250
+/** The purge lag, and some rounds of housekeeping. */
+const SETTLE_MS = 45_000
+const FREE_BYTES = 64 * 1024 ** 2
+const HEAD = ['', 'inbox MB', 'journal MB', '÷ live', 'less 64 MB', 'RSS MB', 'peak RSS MB']
+
+interface Stage {
+  cluster: Cluster
+  office: Api
+  broker: NatsBroker
+  writer: PackWriter
+  sink: Sink
+  /** Uids of buffers that hold what they get, and of the one that does not. */
+  held: string[]
+  busy: string
+  close(): Promise<void>
+}
+
+/** Markdown. */
+export async function measureMillion(items: number): Promise<string> {
+  const stage = await setUp()
+  let actor = await stage.cluster.start('actor')
+  const live = await fill(stage, items)
+  await untilBuffered(actor, (count) => count >= items)
+  const row = async (name: string, logs?: LogBytes) =>
+    rowOf(name, logs ?? (await logBytes(stage.broker)), live, actor)
+  const rows = [await row('all held')]
+  rows.push(await row('worst moment while busy groups pass', await passThrough(stage, items, PASSES * live)))
+  await untilBuffered(actor, (count) => count === items)
+  await delay(SETTLE_MS)
+  rows.push(await row('at rest afterwards'))
+
+  const killedAt = performance.now()
+  await actor.stop('SIGKILL')
+  actor = await stage.cluster.start('actor')
+  const replayMs = await replayed(actor)
+  const outageMs = performance.now() - killedAt
+  await untilBuffered(actor, (count) => count === items)
+  rows.push(await row('taken over'))
+
+  const drainMs = await drain(stage, actor)
+  await stage.close()
+  return `${table(HEAD, rows)}
+
+${items.toLocaleString('en')} items held, ${mb(live)} MB as they are stored. Take-over: ${seconds(replayMs)} s from claim to serving, ${seconds(outageMs)} s from SIGKILL (the process starts, a lease runs out). Once all may go, the last of them is delivered after ${seconds(drainMs)} s; each of all ${stage.writer.items.toLocaleString('en')} came once.`
+}
+
+async function setUp(): Promise<Stage> {
+  const nats = await ownNats()
+  const cluster = await Cluster.create({
+    PENSTOCK_NATS_URL: nats.url,
+    PENSTOCK_SHARDS: '1',
+    PENSTOCK_LOG_LEVEL: 'info',
+  })
+  const office = cluster.api(await cluster.start('admin'))
+  const { sink, url } = await startSink()
+  const held = await makeBuffers(cluster, office, url)
+  const { connection } = await connectTo(nats.url)
+  const broker = createBroker(connection, { clock: systemClock() })
+  return {
+    ...{ cluster, office, broker, sink, held: held.slice(1), busy: held[0]! },
+    writer: new PackWriter(broker),
+    async close() {
+      await Promise.all([cluster.stop(), sink.stop()])
+      broker.close()
+      await connection.close()
+      await nats.stop()
+    },
+  }
+}
+
+/** Uids: the busy one, then those that hold. */
+async function makeBuffers(cluster: Cluster, office: Api, url: string): Promise<string[]> {
+  const projectId = await office.createProject()
+  const batch = { idleTimeoutMs: WEEK_MS, maxWaitFromFirstMs: WEEK_MS, maxItems: 10_000 }
+  await office.createBuffer(projectId, 'a-busy', {
+    delivery: { url },
+    batch: { idleTimeoutMs: 500, maxWaitFromFirstMs: 1_000, maxItems: 1_000, maxBytes: 1_000_000 },
+  })
+  for (let n = 0; n < BUFFERS; n++) {
+    await office.createBuffer(projectId, `patient-${n}`, { delivery: { url }, batch })
+    await office.createBuffer(projectId, `stopped-${n}`, { delivery: { url }, enabled: false })
+  }
+  const sql = postgres(cluster.databaseUrl, { max: 1 })
+  const rows = await sql<{ uid: string }[]>`SELECT uid FROM buffers ORDER BY buffer_id`
+  await sql.end()
+  return rows.map(({ uid }) => uid)
+}
+
+/** Answers the bytes of what is held. Busy items come in between, so that the horizon moves as in any shard. */
+async function fill({ held, busy, writer }: Stage, items: number): Promise<number> {
+  let live = 0
+  for (let from = 0; from < items; from += HELD.pack) {
+    const pack = Array.from({ length: Math.min(HELD.pack, items - from) }, (_, n): Written => {
+      // The items of a group are far apart: nothing about it is cheap because they came together.
+      const group = (from + n) % Math.ceil(items / GROUP_ITEMS)
+      return { bufferUid: held[group % held.length]!, groupKey: `held-${group}`, size: HELD.size }
+    })
+    live += await writer.write(pack)
+    if (from % (10 * HELD.pack) === 0) await writer.write(busyPack(busy, from))
+  }
+  return live
+}
+
+function busyPack(bufferUid: string, n: number): Written[] {
+  return Array.from({ length: BUSY.pack }, (_, i) => ({
+    ...{ bufferUid, groupKey: `busy-${(n + i) % BUSY.groups}`, size: BUSY.size },
+  }))
+}
+
+/** At a steady pace; answers the logs when both together were largest. */
+async function passThrough({ busy, writer, broker }: Stage, items: number, bytes: number): Promise<LogBytes> {
+  let worst: LogBytes = { inbox: 0, journal: 0 }
+  const began = performance.now()
+  for (let sent = 0, n = items, next = 0; sent < bytes; n += BUSY.pack) {
+    sent += await writer.write(busyPack(busy, n))
+    const ahead = (sent / BUSY_BYTES_PER_S) * 1_000 - (performance.now() - began)
+    if (ahead > 0) await delay(ahead)
+    if (performance.now() < next) continue
+    next = performance.now() + SAMPLE_MS
+    const logs = await logBytes(broker)
+    if (sum(logs) > sum(worst)) worst = logs
+  }
+  return worst
+}
+
+/** Everything may go now. Ms until nothing is held; fails when an item came twice, or did not come. */
+async function drain({ cluster, office, sink, writer, held }: Stage, actor: ClusterNode): Promise<number> {
+  const began = performance.now()
+  for (let n = 0; n < held.length / 2; n++) {
+    await office.patchBuffer(`patient-${n}`, { batch: { idleTimeoutMs: 100, maxWaitFromFirstMs: 100 } })
+    await office.patchBuffer(`stopped-${n}`, { enabled: true })
+  }
+  await eventually(async () => (await buffered(actor)) === 0, { timeoutMs: 600_000, everyMs: 500 })
+  const { items, distinct } = await sink.ask({ kind: 'stats' })
+  if (items !== writer.items || distinct !== writer.items) {
+    const problems = cluster.nodes.flatMap(({ service }) =>
+      service.events.filter(({ msg }) => msg === 'problem'),
+    )
+    throw new Error(
+      `of ${writer.items} items ${items} came, ${distinct} different ones: ${JSON.stringify(problems)}`,
+    )
+  }
+  return performance.now() - began
+}
+
+function rowOf(name: string, logs: LogBytes, live: number, actor: ClusterNode): string[] {
+  const { now, peak } = memoryOf(actor)
+  const share = (bytes: number) => (bytes / live).toFixed(2)
+  return [
+    ...[name, mb(logs.inbox), mb(logs.journal), share(sum(logs)), share(Math.max(0, sum(logs) - FREE_BYTES))],
+    ...[mb(now), mb(peak)],
+  ]
+}
+
+function sum({ inbox, journal }: LogBytes): number {
+  return inbox + journal
+}
+
+function mb(bytes: number): string {
+  return (bytes / 1e6).toFixed(0)
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(1)
+}
