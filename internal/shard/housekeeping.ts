@@ -20,7 +20,10 @@ export interface HousekeepingLimits {
   readonly everyMs: number
   /** Purges of the inbox stay so far behind (ms): behind all retries of an append. */
   readonly purgeLagMs: number
-  /** What is over above the horizon is carried around when it outweighs what is live so many times … */
+  /**
+   * What is over above the horizon is carried around when it outweighs what is live so many times. While it is carried
+   * it stands in both logs, so 1.75 is what keeps them together below four times what is live …
+   */
   readonly keepRatio: number
   /** … and is at least so large, bytes. */
   readonly keepBytes: number
@@ -33,8 +36,8 @@ export interface HousekeepingLimits {
 export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
   everyMs: 1_000,
   purgeLagMs: 30_000,
-  keepRatio: 3,
-  keepBytes: 64 * 1024 * 1024,
+  keepRatio: 1.75,
+  keepBytes: 32 * 1024 * 1024,
   snapshotBytes: 1024 * 1024,
   fullShare: 0.6,
 }
