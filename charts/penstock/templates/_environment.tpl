@@ -1,0 +1,125 @@
+{{/* Variables that hold no secret, of every program but the operator. */}}
+{{- define "penstock.config" -}}
+{{- with .Values.config -}}
+PENSTOCK_HOST: 0.0.0.0
+PENSTOCK_SHARDS: {{ .shards | int | quote }}
+PENSTOCK_REPLICAS: {{ .replicas | int | quote }}
+PENSTOCK_SUBJECTS: {{ .subjects }}
+PENSTOCK_INITIAL_CREDITS: {{ .initialCredits | int64 | quote }}
+PENSTOCK_MAX_BODY_BYTES: {{ .maxBodyBytes | int | quote }}
+PENSTOCK_LOG_LEVEL: {{ .logLevel }}
+{{- if eq $.Values.mode "local" }}
+PENSTOCK_SYNC: {{ .sync | quote }}
+PENSTOCK_DATA_DIR: /data/penstock
+{{- end }}
+{{- with .allowDestinations }}
+PENSTOCK_ALLOW_DESTINATIONS: {{ join "," . | quote }}
+{{- end }}
+{{- with .oidc.issuer }}
+PENSTOCK_OIDC_ISSUER: {{ . | quote }}
+{{- end }}
+{{- with .oidc.audience }}
+PENSTOCK_OIDC_AUDIENCE: {{ . | quote }}
+{{- end }}
+{{- with .oidc.jwksUrl }}
+PENSTOCK_OIDC_JWKS_URL: {{ . | quote }}
+{{- end }}
+{{- if .catalog }}
+PENSTOCK_CATALOG: /etc/penstock/catalog/catalog.json
+{{- end }}
+{{- end }}
+{{- include "penstock.commonConfig" . }}
+{{- end }}
+
+{{/* Variables of every program. */}}
+{{- define "penstock.commonConfig" -}}
+{{- if .Values.trustedAuthorities.configMap }}
+NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key }}
+{{- end }}
+{{- range $name, $value := .Values.config.env }}
+{{ $name }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* (name, secret, key) */}}
+{{- define "penstock.secretVariable" -}}
+- name: {{ .name }}
+  valueFrom:
+    secretKeyRef: { name: {{ .secret }}, key: {{ .key | quote }} }
+{{- end }}
+
+{{/* The password comes first: Kubernetes fills in only what stands above. */}}
+{{- define "penstock.databaseVariables" -}}
+{{- with .Values.database }}
+{{- if .passwordSecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "DATABASE_PASSWORD" "secret" .passwordSecret.name "key" .passwordSecret.key) }}
+{{- end }}
+{{- if .urlSecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_DATABASE_URL" "secret" .urlSecret.name "key" .urlSecret.key) }}
+{{- else if .url }}
+- name: PENSTOCK_DATABASE_URL
+  value: {{ .url | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.natsVariables" -}}
+{{- with .Values.nats }}
+{{- if .passwordSecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "NATS_PASSWORD" "secret" .passwordSecret.name "key" .passwordSecret.key) }}
+{{- end }}
+{{- if .urlSecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_NATS_URL" "secret" .urlSecret.name "key" .urlSecret.key) }}
+{{- else if .url }}
+- name: PENSTOCK_NATS_URL
+  value: {{ .url | quote }}
+{{- end }}
+{{- if .credsSecret.name }}
+- name: PENSTOCK_NATS_CREDS
+  value: /etc/penstock/nats/{{ .credsSecret.key }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* (root, component): what ingress, admin, actor and the local pod are told besides the ConfigMap. */}}
+{{- define "penstock.serviceVariables" -}}
+{{- include "penstock.databaseVariables" .root }}
+{{- include "penstock.natsVariables" .root }}
+{{- with .root.Values.encryptionKeySecret }}
+{{- if .name }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_SECRET_KEY" "secret" .name "key" .key) }}
+{{- end }}
+{{- end }}
+{{- $owners := include "penstock.ownerKeysSecret" .root }}
+{{- if and $owners (has .component (list "admin" "local")) }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_OWNER_KEYS" "secret" $owners "key" .root.Values.ownerKeysSecret.key) }}
+{{- end }}
+{{- end }}
+
+{{/* Variables of the operator. */}}
+{{- define "penstock.operatorVariables" -}}
+{{- with .Values.operator }}
+- name: PENSTOCK_HOST
+  value: 0.0.0.0
+- name: PENSTOCK_ADMIN_URL
+  value: {{ .adminUrl | default (include "penstock.adminUrl" $) | quote }}
+{{- if .adminAuthority.configMap }}
+- name: PENSTOCK_ADMIN_CA_FILE
+  value: /etc/penstock/admin/{{ .adminAuthority.key }}
+{{- end }}
+{{- if .watchNamespaces }}
+- name: PENSTOCK_WATCH_NAMESPACES
+  value: {{ join "," .watchNamespaces | quote }}
+{{- end }}
+{{- end }}
+- name: PENSTOCK_LEASE_NAMESPACE
+  value: {{ .Release.Namespace }}
+- name: PENSTOCK_LEASE_NAME
+  value: {{ include "penstock.fullname" . }}-operator
+- name: PENSTOCK_LOG_LEVEL
+  value: {{ .Values.config.logLevel }}
+{{- range $name, $value := include "penstock.commonConfig" . | fromYaml }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,53 @@
+/**
+ * A Markdown table of a chart's values: a row a value, with its default as it is written and the text of the comment
+ * that begins with `--` above it; a row a section, with whatever comment stands above.
+ */
+import { isCollection, isMap, isScalar, type Node, type Pair, parseDocument, type YAMLMap } from 'yaml'
+
+interface Row {
+  readonly path: string
+  readonly fallback: string
+  readonly meaning: string
+}
+
+export function valuesTable(text: string): string {
+  const { contents, commentBefore } = parseDocument(text)
+  if (!isMap(contents)) throw new Error('values must be a map')
+  // The parser takes it for one of the whole document.
+  contents.commentBefore ??= commentBefore
+  const rows = rowsOf(contents, text, '')
+  const lines = rows.map(({ path, fallback, meaning }) => `| \`${path}\` | ${fallback} | ${meaning} |`)
+  return `| value | default | meaning |\n|---|---|---|\n${lines.join('\n')}\n`
+}
+
+function rowsOf(map: YAMLMap, text: string, prefix: string): Row[] {
+  return map.items.flatMap((pair, index) => {
+    const comment = index === 0 ? map.commentBefore : keyOf(pair).commentBefore
+    const path = `${prefix}${String(keyOf(pair))}`
+    const value = pair.value as Node
+    if (!isMap(value) || value.flow)
+      return [{ path, fallback: written(value, text), meaning: saidOf(comment) }]
+    const section = { path, fallback: '', meaning: cell(comment?.trim() ?? '') }
+    return [...(section.meaning === '' ? [] : [section]), ...rowsOf(value, text, `${path}.`)]
+  })
+}
+
+function keyOf(pair: Pair): Node {
+  return pair.key as Node
+}
+
+function saidOf(comment: string | null | undefined): string {
+  const line = comment?.split('\n').findLast((each) => each.startsWith(' -- '))
+  return cell(line?.slice(4) ?? '')
+}
+
+function written(value: Node, text: string): string {
+  if (isScalar(value) && value.value === '') return ''
+  if (!isScalar(value) && !isCollection(value)) throw new Error('a value has no default')
+  const [from, to] = value.range!
+  return `\`${cell(text.slice(from, to).trim())}\``
+}
+
+function cell(text: string): string {
+  return text.replaceAll('\n', ' ').replaceAll('|', '\\|')
+}
