@@ -1,0 +1,100 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { statusAfter, statusOfClaim } from '../../../operator/reconcile/conditions.ts'
+import type { Outcome } from '../../../operator/reconcile/decide.ts'
+import type { BufferStatus } from '../../../operator/resource.ts'
+import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './scene.ts'
+
+const NOW_TEXT = '2026-03-01T12:00:00Z'
+const ready: Outcome = { state: 'ready', buffer: stored() }
+const stalled: Outcome = { state: 'stalled', reason: 'InvalidSpec', message: 'no good' }
+const retrying: Outcome = { state: 'retrying', reason: 'ServiceUnavailable', message: 'away' }
+const paused: Outcome = {
+  state: 'paused',
+  buffer: stored(resource(), { enabled: false, consecutiveDlqCount: 3 }),
+}
+
+function statusOf(given: Given, outcome: Outcome, changed = false): BufferStatus {
+  const secretVersions = SYNCED.secretVersions!
+  return statusAfter(resource(given), { outcome, bufferId: 'orders', secretVersions, changed, now: NOW })
+}
+
+function summary(status: BufferStatus): string[] {
+  return status.conditions!.map(({ type, status, reason, lastTransitionTime }) =>
+    [type, status, reason, lastTransitionTime === NOW_TEXT ? 'now' : 'before'].join(' '),
+  )
+}
+
+describe('the status', () => {
+  it('says the same of the same findings, whenever they are made', () => {
+    expect(statusOf({ status: SYNCED }, ready)).to.deep.equal(SYNCED)
+  })
+
+  it('is never without Ready, and has the others only while they hold', () => {
+    expect(summary(statusOf({}, ready))).to.deep.equal(['Ready True Synced now'])
+    expect(summary(statusOf({}, stalled))).to.deep.equal([
+      'Ready False InvalidSpec now',
+      'Stalled True InvalidSpec now',
+    ])
+    expect(summary(statusOf({}, retrying))).to.deep.equal([
+      'Ready False ServiceUnavailable now',
+      'Reconciling True ServiceUnavailable now',
+    ])
+    expect(summary(statusOf({}, paused))).to.deep.equal([
+      'Ready False AutoPaused now',
+      'Paused True AutoPaused now',
+    ])
+  })
+
+  it('moves a time of a condition only with its status', () => {
+    const broken = statusOf({ status: SYNCED }, stalled)
+    expect(summary(broken)).to.deep.equal(['Ready False InvalidSpec now', 'Stalled True InvalidSpec now'])
+    const earlier = {
+      ...broken,
+      conditions: broken.conditions!.map((each) => ({ ...each, lastTransitionTime: 'then' })),
+    }
+    const other = statusOf({ status: earlier, metadata: { generation: 2 } }, {
+      ...stalled,
+      reason: 'Forbidden',
+    } as Outcome)
+    expect(summary(other)).to.deep.equal(['Ready False Forbidden before', 'Stalled True Forbidden before'])
+    expect(other.conditions!.map(({ observedGeneration }) => observedGeneration)).to.deep.equal([2, 2])
+  })
+
+  it('tells when the service was last changed, not when it was last looked at', () => {
+    expect(statusOf({ status: SYNCED }, ready).lastSyncTime).to.equal(SYNCED.lastSyncTime)
+    expect(statusOf({ status: SYNCED }, ready, true).lastSyncTime).to.equal(NOW_TEXT)
+  })
+
+  it('does not take a buffer for worse than it was seen because nobody can look', () => {
+    expect(summary(statusOf({ status: SYNCED }, retrying))).to.deep.equal([
+      'Ready True Synced before',
+      'Reconciling True ServiceUnavailable now',
+    ])
+    const changed = statusOf({ status: SYNCED, metadata: { generation: 2 } }, retrying)
+    expect(summary(changed)[0]).to.equal('Ready False ServiceUnavailable now')
+    expect(changed.observedGeneration).to.equal(1)
+    const deleted = statusOf({ status: SYNCED, metadata: { deletionTimestamp: NOW_TEXT } }, retrying)
+    expect(summary(deleted)[0]).to.equal('Ready False ServiceUnavailable now')
+  })
+
+  it('keeps what it knows of the buffer while something is wrong, and lets go of one that is another`s', () => {
+    expect(statusOf({ status: SYNCED }, stalled)).to.deep.include({ bufferId: 'orders', enabled: true })
+    const disowned = statusOf({ status: CLAIMED }, { ...stalled, disowned: true } as Outcome)
+    expect(disowned).to.not.have.any.keys('bufferId', 'intentGeneration')
+  })
+
+  it('notes an intent before the buffer is made, and another before it is taken over', () => {
+    const made = statusOfClaim(resource(), { bufferId: 'orders', adopt: false, now: NOW })
+    expect(made).to.deep.include({ bufferId: 'orders', intentGeneration: 1 })
+    expect(summary(made)).to.deep.equal(['Ready False Creating now', 'Reconciling True Creating now'])
+    const taken = statusOfClaim(resource({ status: CLAIMED }), { bufferId: 'orders', adopt: true, now: NOW })
+    expect(taken).to.not.have.property('intentGeneration')
+    expect(summary(taken)[0]).to.equal('Ready False Adopting now')
+  })
+
+  it('cuts what is too long', () => {
+    const long = statusOf({}, { ...stalled, message: 'x'.repeat(5_000) } as Outcome)
+    expect(long.conditions!.map(({ message }) => message.length)).to.deep.equal([1_024, 1_024])
+  })
+})
