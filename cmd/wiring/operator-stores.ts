@@ -1,4 +1,5 @@
 /** What the operator watches: Buffers and Secrets of its namespaces, each in a store that its reflectors fill. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
 import { Cache } from '../../operator/controller/cache.ts'
@@ -11,7 +12,7 @@ import { bufferIdIndex } from '../../operator/reconcile/claims.ts'
 import type { SecretResource } from '../../operator/reconcile/ports.ts'
 import { secretNames } from '../../operator/reconcile/secret-values.ts'
 import { bufferIdOf } from '../../operator/reconcile/wish.ts'
-import { type BufferResource, group, plural, version } from '../../operator/resource.ts'
+import { type BufferResource, group, plural, resumeAnnotation, version } from '../../operator/resource.ts'
 
 const BUFFERS: Collection = { root: `/apis/${group}/${version}`, plural }
 const SECRETS: Collection = { root: '/api/v1', plural: 'secrets' }
@@ -111,11 +112,23 @@ function silenceOf(
   return silence
 }
 
-/** A changed Buffer is reconciled, and every Buffer that names a changed Secret, whether that comes or goes. */
+/** A Buffer is reconciled when it changed, and when a Secret that it names did, whether that comes or goes. */
 export function feed(queue: WorkQueue, { buffers, secrets }: Stores): void {
-  buffers.subscribe(({ key }) => queue.add(key))
+  buffers.subscribe(({ key, before, after }) => {
+    if (before === undefined || after === undefined || asksForPass(before, after)) queue.add(key)
+  })
   secrets.subscribe(({ key }) => {
     for (const buffer of buffers.byIndex(SECRET_INDEX, key)) queue.add(keyOf(buffer))
   })
   for (const buffer of buffers.list()) queue.add(keyOf(buffer))
+}
+
+/** Not for the operator's own status: a failure that is told of would be repeated at once. */
+function asksForPass({ metadata: before }: BufferResource, { metadata: after }: BufferResource): boolean {
+  return (
+    before.generation !== after.generation ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    before.annotations?.[resumeAnnotation] !== after.annotations?.[resumeAnnotation] ||
+    !isDeepStrictEqual(before.finalizers, after.finalizers)
+  )
 }

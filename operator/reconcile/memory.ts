@@ -14,6 +14,8 @@ export interface Remembered {
   key?: string
   /** What the service last agreed to or refused, and until when that counts, monotonic ms; undefined: not looked at yet. */
   settled?: Settled | null
+  /** The service asked for patience until then, monotonic ms. */
+  notBefore?: number
   /** Answers with Retry-After in a row. */
   deferrals: number
 }

@@ -87,7 +87,8 @@ export class BufferReconciler implements Reconciler {
         return { done: {} }
       case 'claim':
         await this.#claim(observed, decision.adopt, pass)
-        return { done: {} }
+        // A change of the status alone asks for no pass.
+        return { done: { requeueAfterMs: 0 } }
       case 'release':
         await this.#release(observed, decision.orphaned, pass)
         return { done: {} }
@@ -100,6 +101,8 @@ export class BufferReconciler implements Reconciler {
 
   /** What goes to the service, and what its refusals lead to. */
   async #ask(observed: Observed, decision: Asking, pass: Pass): Promise<Step> {
+    const waitMs = (pass.memory.notBefore ?? 0) - this.#options.clock.monotonic()
+    if (waitMs > 0) return { done: { requeueAfterMs: waitMs } }
     try {
       const next = await this.#send(observed, decision, pass.signal)
       pass.memory.key = decision.key
@@ -187,8 +190,11 @@ export class BufferReconciler implements Reconciler {
 
   /** Not before the service wants it, and ever later while it keeps asking for patience. */
   #deferral(retryAfterMs: number, memory: Remembered): number {
+    const { clock, randomness } = this.#options
     const growing = Math.min(FIRST_DEFERRAL_MS * 2 ** memory.deferrals++, LONGEST_DEFERRAL_MS)
-    return Math.max(retryAfterMs, growing) * (1 + 0.2 * this.#options.randomness.fraction())
+    const waitMs = Math.max(retryAfterMs, growing) * (1 + 0.2 * randomness.fraction())
+    memory.notBefore = clock.monotonic() + waitMs
+    return waitMs
   }
 
   #settle(observed: Observed, { memory }: Pass): Requeue {
