@@ -48,7 +48,7 @@ const blank = '\\s\\x0b\\p{Z}\\x{feff}\\\\'
 
 export const urlRules: readonly CelRule[] = [
   {
-    rule: `self.matches(r'^[^:]+://[^/?#:${blank}][^${blank}]*$')`,
+    rule: `self.matches(r'^[^:]+://[^/?:${blank}][^${blank}]*$')`,
     message: 'must be an http or https URL',
   },
   {
