@@ -29,7 +29,7 @@ export function acceptance(site: () => Site): void {
   describe('takes a status that its schema allows and refuses others', () => {
     for (const field of fieldsOf('status')) {
       it(field.path.join('.'), async () => {
-        const stored = await ensure(site(), fullResource())
+        const stored = await ensure(site(), fullResource('stored'))
         await expectCases(field, { ...stored, status: fullStatus() }, (body) =>
           site().replace(body, judge, '/status'),
         )
@@ -124,7 +124,7 @@ async function expectCases(field: Field, base: Json, send: (body: Json) => Promi
 async function expectRule(site: Site, { message, accepted, refused, update }: RuleCases): Promise<void> {
   const send = async (resource: Json) => {
     if (!update) return site.create(resource, judge)
-    const { metadata } = await ensure(site, fullResource())
+    const { metadata } = await ensure(site, fullResource('stored'))
     return site.replace({ ...resource, metadata }, judge)
   }
   for (const change of accepted) {

@@ -23,7 +23,10 @@ interface Form {
 const word: Form = { text: (length) => 'a'.repeat(length), broken: ['a b', 'ä', 'a/b'] }
 /** By a piece of the pattern, or the format where there is none. */
 const forms: readonly (readonly [string, Form])[] = [
-  ['[Hh][Tt][Tt][Pp]', { text: after('https://h/'), broken: ['ftp://host/path', 'host/path', 'https:host'] }],
+  [
+    '[Hh][Tt][Tt][Pp]',
+    { text: after('https://h/'), broken: ['ftp://host/path', 'host/path', 'https:host', 'http://#a'] },
+  ],
   ['^\\$', { text: after('$.a'), broken: ['customer', '$', '$.', '$..a', '$.a[0]', '$.*'] }],
   ['\\x00-\\x1f', { text: (length) => 'ä'.repeat(length), broken: ['a\nb', '\u007f'] }],
   [')?[A-Za-z0-9])', { text: (length) => 'a'.repeat(length), broken: ['-a', 'a.', 'a b', 'a/b/c'] }],

@@ -34,11 +34,11 @@ function* below(path: Path, schema: StructuralSchema, required: boolean): Genera
 const secretKeyRef = { name: 'secrets', key: 'one' }
 
 /** A resource in which every field of the spec is set, or can be. */
-export function fullResource(): Json {
+export function fullResource(name = 'judged'): Json {
   return {
     apiVersion,
     kind,
-    metadata: { name: 'orders' },
+    metadata: { name },
     spec: {
       bufferId: 'orders',
       projectId: 'shop',

@@ -66,7 +66,7 @@ export function presentation(site: () => Site): void {
   describe('keeps the status apart', () => {
     it('from who creates and changes the resource', async () => {
       await site().remove('apart')
-      const created = (await site().create({ ...named('apart'), status: ready })).body
+      const created = (await site().create({ ...fullResource('apart'), status: ready })).body
       expect(created).not.to.have.property('status')
       await site().replace({ ...created, status: ready }, {}, '/status')
       const stored = (await site().read('apart')).body
@@ -91,14 +91,10 @@ export function presentation(site: () => Site): void {
   })
 }
 
-function named(name: string): Json {
-  return { ...fullResource(), metadata: { name } }
-}
-
 /** A new resource of that name with that status. */
 async function put(site: Site, name: string, status: Json): Promise<Json> {
   await site.remove(name)
-  const { body } = await site.create(named(name))
+  const { body } = await site.create(fullResource(name))
   const answer = await site.replace({ ...body, status }, {}, '/status')
   expect(answer.status).to.equal(200)
   return answer.body
