@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the image runs: the program that its first argument names. In place of this shell, so that signals arrive.
 set -eu
-role=${1:-penstock}
+role=${1-penstock}
 case $role in
 ingress | admin | actor | operator | migrate | penstock | account | shards | repair) ;;
 *)

@@ -11,10 +11,8 @@ interface Row {
 }
 
 export function valuesTable(text: string): string {
-  const { contents, commentBefore } = parseDocument(text)
+  const { contents } = parseDocument(text)
   if (!isMap(contents)) throw new Error('values must be a map')
-  // The parser takes it for one of the whole document.
-  contents.commentBefore ??= commentBefore
   const rows = rowsOf(contents, text, '')
   const lines = rows.map(({ path, fallback, meaning }) => `| \`${path}\` | ${fallback} | ${meaning} |`)
   return `| value | default | meaning |\n|---|---|---|\n${lines.join('\n')}\n`
@@ -22,7 +20,8 @@ export function valuesTable(text: string): string {
 
 function rowsOf(map: YAMLMap, text: string, prefix: string): Row[] {
   return map.items.flatMap((pair, index) => {
-    const comment = index === 0 ? map.commentBefore : keyOf(pair).commentBefore
+    // Above its first key the parser takes it for a comment of the map, unless that is the whole document.
+    const comment = keyOf(pair).commentBefore ?? (index === 0 ? map.commentBefore : undefined)
     const path = `${prefix}${String(keyOf(pair))}`
     const value = pair.value as Node
     if (!isMap(value) || value.flow)

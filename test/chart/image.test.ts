@@ -1,0 +1,83 @@
+/** What the image would be, without building it: the node tests do that. */
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import packageFile from '../../package.json' with { type: 'json' }
+import { readSources } from '../architecture/sources.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
+const roleScript = join(root, 'cmd', 'role.sh')
+const copied = [...dockerfile.matchAll(/^COPY (\w+) \1$/gm)].map(([, folder]) => folder!)
+const roles = /^([a-z |]+)\) ;;$/m.exec(readFileSync(roleScript, 'utf8'))![1]!.split(' | ')
+
+describe('the image', () => {
+  it('has the version of Node that the package pins, in every stage', () => {
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+    expect(new Set(bases)).to.deep.equal(new Set([`node:${packageFile.dependencies.node}-trixie-slim`]))
+  })
+
+  it('holds what its programs import, of packages only production dependencies', () => {
+    const sources = new Map(
+      readSources(root, ['cmd', 'internal', 'operator']).map((each) => [each.path, each]),
+    )
+    const reached = new Set(roles.map((role) => `cmd/${role}/main.ts`))
+    for (const path of reached) {
+      if (path === 'package.json') continue
+      const source = sources.get(path)
+      if (source === undefined) throw new Error(`${path} is not there`)
+      for (const each of source.imports) {
+        if (/^(cmd|internal|operator)\/|^package\.json$/.test(each)) reached.add(each)
+        else if (/^@?[a-z][^:]*$/.test(each))
+          expect(packageFile.dependencies, path).to.have.property(packageOf(each))
+      }
+    }
+    expect(reached).to.include('internal/postgres/connection.ts')
+    const folders = [...reached].map((path) => path.split('/')[0]!)
+    expect([...copied, 'package.json']).to.include.members(folders)
+  })
+
+  it('is given nothing else', () => {
+    const given = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n')
+    const files = ['!package.json', '!package-lock.json', '!.npmrc']
+    expect(given).to.have.members(['*', ...files, ...copied.map((folder) => `!${folder}`)])
+  })
+
+  it('runs as a user that is not root, by number', () => {
+    expect(dockerfile.match(/^USER .+$/gm)).to.deep.equal(['USER 1000:1000'])
+  })
+})
+
+describe('the role of the image', () => {
+  it('is refused in one line when there is none of the name', async () => {
+    for (const role of ['crd', 'wiring', '../internal', 'ingress ', '']) {
+      const { code, stderr } = await run([role])
+      expect({ code, lines: stderr.split('\n').length }, role).to.deep.equal({ code: 1, lines: 2 })
+      expect(stderr).to.include('is none of').and.include(roles.join(', '))
+    }
+  })
+
+  it('is the program of that name, with its arguments', async () => {
+    expect(await run(['migrate'])).to.deep.include({
+      code: 1,
+      stderr: 'PENSTOCK_DATABASE_URL: is required for migrate\n',
+    })
+    expect(await run(['account'])).to.deep.include({ code: 2 })
+    expect((await run(['account', 'acme'])).stderr).to.match(/^no database in /)
+  })
+})
+
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+}
+
+function run(args: readonly string[]): Promise<{ code: number; stderr: string }> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env.PATH }
+    execFile(roleScript, args, { env }, (error, _, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stderr }),
+    )
+  })
+}
