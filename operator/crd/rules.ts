@@ -43,8 +43,8 @@ export const groupKeyRules: readonly CelRule[] = [
   },
 ]
 
-/** What counts as blank for a URL parser: `\s` of RE2 knows ASCII only. */
-const blank = '\\s\\x0b\\p{Z}\\x{feff}\\\\'
+/** What URL parsers repair silently, the service refuses, and the format `uri` (control characters) lets pass. */
+const blank = '\\p{Z}\\x{feff}\\\\'
 
 export const urlRules: readonly CelRule[] = [
   {

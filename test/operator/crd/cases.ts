@@ -25,7 +25,18 @@ const word: Form = { text: (length) => 'a'.repeat(length), broken: ['a b', 'ä',
 const forms: readonly (readonly [string, Form])[] = [
   [
     '[Hh][Tt][Tt][Pp]',
-    { text: after('https://h/'), broken: ['ftp://host/path', 'host/path', 'https:host', 'http://#a'] },
+    {
+      text: after('https://h/'),
+      broken: [
+        'ftp://host/path',
+        'host/path',
+        'https:host',
+        'http://#a',
+        'http://h\\a',
+        'http://h/a\tb',
+        'http://h/\u000b',
+      ],
+    },
   ],
   ['^\\$', { text: after('$.a'), broken: ['customer', '$', '$.', '$..a', '$.a[0]', '$.*'] }],
   ['\\x00-\\x1f', { text: (length) => 'ä'.repeat(length), broken: ['a\nb', '\u007f'] }],

@@ -106,8 +106,8 @@ export const ruleCases: readonly RuleCases[] = [
       'https://h?at=@',
       'https://bücher.example/ä',
     ].map((url) => ({ [`${delivery}.url`]: url })),
-    refused: ['http:///path', 'https://', 'http://?a', 'http://:80/', 'http://h/a b', 'http://h\\a']
-      .concat(['http://h/\u00a0', 'http://h/\u2028', 'http://h/a\tb', 'http://h/a\u000bb', 'http://\ufeffh'])
+    refused: ['http:///path', 'https://', 'http://?a', 'http://:80/', 'http://h/a b', 'http://h/a\\b']
+      .concat(['http://h/\u00a0', 'http://h/\u2028', 'http://\ufeffh'])
       .map((url) => ({ [`${delivery}.url`]: url })),
   },
   {
