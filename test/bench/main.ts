@@ -7,6 +7,9 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { killServers, stopServers } from '../support/servers.ts'
 import { measureAdmin } from './admin.ts'
+import { measureMemory } from './cluster-memory.ts'
+import { measureScaleOut } from './cluster-scale-out.ts'
+import { measureTakeOver } from './cluster-take-over.ts'
 import { measureChanges } from './config.ts'
 import { measureHeap } from './heap.ts'
 import { compareIngest } from './ingest.ts'
@@ -20,6 +23,9 @@ const HEAP_GROUPS = 100_000
 const STARTS = 3
 const CHANGES = 100
 const HELD_ITEMS = 1_000_000
+const SCALE_OUT = { rounds: 4, measureMs: 4_000 }
+const TAKE_OVER = { liveItems: [1_000, 10_000, 50_000, 200_000], rounds: 3 }
+const MEMORY = { groups: 100_000, steps: 3 }
 
 const SECTIONS: Record<string, () => Promise<string>> = {
   'ingest-always': () => compareIngest({ sync: 'always' }),
@@ -30,8 +36,13 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   start: () => measureStarts(STARTS),
   config: () => measureChanges(CHANGES),
   million: () => measureMillion(HELD_ITEMS),
+  'scale-out': () => measureScaleOut(SCALE_OUT.rounds, SCALE_OUT.measureMs),
+  'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
+  'groups-memory': () => measureMemory(MEMORY.groups, MEMORY.steps),
 }
 
+// A cluster has a listener for each of its processes.
+process.setMaxListeners(100)
 process.on('exit', killServers)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
