@@ -27,7 +27,8 @@ for (const emulate of [undefined, '1.34']) {
       this.timeout(120_000)
       cluster = await start({ parts: '', ...(emulate && { emulate }) })
       if (cluster === undefined) this.skip()
-      opened = await openSite(cluster, 'crd')
+      opened = await openSite(cluster!, 'crd')
+      await defineBuffers(cluster!)
     })
 
     after(async () => {
@@ -48,10 +49,13 @@ function installation(site: () => Site): void {
       await kubectlOk(site().cluster, ['apply', '-f', '-'], JSON.stringify(earlierDefinition()))
       await kubectlOk(site().cluster, ['wait', '--for=condition=Established', '--timeout=60s', name])
       const made = await eventually(async () => {
-        const answer = await site().create(fullResource('earlier'))
-        return answer.status === 201 && answer.body
+        await site().remove('earlier')
+        const { status, body } = await site().create(fullResource('earlier'))
+        // The older definition is served some time after it is accepted.
+        expect(status).to.equal(201)
+        expect(body.spec).not.to.have.property('analytics')
+        return body
       })
-      expect(made.spec).not.to.have.property('analytics')
       await defineBuffers(site().cluster)
       await eventually(async () => {
         const { body } = await site().read('earlier')
@@ -68,14 +72,12 @@ function installation(site: () => Site): void {
     })
 
     it('a second time without any change', async () => {
-      const before = await resourceVersion(site())
       expect(await kubectlOk(site().cluster, ['apply', '-f', crdFile])).to.match(/ unchanged$/m)
       const serverSide = ['apply', '--server-side', '--force-conflicts', '-f', crdFile]
       await kubectlOk(site().cluster, serverSide)
       const applied = await resourceVersion(site())
       await kubectlOk(site().cluster, serverSide)
       expect(await resourceVersion(site())).to.equal(applied)
-      expect(before).to.match(/^\d+ 2$/)
     })
   })
 }
@@ -95,8 +97,7 @@ function earlierDefinition(): Json {
 }
 
 async function resourceVersion({ cluster }: Site): Promise<string> {
-  const output = 'jsonpath={.metadata.resourceVersion} {.metadata.generation}'
-  return kubectlOk(cluster, ['get', name, '--output', output])
+  return kubectlOk(cluster, ['get', name, '--output', 'jsonpath={.metadata.resourceVersion}'])
 }
 
 function sampled(site: () => Site): void {
