@@ -1,4 +1,7 @@
-/** The operator's own writes to Buffer resources. Each names the uid: one that was deleted and made anew is another. */
+/**
+ * The operator's own writes to Buffer resources. Each names the version that it was decided on: it meets neither a resource
+ * that was made anew under the name nor one that was changed meanwhile, which has its next pass anyway.
+ */
 import {
   apiVersion,
   type BufferResource,
@@ -17,28 +20,28 @@ export class BufferResourceWriter {
   }
 
   /**
-   * Resolves with the resource as it then is. Rejects with ApiError 409 when the resource changed since it was read, for the
-   * list is written as a whole, and with 404 when it is gone.
+   * Resolves with the resource as it then is. Rejects with ApiError 409 when the resource changed since it was read, or is
+   * another one, and with 404 when it is gone.
    */
   setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource> {
-    const { uid, resourceVersion } = resource.metadata
+    const { resourceVersion } = resource.metadata
     return this.#api.request('PATCH', pathOf(resource), {
       query: { fieldManager },
       contentType: 'application/merge-patch+json',
-      body: { metadata: { uid, resourceVersion, finalizers } },
+      body: { metadata: { resourceVersion, finalizers } },
     })
   }
 
   /**
-   * Server-side apply of the whole status: a field that it lacks is removed, those of others stay. Rejects with ApiError
-   * 409 when another resource has the name by now, and with 404 when none has.
+   * Server-side apply of the whole status: a field that it lacks is removed, those of others stay. Rejects as
+   * `setFinalizers`. (A uid would not do: the API server ignores it where a status is written.)
    */
   applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource> {
-    const { name, namespace, uid } = resource.metadata
+    const { name, namespace, resourceVersion } = resource.metadata
     return this.#api.request('PATCH', `${pathOf(resource)}/status`, {
       query: { fieldManager, force: true },
       contentType: 'application/apply-patch+yaml',
-      body: { apiVersion, kind, metadata: { name, namespace, uid }, status },
+      body: { apiVersion, kind, metadata: { name, namespace, resourceVersion }, status },
     })
   }
 }
