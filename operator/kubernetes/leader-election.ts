@@ -127,7 +127,7 @@ export class LeaderElection {
   async #attempt(ms: number): Promise<boolean> {
     const { clock, log } = this.#options
     const began = clock.monotonic()
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.max(1, ms))])
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))])
     try {
       const held = await this.#takeOrRenew(signal)
       // From before the request: when the answer was on its way for long, others have waited as long.
