@@ -1,0 +1,169 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { afterEach, before, beforeEach, describe, it } from 'mocha'
+import { ApiServer, type Call, type Query } from '../../../operator/kubernetes/api-server.ts'
+import { PAGE } from '../../../operator/kubernetes/reflector.ts'
+import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
+import { eventually } from '../../support/eventually.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
+import { apiPort, apiServer, ConfigMaps, kubeConfig, type Mirror, mirror, names } from './cluster.ts'
+
+const SLOW = { timeoutMs: 60_000 }
+
+describe('a reflector on a real API server', function () {
+  this.timeout(180_000)
+
+  let kube: Kube
+  let space: string
+  let api: ApiServer
+  let maps: ConfigMaps
+  const mirrors: Mirror[] = []
+  const opened: ApiServer[] = []
+
+  before(async function () {
+    kube = await kubeOrSkip(this)
+  })
+
+  beforeEach(async () => {
+    space = await namespace(kube, 'reflector')
+    api = keep(apiServer(kube))
+    maps = new ConfigMaps(api, space)
+  })
+
+  afterEach(async () => {
+    await Promise.all(mirrors.splice(0).map((each) => each.stop()))
+    await Promise.all(opened.splice(0).map((each) => each.close()))
+  })
+
+  it('lists 1,200 resources in pages, then watches from there', async () => {
+    const all = names('map', 1_200)
+    await maps.createMany(all)
+    const asked: Query[] = []
+    const watcher = keep(apiServer(kube, { onRequest: (_method, _path, query) => asked.push(query) }))
+    const followed = follow(mirror(watcher, space))
+    await followed.reflector.synced
+    expect(followed.shown()).to.deep.equal(all.map((name) => `${name}=1`))
+    await maps.change('map-0007', 'changed')
+    await eventually(() => followed.shown().includes('map-0007=changed'), SLOW)
+    const lists = asked.filter(({ watch }) => !watch)
+    expect(lists.map(({ limit }) => limit)).to.deep.equal([PAGE, PAGE, PAGE])
+    const watches = asked.filter(({ watch }) => watch)
+    expect(watches).to.have.length(1)
+    expect(watches[0]!.allowWatchBookmarks).to.equal(true)
+    expect(watches[0]!.timeoutSeconds).to.be.within(290, 590)
+  })
+
+  it('shows what is made, changed and deleted, without the fields that nobody reads', async () => {
+    await maps.create('before')
+    const followed = follow(mirror(api, space))
+    await followed.reflector.synced
+    await maps.create('a')
+    await maps.change('a', '2')
+    await maps.create('b')
+    await maps.delete('before')
+    await eventually(() => expect(followed.shown()).to.deep.equal(['a=2', 'b=1']), SLOW)
+    expect(followed.cache.list().filter(({ metadata }) => metadata.managedFields)).to.deep.equal([])
+    expect(followed.logged).to.deep.equal([])
+  })
+
+  it('lists in one piece when the pages outlived their snapshot', async () => {
+    const all = names('map', PAGE + 5)
+    await maps.createMany(all)
+    await compact(kube)
+    const stale = keep(new StalePages(kubeConfig(kube)))
+    const followed = follow(mirror(stale, space))
+    await followed.reflector.synced
+    expect(followed.shown()).to.deep.equal(all.map((name) => `${name}=1`))
+    expect(followed.logged.map(({ message }) => message)).to.have.length(1)
+    expect(followed.logged[0]!.message).to.match(/: 410 /)
+    expect(stale.limits).to.deep.equal([PAGE, PAGE, undefined])
+  })
+
+  it('notices a connection that went silent, and opens another', async () => {
+    const proxy = await TcpProxy.to(apiPort(kube))
+    try {
+      await maps.create('before')
+      const watcher = keep(apiServer(kube, { connectMs: 1_000 }, proxy))
+      // Well below a bookmark's minute: cut for being idle as well, which costs a request and no more.
+      const followed = follow(mirror(watcher, space, { silentMs: 3_000 }))
+      await followed.reflector.synced
+      proxy.silence('down')
+      await maps.create('meanwhile')
+      await eventually(() => followed.logged.length > 0, SLOW)
+      expect(followed.shown()).to.deep.equal(['before=1'])
+      proxy.heal()
+      await eventually(() => expect(followed.shown()).to.deep.equal(['before=1', 'meanwhile=1']), SLOW)
+      // The watch went on where it was: nothing was listed again.
+      expect(followed.changes).to.have.length(2)
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it('stops without a word while it lists, watches and waits', async () => {
+    const proxy = await TcpProxy.to(apiPort(kube))
+    try {
+      const watching = mirror(api, space)
+      await watching.reflector.synced
+      await watching.stop()
+      proxy.blackhole()
+      const listing = mirror(keep(apiServer(kube, {}, proxy)), space)
+      await listing.stop()
+      expect([...watching.logged, ...listing.logged]).to.deep.equal([])
+      proxy.reset()
+      const waiting = mirror(keep(apiServer(kube, { connectMs: 50 }, proxy)), space)
+      await eventually(() => waiting.logged.length > 0, SLOW)
+      const before = waiting.logged.length
+      await waiting.stop()
+      expect(waiting.logged.length - before).to.be.at.most(1)
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  function follow(followed: Mirror): Mirror {
+    mirrors.push(followed)
+    return followed
+  }
+
+  function keep<T extends ApiServer>(server: T): T {
+    opened.push(server)
+    return server
+  }
+})
+
+/** Between the first page and the second so much time passes that the snapshot of the first is gone. */
+class StalePages extends ApiServer {
+  readonly limits: unknown[] = []
+
+  override async request<T>(
+    method: Parameters<ApiServer['request']>[0],
+    path: string,
+    call: Call = {},
+  ): Promise<T> {
+    const { query = {} } = call
+    this.limits.push(query.limit)
+    const aged =
+      query.continue === undefined ? query : { ...query, continue: asOfRevisionOne(query.continue) }
+    return super.request<T>(method, path, { ...call, query: aged })
+  }
+}
+
+/** Makes etcd forget all revisions before the current one. */
+async function compact({ dir }: Kube): Promise<void> {
+  const port = /ETCD_PORT=(\d+)/.exec(readFileSync(`${dir}/ports`, 'utf8'))![1]
+  const ask = async (path: string, body: unknown) => {
+    const options = { method: 'POST', body: JSON.stringify(body) }
+    const answer = await fetch(`http://127.0.0.1:${port}/v3/kv/${path}`, options)
+    expect(answer.status, await answer.clone().text()).to.equal(200)
+    return (await answer.json()) as { header: { revision: string } }
+  }
+  const { header } = await ask('range', { key: Buffer.from('none').toString('base64') })
+  await ask('compaction', { revision: header.revision })
+}
+
+/** A continue token names the revision of its snapshot; revision 1 is older than anything that etcd still has. */
+function asOfRevisionOne(token: Query[string]): string {
+  const fields = JSON.parse(Buffer.from(String(token), 'base64').toString()) as Record<string, unknown>
+  return Buffer.from(JSON.stringify({ ...fields, rv: 1 })).toString('base64url')
+}
