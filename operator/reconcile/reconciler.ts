@@ -86,9 +86,7 @@ export class BufferReconciler implements Reconciler {
         await this.#finalize(observed, pass)
         return { done: {} }
       case 'claim':
-        await this.#claim(observed, decision.adopt, pass)
-        // A change of the status alone asks for no pass.
-        return { done: { requeueAfterMs: 0 } }
+        return this.#claim(observed, decision.adopt, pass)
       case 'release':
         await this.#release(observed, decision.orphaned, pass)
         return { done: {} }
@@ -153,12 +151,17 @@ export class BufferReconciler implements Reconciler {
     pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
   }
 
-  async #claim({ resource, bufferId, now }: Observed, adopt: boolean, pass: Pass): Promise<void> {
-    // Before anything is waited for: another pass may decide on the same buffer.
+  async #claim(observed: Observed, adopt: boolean, pass: Pass): Promise<Step> {
+    const { resource, bufferId, now } = observed
+    // While this pass waited for the service, another one may have claimed the same buffer.
+    const rival = this.#claims.rivalOf(resource)
+    if (rival !== undefined) return { next: { ...observed, rival } }
     this.#claims.claim(resource)
     await this.#write(resource, statusOfClaim(resource, { bufferId, adopt, now }), pass)
     if (adopt)
       this.#tell(resource, 'Normal', 'Adopted', `buffer ${bufferId} exists, and is managed from now on`)
+    // A change of the status alone asks for no pass.
+    return { done: { requeueAfterMs: 0 } }
   }
 
   async #release({ resource, bufferId }: Observed, orphaned: string | undefined, pass: Pass): Promise<void> {
