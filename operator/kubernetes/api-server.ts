@@ -62,7 +62,7 @@ export class ApiServer {
     const { signal, timeoutMs = ANSWER_MS } = call
     const deadline = AbortSignal.timeout(timeoutMs)
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline
-    return this.#guarded(`${method} ${path}`, signal, async () => {
+    return this.#guarded(`${method} ${path}`, signals, async () => {
       const answer = await this.#send(method, path, call, { signal: signals })
       return JSON.parse(await answer.body.text()) as T
     })
@@ -96,9 +96,9 @@ export class ApiServer {
     }
   }
 
-  /** Connections are closed; running requests fail. */
-  async close(): Promise<void> {
-    await this.#pool?.agent.destroy()
+  /** Connections are closed; running requests fail. One that is still being opened is not waited for. */
+  close(): void {
+    this.#pool?.agent.destroy().catch(() => {})
   }
 
   async #send(
@@ -149,15 +149,30 @@ export class ApiServer {
     return this.#pool.agent
   }
 
-  async #guarded<T>(what: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  /** undici looks at a signal only once the connection stands, which may take its whole time: here it counts at once. */
+  async #guarded<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const aborted = Promise.withResolvers<never>()
+    const abort = () => aborted.reject(signal.reason)
+    signal.addEventListener('abort', abort)
     try {
-      return await work()
+      if (signal.aborted) throw signal.reason
+      return await Promise.race([work(), aborted.promise])
     } catch (error) {
-      if (signal?.aborted) throw signal.reason
-      if (error instanceof ApiError) throw error
+      if (error instanceof ApiError || isOwnReason(error, signal)) throw error
       throw new ApiError(`${what}: ${error instanceof Error ? error.message : error}`, 0, { cause: error })
+    } finally {
+      signal.removeEventListener('abort', abort)
     }
   }
+}
+
+/** The caller's, which it gets back as it gave it; not the end of the time for an answer. */
+function isOwnReason(error: unknown, signal: AbortSignal): boolean {
+  return (
+    signal.aborted &&
+    error === signal.reason &&
+    !(error instanceof DOMException && error.name === 'TimeoutError')
+  )
 }
 
 function agentFor(connection: DispatcherOptions, timeout: number): Dispatcher {
