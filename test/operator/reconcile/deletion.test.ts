@@ -1,0 +1,165 @@
+import { expect } from 'chai'
+import { after, afterEach, before, describe, it } from 'mocha'
+import { kubeOrSkip, namespace } from '../../kube/kube.ts'
+import { sharedInstallation } from '../../support/shared-installation.ts'
+import { concerns } from './admin-proxy.ts'
+import { condition, inTime, Stand } from './stand.ts'
+
+describe('a deleted Buffer resource', function () {
+  this.timeout(240_000)
+  let stand: Stand
+  /** A namespace that a test deletes. */
+  let doomed: string
+
+  before(async function () {
+    const cluster = await kubeOrSkip(this)
+    stand = await Stand.open(cluster, await sharedInstallation())
+    doomed = await namespace(cluster, 'doomed')
+    await stand.createSecret('penstock', { apiKey: stand.api.key! }, doomed)
+    await stand.operate({ PENSTOCK_WATCH_NAMESPACES: [...stand.namespaces, doomed].join(',') })
+  })
+
+  afterEach(() => stand.proxy.interfere())
+
+  after(() => stand?.close())
+
+  async function made(name: string, spec: object = {}, within = stand.namespace): Promise<void> {
+    await stand.create(name, spec, within)
+    await stand.untilReady(name, within)
+  }
+
+  async function statusAtService(name: string): Promise<number> {
+    return (await stand.api.request('GET', `/v1/admin/buffers/${name}`)).status
+  }
+
+  it('takes its buffer along by one request', async () => {
+    const name = stand.name('gone')
+    await made(name)
+    await stand.remove(name)
+    await stand.untilGone(name)
+    expect(await statusAtService(name)).to.equal(404)
+    expect(stand.proxy.seen(name, 'DELETE').map(({ status }) => status)).to.deep.equal([204])
+  })
+
+  it('whose buffer is gone already goes too', async () => {
+    const name = stand.name('missing')
+    await made(name)
+    await stand.api.deleteBuffer(name)
+    await stand.remove(name)
+    await stand.untilGone(name)
+  })
+
+  it('waits while the service is down, and goes once it is back', async () => {
+    const name = stand.name('held')
+    await made(name)
+    stand.proxy.interfere((seen) => (concerns(seen, name) ? 'reset' : undefined))
+    await stand.remove(name)
+    const held = await stand.untilCondition(name, 'Reconciling', { reason: 'ServiceUnavailable' })
+    expect(condition(held, 'Ready')?.status).to.equal('False')
+    await inTime(() => stand.proxy.seen(name, 'DELETE').length >= 3)
+    expect(await statusAtService(name)).to.equal(200)
+    stand.proxy.interfere()
+    await stand.untilGone(name)
+    expect(await statusAtService(name)).to.equal(404)
+  })
+
+  it('leaves its buffer where it shall', async () => {
+    const name = stand.name('orphan')
+    await made(name, { deletionPolicy: 'Orphan' })
+    await stand.remove(name)
+    await stand.untilGone(name)
+    expect(await statusAtService(name)).to.equal(200)
+    expect(stand.proxy.seen(name, 'DELETE')).to.have.length(0)
+  })
+
+  it('goes with the last key that worked when its Secret is gone', async () => {
+    const name = stand.name('keyless')
+    await stand.createSecret(name, { apiKey: stand.api.key! })
+    await made(name, { credentialsRef: { name } })
+    await stand.removeSecret(name)
+    await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
+    await stand.remove(name)
+    await stand.untilGone(name)
+    expect(await statusAtService(name)).to.equal(404)
+  })
+
+  it('goes with its whole namespace', async () => {
+    const names = Array.from({ length: 5 }, () => stand.name('doomed'))
+    for (const name of names) await made(name, {}, doomed)
+    await stand.removeNamespace(doomed)
+    for (const name of names) await stand.untilGone(name, doomed)
+    for (const name of names) expect(await statusAtService(name)).to.equal(404)
+  })
+
+  it('that is made anew at once has a buffer again', async () => {
+    const name = stand.name('anew')
+    await made(name, { displayName: 'old' })
+    await stand.remove(name)
+    await inTime(async () => {
+      await stand.create(name, { displayName: 'new' })
+      return true
+    })
+    await stand.untilReady(name)
+    expect((await stand.api.readBuffer(name)).name).to.equal('new')
+    const creations = stand.proxy.seen(name, 'POST').filter(({ status }) => status === 201)
+    expect(creations).to.have.length(2)
+  })
+
+  it('that is deleted right behind its creation leaves nothing', async () => {
+    const names = Array.from({ length: 20 }, () => stand.name('brief'))
+    await Promise.all(
+      names.map(async (name) => {
+        await stand.create(name)
+        await stand.remove(name)
+      }),
+    )
+    for (const name of names) {
+      await stand.untilGone(name)
+      expect(await statusAtService(name)).to.equal(404)
+    }
+  })
+})
+
+describe('a resource that was deleted while no operator ran', function () {
+  this.timeout(240_000)
+  let stand: Stand
+
+  before(async function () {
+    const cluster = await kubeOrSkip(this)
+    stand = await Stand.open(cluster, await sharedInstallation())
+  })
+
+  after(() => stand?.close())
+
+  it('before its first reconcile is simply gone', async () => {
+    const name = stand.name('unmet')
+    await stand.create(name)
+    await stand.remove(name)
+    await stand.untilGone(name)
+    await stand.operate()
+    const behind = stand.name('behind')
+    await stand.create(behind)
+    await stand.untilReady(behind)
+    expect(stand.proxy.seen(name)).to.have.length(0)
+  })
+
+  it('and whose key nobody knows any more is let go after a while, and its buffer stays', async () => {
+    const name = stand.name('stranded')
+    await stand.createSecret(name, { apiKey: stand.api.key! })
+    await stand.create(name, { credentialsRef: { name } })
+    await stand.untilReady(name)
+    const operator = stand.operators.at(-1)!
+    operator.child.kill('SIGTERM')
+    expect(await operator.exited()).to.equal(0)
+    await stand.removeSecret(name)
+    await stand.remove(name)
+    await stand.operate()
+    const waiting = await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
+    expect(waiting.metadata.deletionTimestamp).to.be.a('string')
+    // A minute after its deletion.
+    await stand.untilGone(name)
+    expect((await stand.untilEvent(name, 'Orphaned')).type).to.equal('Warning')
+    await stand.api.readBuffer(name)
+    await stand.api.deleteBuffer(name)
+  })
+})
