@@ -93,7 +93,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
     kept: kept.values(),
     onReplayed: () => {
       events.onReplayed()
-      for (const group of [...groups.all()]) if (group.restoring === 0) resume(group)
+      groups.release()
       restoration.finish({ batches, journal, projector, live, twins, resume }).catch((error: unknown) => {
         if (!events.ended()) events.onFatal(asError(error))
       })

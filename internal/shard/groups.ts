@@ -8,8 +8,8 @@ import type { LiveItem, OpenGroup } from './live.ts'
 import type { Policies } from './ports.ts'
 
 const LOAD_RETRY_MS = 500
-/** Groups that take a policy change before others get the event loop. */
-const CHANGE_SLICE = 500
+/** Groups that are told before others get the event loop: some milliseconds. */
+const TOLD_AT_ONCE = 1_000
 
 export interface GroupsOptions {
   readonly policies: Policies
@@ -42,6 +42,11 @@ export class Groups {
     if (this.#paused === paused) return
     this.#paused = paused
     this.#tell([...this.#open.values()])
+  }
+
+  /** The replay is over: whoever was held for it goes on, but for those whose batches are still to be restored. */
+  release(): void {
+    this.#tell([...this.#open.values()].filter((group) => group.restoring === 0))
   }
 
   get size(): number {
@@ -140,11 +145,13 @@ export class Groups {
     this.#tell([...this.#open.values()].filter((group) => group.book === book))
   }
 
-  #tell(groups: OpenGroup[]): void {
-    for (const group of groups.splice(0, CHANGE_SLICE)) {
+  /** In slices: hundreds of thousands at once would keep the node's other shards and its lease waiting. */
+  #tell(groups: readonly OpenGroup[], from = 0): void {
+    const to = from + TOLD_AT_ONCE
+    for (const group of groups.slice(from, to)) {
       if (this.#closed) return
       if (this.#open.get(group.id) === group) this.#options.onPolicy(group)
     }
-    if (groups.length > 0) this.#options.clock.after(0, () => this.#tell(groups))
+    if (to < groups.length) this.#options.clock.after(0, () => this.#tell(groups, to))
   }
 }

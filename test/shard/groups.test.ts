@@ -6,6 +6,7 @@ import type { Batch, Effect, Input } from '../../internal/group/model.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { Groups } from '../../internal/shard/groups.ts'
 import type { LiveItem, OpenGroup } from '../../internal/shard/live.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
 import { storedBuffer } from '../domain/sample-buffer.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -49,6 +50,26 @@ describe('open groups of a shard', () => {
       seals.map(({ batch }) => [batch.segment, batch.reason, batch.items.map(({ seq }) => seq)]),
     ).to.deep.equal([[0, 'segment', [1, 2]]])
     expect(groups.beginAnew(group), 'only once').to.deep.equal([])
+    groups.close()
+  })
+
+  it('tells them that the replay is over in slices, so that others get their turns in between', () => {
+    const clock = new ManualClock()
+    const told: string[] = []
+    const groups = new Groups({
+      policies: { peek: () => undefined, load: () => new Promise(() => {}), onChange: () => () => {} },
+      clock,
+      onPolicy: ({ id }) => told.push(id),
+      onProblem: () => {},
+    })
+    const ids = Array.from({ length: 5_000 }, (_, n) => `g${n}`)
+    for (const id of ids) groups.open(id, 'u', true)
+    groups.get('g0')!.restoring = 1
+    groups.release()
+    expect(told.length, 'at once').to.be.within(1, 1_000)
+    groups.retire(groups.get('g4999')!)
+    while (clock.pending > 0) clock.advance(0)
+    expect(told).to.deep.equal(ids.slice(1, -1))
     groups.close()
   })
 })
