@@ -1,0 +1,159 @@
+/** What programs read in the pods of the chart is what they understand. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { before, describe, it } from 'mocha'
+import { type Config, type ProcessRole, readConfig } from '../../internal/runtime/config.ts'
+import { type Kube, kubeOrSkip } from '../kube/kube.ts'
+import { leastLocal, type Manifest, nameOf, podsOf, render, type Values, valuesFile } from './helm.ts'
+import { ALL_APIS, everything, matrix } from './matrix.ts'
+
+/** As the Secrets would hold them, by variable. */
+const secrets: Record<string, string> = {
+  PENSTOCK_NATS_URL: 'nats://nats:4222',
+  PENSTOCK_DATABASE_URL: 'postgresql://app:pw@db/app',
+  PENSTOCK_SECRET_KEY: randomBytes(32).toString('base64'),
+  PENSTOCK_OWNER_KEYS: `acme=svk_${'0'.repeat(48)}`,
+  NATS_PASSWORD: 'n4ts',
+  DATABASE_PASSWORD: 'p0stgres',
+}
+
+describe('the variables of pods', function () {
+  this.timeout(60_000)
+  let cluster: Kube
+  before(async function () {
+    this.timeout(120_000)
+    cluster = await kubeOrSkip(this)
+  })
+
+  const configs = async (values: readonly (string | Values)[], further: readonly string[] = []) =>
+    configsOf(await render(cluster, values, { further }))
+
+  for (const { what, values, further } of matrix) {
+    it(`are understood by every program: ${what}`, async () => {
+      const read = await configs(values, further)
+      expect(read.size).to.be.above(0)
+      for (const { host, role } of read.values())
+        if (role !== 'migrate') expect(host, role).to.equal('0.0.0.0')
+    })
+  }
+
+  it('tell each role of a cluster what it works with', async () => {
+    const read = await configs([everything], ALL_APIS)
+    expect([...read.keys()]).to.have.members(['ingress', 'admin', 'actor', 'operator', 'migrate'])
+    for (const role of ['ingress', 'admin', 'actor']) {
+      expect(read.get(role), role).to.deep.include({
+        natsUrls: ['tls://app:n4ts@nats-0:4222', 'tls://nats-1:4222'],
+        natsCredsFile: '/etc/penstock/nats/app.creds',
+        databaseUrl: secrets.PENSTOCK_DATABASE_URL,
+        ...{ shards: 16, replicas: 3, subjects: 'shard', local: false, initialCredits: 100_000 },
+        oidc: {
+          issuer: 'https://id.example.com',
+          audience: 'penstock',
+          jwksUrl: 'https://id.example.com/keys',
+        },
+        catalogFile: '/etc/penstock/catalog/catalog.json',
+        logLevel: 'debug',
+      })
+      expect(read.get(role)!.allowDestinations).to.have.lengthOf(2)
+      expect(read.get(role)!.secretKeys).to.have.lengthOf(1)
+    }
+    expect(read.get('admin')!.ownerKeys).to.have.lengthOf(1)
+    expect(read.get('ingress')!.ownerKeys).to.equal(undefined)
+    expect(read.get('actor')!.ownerKeys).to.equal(undefined)
+    expect(read.get('operator')!.operator).to.deep.include({
+      adminUrl: 'https://admin.example.com',
+      adminCaFile: '/etc/penstock/admin/admin.crt',
+      watchNamespaces: ['ns'],
+      leaseNamespace: 'ns',
+      leaseName: 'hooks-operator',
+    })
+  })
+
+  it('let the one pod of a local instance bring its servers along', async () => {
+    const read = (await configs([valuesFile('local')])).get('penstock')!
+    expect(read).to.deep.include({ natsUrls: undefined, databaseUrl: undefined, secretKeys: undefined })
+    expect(read).to.deep.include({
+      local: true,
+      dataDir: '/data/penstock',
+      shards: 4,
+      replicas: 1,
+      sync: 'always',
+    })
+    expect(read.ownerKeys).to.have.lengthOf(1)
+    expect(read.allowDestinations).to.have.lengthOf(2)
+  })
+
+  it('lead the operator to the admin API of its release, at the port of the service', async () => {
+    const url = async (values: readonly (string | Values)[]) =>
+      (await configs(values)).get('operator')!.operator.adminUrl
+    const noAddress = { operator: { adminUrl: '' } }
+    expect(await url([leastLocal])).to.equal('http://p-penstock-local.ns.svc')
+    expect(await url([everything, noAddress])).to.equal('http://hooks-admin.ns.svc:8080')
+  })
+
+  it('name files that are mounted', async () => {
+    for (const [name, pod] of podsOf(await render(cluster, [everything]))) {
+      const { env = [], volumeMounts = [] } = pod.spec.containers[0]
+      const volumes = (pod.spec.volumes ?? []).map((volume: Manifest) => volume.name)
+      expect(volumes, name).to.have.members(volumeMounts.map((mount: Manifest) => mount.name))
+      const folders = volumeMounts.map((mount: Manifest) => `${mount.mountPath}/`)
+      const files = env.filter(({ value = '' }: Manifest) => value.startsWith('/etc/'))
+      for (const { value } of files)
+        expect(
+          folders.some((folder: string) => value.startsWith(folder)),
+          value,
+        ).to.equal(true)
+    }
+  })
+
+  it('are all documented', async () => {
+    const readme = readFileSync(join(import.meta.dirname, '..', '..', 'README.md'), 'utf8')
+    for (const { what, values, further = [] } of matrix) {
+      const text = JSON.stringify(await render(cluster, values, { further }))
+      for (const name of text.match(/PENSTOCK_[A-Z_]+/g)!) expect(readme, what).to.include(`\`${name}\``)
+    }
+  })
+})
+
+/** By program; whatever it would refuse to start with is thrown. */
+function configsOf(manifests: readonly Manifest[]): Map<string, Config> {
+  const read = new Map<string, Config>()
+  for (const pod of podsOf(manifests).values()) {
+    const [container] = pod.spec.containers
+    if (container.args.length !== 1 || container.command) continue
+    read.set(
+      container.args[0],
+      readConfig(environmentOf(container, manifests), container.args[0] as ProcessRole),
+    )
+  }
+  return read
+}
+
+/** As the kubelet makes it: ConfigMaps first, then variables, which may name those above them. */
+function environmentOf(
+  { envFrom = [], env = [] }: Manifest,
+  all: readonly Manifest[],
+): Record<string, string> {
+  const made: Record<string, string> = {}
+  for (const { configMapRef } of envFrom) {
+    const map = all.find((each) => nameOf(each) === `ConfigMap/${configMapRef.name}`)
+    if (map === undefined) throw new Error(`there is no ConfigMap ${configMapRef.name}`)
+    Object.assign(made, map.data)
+  }
+  for (const { name, value, valueFrom } of env) {
+    const found = valueFrom ? secretOf(name, valueFrom.secretKeyRef, all) : value
+    made[name] = found.replace(/\$\((\w+)\)/g, (reference: string, other: string) => made[other] ?? reference)
+  }
+  return made
+}
+
+function secretOf(
+  variable: string,
+  { name, key }: { name: string; key: string },
+  all: readonly Manifest[],
+): string {
+  const own = all.find((each) => nameOf(each) === `Secret/${name}`)
+  return own ? Buffer.from(own.data[key], 'base64').toString() : secrets[variable]!
+}

@@ -1,0 +1,202 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { before, describe, it } from 'mocha'
+import { parse } from 'yaml'
+import { type Kube, kubeOrSkip } from '../kube/kube.ts'
+import {
+  chart,
+  helm,
+  helmOk,
+  leastCluster,
+  leastLocal,
+  type Manifest,
+  nameOf,
+  podsOf,
+  render,
+  type Values,
+  valuesFile,
+} from './helm.ts'
+import { ALL_APIS, everything, matrix } from './matrix.ts'
+import { breaches } from './policies.ts'
+
+describe('the chart as it is rendered', function () {
+  this.timeout(60_000)
+  let cluster: Kube
+  before(async function () {
+    this.timeout(120_000)
+    cluster = await kubeOrSkip(this)
+  })
+
+  for (const { what, values, further } of matrix) {
+    it(`passes helm lint, and no rule of policy is broken: ${what}`, async () => {
+      await helmOk(cluster, ['lint', '--strict', chart], { values })
+      const manifests = await render(cluster, values, { ...(further && { further }) })
+      expect(podsOf(manifests).size).to.be.above(0)
+      expect(breaches(manifests)).to.deep.equal([])
+    })
+  }
+
+  it('makes names that Kubernetes takes, however long that of the release is', async () => {
+    const release = `r${'x'.repeat(52)}`
+    const text = await helmOk(cluster, ['template', release, chart], { values: [leastCluster] })
+    const names = text.match(/^ {2}name: .+$/gm)!.map((line) => line.slice('  name: '.length))
+    expect(names.length).to.be.above(20)
+    // Those of definitions and of roles are no labels.
+    const labels = names.filter((name) => !/\.|-buffers$/.test(name))
+    for (const name of labels) expect(name.length, name).to.be.at.most(63)
+  })
+
+  it('has the definitions as they are checked in, which outlive the release', async () => {
+    const folder = join(import.meta.dirname, '..', '..', 'crds')
+    const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'))
+    const rendered = (await render(cluster, [leastCluster])).filter(isDefinition)
+    expect(rendered.length).to.equal(files.length)
+    for (const file of files) {
+      const definition = parse(readFileSync(join(folder, file), 'utf8'))
+      definition.metadata.annotations = { 'helm.sh/resource-policy': 'keep' }
+      expect(rendered).to.deep.include(definition)
+    }
+    const without = await render(cluster, [leastCluster, { crds: { install: false } }])
+    expect(without.filter(isDefinition)).to.deep.equal([])
+  })
+
+  it('starts pods anew when what they read at their start changes, and only then', async () => {
+    const checksums = async (further: Values) =>
+      [...podsOf(await render(cluster, [leastCluster, further])).values()]
+        .map(({ metadata }) => metadata.annotations?.['checksum/config'])
+        .filter(Boolean)
+    const before = await checksums({})
+    expect(before).to.have.lengthOf(3)
+    expect(await checksums({ ingress: { replicas: 7 } })).to.deep.equal(before)
+    for (const config of [{ logLevel: 'debug' }, { catalog: { plans: [] } }, { env: { A: 'b' } }]) {
+      expect(await checksums({ config })).not.to.include.members([before[0]])
+    }
+  })
+
+  it('watches metrics only where the type of the monitor is', async () => {
+    const kinds = async (further: string[], values: Values = {}) =>
+      (await render(cluster, [leastCluster, values], { further })).map(({ kind }) => kind)
+    expect(await kinds([])).not.to.include('ServiceMonitor')
+    expect(await kinds(ALL_APIS)).to.include('ServiceMonitor')
+    expect(await kinds(ALL_APIS, { serviceMonitor: { enabled: false } })).not.to.include('ServiceMonitor')
+  })
+
+  it('scales actors by lateness where metrics of pods are served, else by CPU; ingresses by CPU', async () => {
+    const metrics = async (further: string[]) => {
+      const manifests = await render(cluster, [valuesFile('production')], { further })
+      const scalers = manifests.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')
+      return Object.fromEntries(scalers.map(({ metadata, spec }) => [metadata.name, spec.metrics[0]]))
+    }
+    const cpu = {
+      type: 'Resource',
+      resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+    }
+    const lateness = {
+      metric: { name: 'penstock_flush_lateness_p99' },
+      target: { type: 'AverageValue', averageValue: '1000' },
+    }
+    expect(await metrics([])).to.deep.equal({ 'p-penstock-ingress': cpu, 'p-penstock-actor': cpu })
+    expect(await metrics(ALL_APIS)).to.deep.equal({
+      'p-penstock-ingress': cpu,
+      'p-penstock-actor': { type: 'Pods', pods: lateness },
+    })
+  })
+
+  it('keeps the secret of values out of what is no Secret', async () => {
+    for (const each of await render(cluster, [everything], { further: ALL_APIS })) {
+      if (each.kind === 'Secret') throw new Error('a cluster makes no Secret')
+    }
+    const local = await render(cluster, [leastLocal])
+    const [secret, ...others] = local.filter(({ kind }) => kind === 'Secret')
+    expect(others).to.deep.equal([])
+    const pairs = Buffer.from(secret.data['owner-keys'], 'base64').toString()
+    expect(pairs).to.match(/^local=svk_[0-9a-f]{48}$/)
+    expect(JSON.stringify(local.filter((each) => each !== secret))).not.to.include(pairs.slice(-48))
+  })
+
+  it('says nothing of a test where no key is there for it', async () => {
+    const names = async (values: Values) => (await render(cluster, [leastCluster, values])).map(nameOf)
+    expect(await names({})).not.to.include('Pod/p-penstock-test')
+    expect(await names({ ownerKeysSecret: { name: 'keys' } })).to.include('Pod/p-penstock-test')
+  })
+})
+
+describe('values that are refused', function () {
+  this.timeout(60_000)
+  let cluster: Kube
+  before(async function () {
+    this.timeout(120_000)
+    cluster = await kubeOrSkip(this)
+  })
+
+  const refused: readonly [Values, string][] = [
+    [{ shards: 4 }, "additional properties 'shards' not allowed"],
+    [{ config: { shard: 4 } }, "'/config': additional properties 'shard' not allowed"],
+    [{ actor: { service: { type: 'ClusterIP' } } }, "'/actor': additional properties 'service' not allowed"],
+    [{ ingress: { resources: { claims: [] } } }, "'/ingress/resources': additional properties"],
+    [{ mode: 'both' }, "'/mode': value must be one of 'cluster', 'local'"],
+    [{ fullnameOverride: 'Hooks' }, "'/fullnameOverride'"],
+    [{ image: { digest: 'sha256:abc' } }, "'/image/digest'"],
+    [{ image: { tag: 1.2 } }, "'/image/tag': got number, want string"],
+    [{ nats: { url: 'http://nats' } }, "'/nats/url'"],
+    [{ nats: { url: 'nats://a, nats://b' } }, "'/nats/url'"],
+    [{ database: { url: 'mysql://db' } }, "'/database/url'"],
+    [{ encryptionKeySecret: { name: 'Keys' } }, "'/encryptionKeySecret/name'"],
+    [{ encryptionKeySecret: 'keys' }, "'/encryptionKeySecret': got string, want object"],
+    [{ config: { shards: 0 } }, "'/config/shards': minimum: got 0, want 1"],
+    [{ config: { shards: 1025 } }, "'/config/shards': maximum"],
+    [{ config: { shards: '16' } }, "'/config/shards': got string, want integer"],
+    [{ config: { replicas: 6 } }, "'/config/replicas': maximum"],
+    [{ config: { sync: 'never' } }, "'/config/sync'"],
+    [{ config: { logLevel: 'loud' } }, "'/config/logLevel': value must be one of"],
+    [{ config: { allowDestinations: ['intranet'] } }, "'/config/allowDestinations/0'"],
+    [{ config: { env: { 'A-B': '1' } } }, "invalid propertyName 'A-B'"],
+    [{ ingress: { replicas: 0 } }, "'/ingress/replicas': minimum: got 0, want 1"],
+    [{ ingress: { service: { type: 'ExternalName' } } }, "'/ingress/service/type'"],
+    [{ operator: { watchNamespaces: ['a', 'a'] } }, "'/operator/watchNamespaces'"],
+    [{ operator: { watchNamespaces: ['*'] } }, "'/operator/watchNamespaces/0'"],
+    [{ operator: { adminUrl: 'admin:80' } }, "'/operator/adminUrl'"],
+    [{ terminationGracePeriodSeconds: 20 }, "'/terminationGracePeriodSeconds': minimum: got 20, want 25"],
+    [{ networkPolicy: { nats: { ports: [] } } }, "'/networkPolicy/nats/ports': minItems"],
+    [{ image: { tag: 'latest' } }, 'image.tag must name a version, not latest'],
+    [{ nats: { url: '' } }, 'nats.url or nats.urlSecret.name is required'],
+    [{ database: { url: '' } }, 'database.url or database.urlSecret.name is required'],
+    [{ encryptionKeySecret: { name: '' } }, 'encryptionKeySecret.name is required'],
+    [{ nats: { urlSecret: { name: 'nats' } } }, 'nats.url and nats.urlSecret exclude each other'],
+    [{ database: { urlSecret: { name: 'db' } } }, 'database.url and database.urlSecret exclude each other'],
+    [
+      { config: { oidc: { issuer: 'https://id' } } },
+      'config.oidc.issuer and config.oidc.audience are required together',
+    ],
+    [{ actor: { replicas: 17 } }, 'config.shards: 16 shards cannot occupy 17 actors'],
+    [
+      { config: { shards: 8 }, actor: { autoscaling: { enabled: true } } },
+      '8 shards cannot occupy 16 actors',
+    ],
+    [
+      { ingress: { autoscaling: { minReplicas: 13 } } },
+      'ingress.autoscaling.minReplicas is above maxReplicas',
+    ],
+    [{ mode: 'local', nats: { url: '' } }, 'config.replicas must be 1 with the one NATS of mode: local'],
+  ]
+  for (const [values, why] of refused) {
+    it(`${JSON.stringify(values)}: ${why}`, async () => {
+      const { code, stderr } = await helm(cluster, ['template', 'p', chart], {
+        values: [leastCluster, values],
+      })
+      expect(code).to.equal(1)
+      expect(stderr).to.include(why)
+    })
+  }
+
+  it('are refused with the default values alone: what to deliver over must be said', async () => {
+    const { code, stderr } = await helm(cluster, ['template', 'p', chart])
+    expect(code).to.equal(1)
+    expect(stderr).to.include('nats.url or nats.urlSecret.name is required')
+  })
+})
+
+function isDefinition({ kind }: Manifest): boolean {
+  return kind === 'CustomResourceDefinition'
+}
