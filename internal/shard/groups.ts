@@ -57,10 +57,6 @@ export class Groups {
     return this.#books.values()
   }
 
-  all(): Iterable<OpenGroup> {
-    return this.#open.values()
-  }
-
   get(id: string): OpenGroup | undefined {
     return this.#open.get(id)
   }
