@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { kubeOrSkip, namespace } from '../../kube/kube.ts'
+import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { concerns } from './admin-proxy.ts'
 import { condition, inTime, Stand } from './stand.ts'
@@ -136,21 +137,21 @@ describe('a resource that was deleted while no operator ran', function () {
     await stand.create(name)
     await stand.remove(name)
     await stand.untilGone(name)
-    await stand.operate()
+    const operator = await stand.operate()
     const behind = stand.name('behind')
     await stand.create(behind)
     await stand.untilReady(behind)
     expect(stand.proxy.seen(name)).to.have.length(0)
+    await stop(operator)
   })
 
   it('and whose key nobody knows any more is let go after a while, and its buffer stays', async () => {
     const name = stand.name('stranded')
+    const operator = await stand.operate()
     await stand.createSecret(name, { apiKey: stand.api.key! })
     await stand.create(name, { credentialsRef: { name } })
     await stand.untilReady(name)
-    const operator = stand.operators.at(-1)!
-    operator.child.kill('SIGTERM')
-    expect(await operator.exited()).to.equal(0)
+    await stop(operator)
     await stand.removeSecret(name)
     await stand.remove(name)
     await stand.operate()
@@ -162,4 +163,9 @@ describe('a resource that was deleted while no operator ran', function () {
     await stand.api.readBuffer(name)
     await stand.api.deleteBuffer(name)
   })
+
+  async function stop(operator: Service): Promise<void> {
+    operator.child.kill('SIGTERM')
+    expect(await operator.exited()).to.equal(0)
+  }
 })

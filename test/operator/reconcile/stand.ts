@@ -18,7 +18,7 @@ import {
 import { type Kube, namespace } from '../../kube/kube.ts'
 import type { Api } from '../../support/api.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { Installation, Service } from '../../support/service.ts'
+import type { Installation, LogEvent, Service } from '../../support/service.ts'
 import { startService } from '../../support/service.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 import { defineBuffers } from '../crd/site.ts'
@@ -87,7 +87,9 @@ export class Stand {
     this.proxy.interfere()
     const running = this.operators.filter(({ child }) => child.exitCode === null && child.signalCode === null)
     for (const { child } of running) child.kill('SIGTERM')
-    const codes = await Promise.all(running.map((operator) => operator.exited()))
+    await Promise.all(running.map((operator) => operator.exited()))
+    // Those that a test killed have a signal.
+    const codes = this.operators.map(({ child }) => child.exitCode ?? 0)
     await this.proxy.close()
     await this.#kube.close()
     if (codes.some((code) => code !== 0))
@@ -96,6 +98,13 @@ export class Stand {
 
   /** Runs the program and resolves when it leads. */
   async operate(env: Record<string, string> = {}): Promise<Service> {
+    const service = await this.spawn(env)
+    await this.untilLogged(service, 'leading')
+    return service
+  }
+
+  /** Runs the program and resolves as soon as its process is there. */
+  async spawn(env: Record<string, string> = {}): Promise<Service> {
     const service = await startService({
       dataDir: tempFolder('operator'),
       program: 'cmd/operator/main.ts',
@@ -109,13 +118,17 @@ export class Stand {
       },
     })
     this.operators.push(service)
+    return service
+  }
+
+  /** The event, once an operator has logged it; rejects with its output when it ends before. */
+  async untilLogged(service: Service, msg: string): Promise<LogEvent> {
     const ended = service.exited().then((code) => {
       throw new Error(`the operator ended with ${code}:\n${service.output()}`)
     })
     ended.catch(() => {})
-    const leads = eventually(() => service.events.some(({ msg }) => msg === 'leading'), PATIENCE)
-    await Promise.race([leads, ended])
-    return service
+    const logged = eventually(() => service.events.find((event) => event.msg === msg) ?? false, PATIENCE)
+    return Promise.race([logged, ended])
   }
 
   /** What all operators have written. */

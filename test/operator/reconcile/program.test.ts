@@ -1,0 +1,60 @@
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { kubeOrSkip } from '../../kube/kube.ts'
+import { startService } from '../../support/service.ts'
+import { sharedInstallation } from '../../support/shared-installation.ts'
+import { tempFolder } from '../../support/temp-folders.ts'
+import { Stand } from './stand.ts'
+
+describe('the program of the operator', function () {
+  this.timeout(180_000)
+  let stand: Stand
+
+  before(async function () {
+    const cluster = await kubeOrSkip(this)
+    stand = await Stand.open(cluster, await sharedInstallation())
+  })
+
+  after(() => stand?.close())
+
+  it('stands by with all it needs, and leads once the leader is stopped', async () => {
+    const leader = await stand.operate()
+    const follower = await stand.spawn()
+    const { opsPort } = await stand.untilLogged(follower, 'ready')
+    const get = (path: string) => fetch(`http://127.0.0.1:${opsPort}${path}`)
+    expect((await get('/live')).status).to.equal(200)
+    expect((await get('/ready')).status).to.equal(200)
+    expect(await (await get('/metrics')).text()).to.match(/^penstock_operator_leading\S* 0$/m)
+    const name = stand.name('first')
+    await stand.create(name)
+    await stand.untilReady(name)
+    expect(follower.events.some(({ msg }) => msg === 'leading')).to.equal(false)
+
+    leader.child.kill('SIGTERM')
+    expect(await leader.exited()).to.equal(0)
+    await stand.untilLogged(follower, 'leading')
+    const other = stand.name('second')
+    await stand.create(other)
+    await stand.untilReady(other)
+    const metrics = await (await get('/metrics')).text()
+    expect(metrics).to.match(/^penstock_operator_leading\S* 1$/m)
+    expect(metrics).to.match(/^penstock_operator_reconciles_total\{.*result="requeue".*\} [1-9]/m)
+  })
+})
+
+describe('the start of the operator', function () {
+  this.timeout(60_000)
+
+  const refusals: readonly [title: string, env: Record<string, string>, line: RegExp][] = [
+    ['no admin API', { KUBECONFIG: '/none' }, /^PENSTOCK_ADMIN_URL: is required for operator\n$/],
+    ['no kubeconfig', { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: '/none' }, /^KUBECONFIG: .*\n$/],
+  ]
+  for (const [title, env, line] of refusals) {
+    it(`is refused in one line with ${title}`, async () => {
+      const dataDir = tempFolder('operator')
+      const service = await startService({ dataDir, program: 'cmd/operator/main.ts', env })
+      expect(await service.exited()).to.equal(1)
+      expect(service.output()).to.match(line)
+    })
+  }
+})
