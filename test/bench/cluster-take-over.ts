@@ -24,19 +24,16 @@ interface TakeOver {
 export async function measureTakeOver(sizes: readonly number[], rounds: number): Promise<string> {
   const shard = await startOneShard()
   let owner = await shard.startActor()
-  let standby = await shard.startActor()
   const rows: string[][] = []
   let live = 0
   for (const size of sizes) {
-    await shard.hold(size - live)
-    live = size
-    await untilBuffered(owner, (items) => items >= size)
     const takeOvers: TakeOver[] = []
     for (let round = 0; round < rounds; round++) {
+      const [standby] = await Promise.all([shard.startStandby(), shard.hold(size - live)])
+      live = size
+      await untilBuffered(owner, (items) => items === size)
       takeOvers.push(await takeOver(shard, owner, standby))
       owner = standby
-      await untilBuffered(owner, (items) => items === size)
-      standby = await shard.startActor()
     }
     rows.push(rowOf(size, takeOvers))
   }

@@ -19,8 +19,9 @@ const PACK = 50
 
 export interface OneShard {
   readonly sink: Sink
-  /** An actor that could take over at once. */
   startActor(env?: Record<string, string>): Promise<ClusterNode>
+  /** Another one, resolved when it would take over at once. */
+  startStandby(): Promise<ClusterNode>
   /** Items of 1 KB, each in a group of its own that waits for a week. */
   hold(items: number): Promise<void>
   /** An item that is due at once; answers its marker. */
@@ -43,8 +44,9 @@ export async function startOneShard(): Promise<OneShard> {
   const writer = new PackWriter(broker)
   return {
     sink,
-    async startActor(env = {}) {
-      const actor = await cluster.start('actor', env)
+    startActor: (env) => cluster.start('actor', env),
+    async startStandby() {
+      const actor = await cluster.start('actor')
       // Before that a node takes nobody for gone.
       const { unsureMs, heartbeatMs } = leaseTimes(defaultLeaseTtlMs)
       await delay(unsureMs + heartbeatMs)
