@@ -85,7 +85,7 @@ export class ApiServer {
     const events = jsonLines(answer.body)[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await this.#guarded(what, signal, () => events.next())
+        const next = await this.#guarded(what, signal, () => orSilence(events.next(), silentMs))
         if (next.done) return
         const event = next.value as WatchEvent<T> | { type: 'ERROR'; object: unknown }
         if (event.type === 'ERROR') throw inBandError(what, event.object)
@@ -164,6 +164,14 @@ export class ApiServer {
       signal.removeEventListener('abort', abort)
     }
   }
+}
+
+/** undici's own text for it speaks of its own parts. */
+function orSilence<T>(next: Promise<T>, silentMs: number): Promise<T> {
+  return next.catch((cause: unknown) => {
+    if ((cause as { code?: string }).code !== 'UND_ERR_BODY_TIMEOUT') throw cause
+    throw new Error(`silent for ${silentMs} ms`, { cause })
+  })
 }
 
 /** The caller's, which it gets back as it gave it; not the end of the time for an answer. */

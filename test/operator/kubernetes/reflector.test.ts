@@ -82,14 +82,18 @@ describe('a reflector on a real API server', function () {
   it('notices a connection that went silent, and opens another', async () => {
     const proxy = await TcpProxy.to(apiPort(kube))
     try {
-      await maps.create('before')
       const watcher = keep(apiServer(kube, { connectMs: 1_000 }, proxy))
       // Well below a bookmark's minute: cut for being idle as well, which costs a request and no more.
-      const followed = follow(mirror(watcher, space, { silentMs: 3_000 }))
+      const followed = follow(mirror(watcher, space, { silentMs: 5_000 }))
       await followed.reflector.synced
+      await maps.create('before')
+      await eventually(() => followed.changes.length === 1, SLOW)
+      followed.logged.length = 0
+      // The watch is open and has just spoken.
       proxy.silence('down')
       await maps.create('meanwhile')
       await eventually(() => followed.logged.length > 0, SLOW)
+      expect(followed.logged[0]!.message).to.match(/: silent for 5000 ms$/)
       expect(followed.shown()).to.deep.equal(['before=1'])
       proxy.heal()
       await eventually(() => expect(followed.shown()).to.deep.equal(['before=1', 'meanwhile=1']), SLOW)
