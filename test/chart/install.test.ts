@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { type Kube, kubectl, kubectlOk, namespace, start, stopKube } from '../kube/kube.ts'
+import { type Kube, kubectl, kubectlOk, namespace, run, start, stopKube } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import { chart, helm, helmOk, type Manifest, nameOf, render, type Values, valuesFile } from './helm.ts'
 import { ALL_APIS, matrix } from './matrix.ts'
@@ -116,6 +116,19 @@ describe('a release', function () {
     expect(await podsOf('migrate'), 'the hook is removed').to.deep.equal([])
   })
 
+  it('tells commands that work as pasted: the key is found, and the Buffer accepted', async () => {
+    const notes = await helmOk(cluster, ['get', 'notes', 'p'], { namespace: ns })
+    // Without what needs running pods.
+    const lines = notes.split('\n').slice(notes.split('\n').findIndex((line) => line.startsWith('KEY=')))
+    const end = lines.indexOf('END') + 1
+    const commands = lines.slice(0, end).filter((line) => !line.startsWith('curl'))
+    const env = { KUBECONFIG: cluster.kubeconfig, PATH: `${cluster.bin}:${process.env.PATH}` }
+    const ran = await run('bash', ['-ec', `${commands.join('\n')}\necho $KEY`], env)
+    expect(ran.code, ran.stderr).to.equal(0)
+    expect(ran.stdout).to.match(/^secret.* created\nbuffer.* created\nsvk_[0-9a-f]{48}\n$/)
+    await kubectlOk(cluster, ['-n', ns, 'delete', 'buffer', 'shop-orders'])
+  })
+
   it('has no pod that was refused', async () => {
     const events = await list('events')
     const failed = events.filter(({ reason }) => reason === 'FailedCreate').map(({ message }) => message)
@@ -151,7 +164,7 @@ describe('a release', function () {
 
   it('keeps serving while the pods of an upgrade do not become ready, and goes back', async () => {
     const values = { ingress: { podLabels: { simulate: 'unready' } } }
-    expect((await upgrade(values, ['--timeout', '8s'])).code).to.equal(1)
+    expect((await upgrade(values, ['--timeout', '5s'])).code).to.equal(1)
     expect((await deployment('ingress')).status).to.include({ availableReplicas: COMPONENTS.ingress })
     await helmOk(cluster, ['rollback', 'p', '--wait', '--timeout', '60s'], { namespace: ns })
     const pods = await eventually(async () => {
@@ -160,20 +173,6 @@ describe('a release', function () {
     })
     expect(pods.map(isReady)).to.deep.equal([true, true])
     expect(pods.map(({ metadata }) => metadata.labels.simulate)).to.deep.equal([undefined, undefined])
-  })
-
-  it('changes nothing when the schema cannot be migrated, and goes on once it can', async () => {
-    const before = await deployment('actor')
-    const failing = { podLabels: { simulate: 'fail' }, activeDeadlineSeconds: 3 }
-    const { code, stderr } = await upgrade({ migrate: failing, actor: { replicas: 5 } })
-    expect(code, stderr).to.equal(1)
-    expect(stderr).to.include('pre-upgrade hooks failed')
-    expect((await deployment('actor')).metadata.generation).to.equal(before.metadata.generation)
-    expect(await podsOf('migrate'), 'whose log tells why').not.to.deep.equal([])
-    expect(
-      (await upgrade({ migrate: { podLabels: { simulate: '' } }, actor: { replicas: 5 } })).code,
-    ).to.equal(0)
-    expect((await deployment('actor')).spec.replicas).to.equal(5)
   })
 
   it('lets nodes be drained one after the other', async () => {
@@ -193,6 +192,20 @@ describe('a release', function () {
         expect(status.availableReplicas, component).to.equal(spec.replicas)
       }
     })
+  })
+
+  it('changes nothing when the schema cannot be migrated, and goes on once it can', async () => {
+    const before = await deployment('actor')
+    const failing = { podLabels: { simulate: 'fail' }, activeDeadlineSeconds: 3 }
+    const { code, stderr } = await upgrade({ migrate: failing, actor: { replicas: 5 } })
+    expect(code, stderr).to.equal(1)
+    expect(stderr).to.include('pre-upgrade hooks failed')
+    expect((await deployment('actor')).metadata.generation).to.equal(before.metadata.generation)
+    expect(await podsOf('migrate'), 'whose log tells why').not.to.deep.equal([])
+    expect(
+      (await upgrade({ migrate: { podLabels: { simulate: '' } }, actor: { replicas: 5 } })).code,
+    ).to.equal(0)
+    expect((await deployment('actor')).spec.replicas).to.equal(5)
   })
 
   it('leaves the definition and its Buffers behind when it is uninstalled, and finds them again', async () => {
