@@ -8,6 +8,7 @@ import { DeletedBufferReports } from './deleted-buffers.ts'
 import { Endings } from './endings.ts'
 import { raiseEpoch, rememberLoss } from './epoch.ts'
 import type { FoldState } from './fold.ts'
+import { frameSource } from './frame-source.ts'
 import { Frames } from './frames.ts'
 import { Groups } from './groups.ts'
 import { AttemptsElsewhere } from './handover.ts'
@@ -217,9 +218,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const fence = { shard, epoch }
   const { projection } = options
   const raised = raiseEpoch({ fence, origin, deadLetters, projection, clock, journal, ...events })
-  const frames = new Frames(limits.payloadBudget, (source, seq) =>
-    (source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)).get(seq),
-  )
+  const frames = new Frames(limits.payloadBudget, frameSource({ broker, shard, clock, ...events }))
   const live = new LiveItems(frames)
   const onDropped = (duplicates: number) => telemetry.dropped({ shard, duplicates })
   const twins = new Twins({ broker, journal, state, live, onDropped })

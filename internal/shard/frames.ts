@@ -38,14 +38,20 @@ export interface FrameItem {
 /** Messages read again are kept for the next batch up to this share of the budget. */
 const REREAD_SHARE = 8
 const READS_AT_ONCE = 16
+/** Batches that read at once: what they read stands in memory beside the budget until the last of it is there. */
+const READERS_AT_ONCE = 8
 
 export class Frames {
   readonly #budget: number
   readonly #load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>
   #resident = 0
+  /** Kept since they were read first, oldest first. What came long ago and still waits will wait on: it goes first. */
+  readonly #fresh = new Set<Frame>()
   /** Read again past the budget, oldest first. */
   readonly #reread = new Set<Frame>()
   #rereadBytes = 0
+  #readers = 0
+  readonly #waiting: (() => void)[] = []
 
   /** @param budget bytes of payload frames kept in memory. */
   constructor(budget: number, load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>) {
@@ -62,11 +68,14 @@ export class Frames {
     frame.data ??= asBuffer(data)
   }
 
-  /** The bytes of a message that was just read; kept when an item of it is live and the budget allows. */
+  /** The bytes of a message that was just read; kept when an item of it is live, and others give way past the budget. */
   offer(frame: Frame, data: Uint8Array): void {
     if (frame.counted) return
     frame.data = null
-    if (frame.live > 0 && this.#resident + data.length <= this.#budget) this.#keep(frame, data)
+    if (frame.live === 0 || data.length > this.#budget) return
+    this.#keep(frame, data)
+    this.#fresh.add(frame)
+    this.#makeRoom()
   }
 
   /** One item of it is over. */
@@ -77,7 +86,20 @@ export class Frames {
   /** Runs `use` with the bytes of all the items' frames: at once when they are resident, else after reading them. Rejects with MissingFrameError. */
   with<T>(items: readonly FrameItem[], use: (data: FrameData) => T): T | Promise<T> {
     if (items.every(({ frame }) => frame.data)) return use(({ data }) => data!)
-    return this.#readAll(items).then(use)
+    return this.#inTurn(() => this.#readAll(items).then(use))
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#readers >= READERS_AT_ONCE) await new Promise<void>((resume) => this.#waiting.push(resume))
+    else this.#readers++
+    try {
+      return await work()
+    } finally {
+      // The place is handed on: it is never free while somebody waits for it.
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#readers--
+    }
   }
 
   /** Holds what it has while it reads the rest: the budget may drop frames, and a keep may move items, meanwhile. */
@@ -117,11 +139,22 @@ export class Frames {
 
   #cache(frame: Frame, data: Buffer): void {
     this.#keep(frame, data)
-    if (this.#resident <= this.#budget) return
+    if (this.#resident <= this.#budget) {
+      this.#fresh.add(frame)
+      return
+    }
     this.#reread.add(frame)
     this.#rereadBytes += data.length
     for (const oldest of this.#reread) {
       if (this.#rereadBytes <= this.#budget / REREAD_SHARE) break
+      this.#drop(oldest)
+    }
+    this.#makeRoom()
+  }
+
+  #makeRoom(): void {
+    for (const oldest of this.#fresh) {
+      if (this.#resident <= this.#budget) break
       this.#drop(oldest)
     }
   }
@@ -135,6 +168,7 @@ export class Frames {
   #drop(frame: Frame): void {
     if (frame.data && frame.counted) {
       this.#resident -= frame.data.length
+      this.#fresh.delete(frame)
       if (this.#reread.delete(frame)) this.#rereadBytes -= frame.data.length
     }
     frame.counted = false

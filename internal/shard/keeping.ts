@@ -6,6 +6,8 @@ import type { LiveItem, LiveItems } from './live.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
+/** Encoded items that are sorted at once, bytes: they stand in memory meanwhile. */
+const SLAB_BYTES = 32 * 1024 * 1024
 
 export interface KeepInto {
   readonly frames: Frames
@@ -31,45 +33,81 @@ export function fitting(items: readonly LiveItem[], room: number): LiveItem[] {
   return items.slice(0, count)
 }
 
-/** One record after the other, so that seals pass between them. Resolves when all are committed, or stopped. */
-export async function carry(items: LiveItem[], into: KeepInto): Promise<void> {
-  items.sort((a, b) =>
-    a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : a.seq - b.seq || a.index - b.index,
-  )
-  let chunk: LiveItem[] = []
-  let bytes = 0
-  for (const item of items) {
-    if (chunk.length > 0 && bytes + item.size > KEEP_BYTES) {
-      await carryChunk(chunk, into)
-      chunk = []
-      bytes = 0
-    }
+/**
+ * Carries them, given in the order of their messages: one record after the other, so that seals pass between them. A
+ * group's items stand far apart in the inbox and together in a keep, so they are copied first and sorted then: in
+ * slabs, for each message is read about once. Resolves when all are committed, or stopped.
+ */
+export async function carry(items: readonly LiveItem[], into: KeepInto): Promise<void> {
+  for (const slab of slices(items, SLAB_BYTES)) {
     if (into.stopped()) return
-    chunk.push(item)
-    bytes += item.size
+    await carrySlab(slab, into)
   }
-  if (chunk.length > 0) await carryChunk(chunk, into)
 }
 
-async function carryChunk(chunk: LiveItem[], { frames, journal, live }: KeepInto): Promise<void> {
-  const items = chunk.filter((item) => live.get(item) === item)
-  if (items.length === 0) return
+async function carrySlab(items: readonly LiveItem[], into: KeepInto): Promise<void> {
+  const copies = new Map<LiveItem, Buffer>()
+  for (const part of slices(items, KEEP_BYTES)) await copyInto(copies, part, into)
+  for (const chunk of slices([...copies.keys()].sort(byGroup), KEEP_BYTES)) {
+    if (into.stopped()) return
+    await carryChunk(chunk, copies, into)
+  }
+}
+
+async function copyInto(
+  copies: Map<LiveItem, Buffer>,
+  part: readonly LiveItem[],
+  { frames, live }: KeepInto,
+): Promise<void> {
+  const items = part.filter((item) => live.get(item) === item)
   await frames.with(items, (data) => {
-    const kept = items.map((item) => ({
-      position: { seq: item.seq, index: item.index },
-      at: item.at,
-      item: data(item.frame).subarray(item.offset, item.offset + item.size),
-    }))
-    return journal.commit({ type: 'keep', items: kept }, (seq, _applied, bytes) => {
-      moveTo(new Frame('journal', seq), bytes, items, live, frames)
-    })
+    for (const item of items) {
+      copies.set(item, Buffer.from(data(item.frame).subarray(item.offset, item.offset + item.size)))
+    }
   })
 }
 
-function moveTo(frame: Frame, bytes: Buffer, items: LiveItem[], live: LiveItems, frames: Frames): void {
+function byGroup(a: LiveItem, b: LiveItem): number {
+  return a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : a.seq - b.seq || a.index - b.index
+}
+
+/** In order, of at most so many encoded bytes; one larger item goes alone. */
+function* slices(items: readonly LiveItem[], most: number): Generator<LiveItem[]> {
+  let slice: LiveItem[] = []
+  let bytes = 0
+  for (const item of items) {
+    if (slice.length > 0 && bytes + item.size > most) {
+      yield slice
+      slice = []
+      bytes = 0
+    }
+    slice.push(item)
+    bytes += item.size
+  }
+  if (slice.length > 0) yield slice
+}
+
+async function carryChunk(
+  chunk: readonly LiveItem[],
+  copies: ReadonlyMap<LiveItem, Buffer>,
+  { journal, live }: KeepInto,
+): Promise<void> {
+  const items = chunk.filter((item) => live.get(item) === item)
+  if (items.length === 0) return
+  const kept = items.map((item) => ({
+    position: { seq: item.seq, index: item.index },
+    at: item.at,
+    item: copies.get(item)!,
+  }))
+  await journal.commit({ type: 'keep', items: kept }, (seq, _applied, bytes) => {
+    moveTo(new Frame('journal', seq), bytes, items, live)
+  })
+}
+
+/** Its bytes are not held in memory: what is carried has waited for long, and is read again when it is due. */
+function moveTo(frame: Frame, bytes: Buffer, items: readonly LiveItem[], live: LiveItems): void {
   keptPlaces(bytes).forEach(({ offset }, ordinal) => {
     const item = items[ordinal]!
     if (live.get(item) === item) live.move(item, frame, offset)
   })
-  frames.offer(frame, bytes)
 }
