@@ -23,17 +23,19 @@ export async function buffered({ opsUrl }: ClusterNode): Promise<number> {
   return readMetrics(await (await fetch(`${opsUrl}/metrics`)).text(), 'penstock_buffered_items')
 }
 
+/** Rejects with the actor's last words when it ends before, or takes too long. */
 export async function untilBuffered(actor: ClusterNode, holds: (items: number) => boolean): Promise<void> {
   let items = Number.NaN
   const ask = async () => {
     items = await buffered(actor)
     return holds(items)
   }
+  const ended = actor.service.exited().then((code) => Promise.reject(new Error(`it ended with ${code}`)))
   try {
-    await eventually(ask, { timeoutMs: MINUTES_MS, everyMs: 500 })
+    await Promise.race([eventually(ask, { timeoutMs: MINUTES_MS, everyMs: 500 }), ended])
   } catch (cause) {
-    const events = actor.service.events.slice(-5).map((event) => JSON.stringify(event))
-    throw new Error(`the actor holds ${items} items; its last words:\n${events.join('\n')}`, { cause })
+    const words = actor.service.output().slice(-2_000)
+    throw new Error(`the actor holds ${items} items; its last words:\n${words}`, { cause })
   }
 }
 
