@@ -1,7 +1,7 @@
 /** A release at a real API server with simulated nodes: pods of it become ready without running anything. */
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { after, before, describe, it } from 'mocha'
+import { after, before, beforeEach, describe, it } from 'mocha'
 import { type Kube, kubectl, kubectlOk, namespace, run, start, stopKube } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import { chart, helm, helmOk, type Manifest, nameOf, render, type Values, valuesFile } from './helm.ts'
