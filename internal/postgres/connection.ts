@@ -4,6 +4,7 @@
  */
 
 import postgres from 'postgres'
+import { socketsThatWait } from './watched-socket.ts'
 
 export type Database = postgres.Sql<{ bigint: number }>
 export type Transaction = postgres.TransactionSql<{ bigint: number }>
@@ -35,9 +36,19 @@ const bigint = {
   parse: parseBigint,
 }
 
-/** Connects lazily; a query rejects within seconds while the server cannot be reached. `end()` closes. */
+/** What a network may take on top of the server's own bound of a statement, ms. */
+const NETWORK_MS = 4_000
+
+/**
+ * Connects lazily; a query rejects within seconds while the server cannot be reached, and when the network falls
+ * silent. `end()` closes. The driver is patched (`patches/`): as published, a connection that breaks at the wrong
+ * moment ends the process, or never sends anything again.
+ */
 export function connect(databaseUrl: string, options: ConnectionOptions = {}): Database {
+  const { statementTimeoutMs = 4_000 } = options
   return postgres(databaseUrl, {
+    // What may take any time must not be cut off.
+    ...(statementTimeoutMs > 0 && { socket: socketsThatWait(statementTimeoutMs + NETWORK_MS) }),
     max: options.max ?? 10,
     connect_timeout: 3,
     idle_timeout: 60,
@@ -49,7 +60,7 @@ export function connect(databaseUrl: string, options: ConnectionOptions = {}): D
     connection: {
       application_name: options.name ?? 'penstock',
       TimeZone: 'UTC',
-      statement_timeout: options.statementTimeoutMs ?? 4_000,
+      statement_timeout: statementTimeoutMs,
       lock_timeout: options.lockTimeoutMs ?? 3_000,
       idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 4_000,
       tcp_keepalives_idle: 10,
