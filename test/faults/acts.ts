@@ -46,10 +46,12 @@ async function killed(trial: ClusterTrial, target: string, holdMs: number): Prom
 
 async function frozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
   const place = trial.place(target)
-  const fault = trial.beginFault(`freeze ${target}`, true)
+  // Only owners have deliveries under way.
+  const fault = trial.beginFault(`freeze ${target}`, place.role === 'actor')
   place.freeze()
   await delay(holdMs)
   place.thaw()
+  release(fault)
   return fault
 }
 
@@ -79,7 +81,7 @@ async function joined(trial: ClusterTrial, holdMs: number): Promise<Fault | null
 
 async function brokerFrozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
   const broker = trial.brokers.find(({ name }) => name === target)!
-  const fault = trial.beginFault(`freeze ${target}`, true)
+  const fault = trial.beginFault(`freeze ${target}`)
   broker.kill('SIGSTOP')
   await delay(holdMs)
   broker.kill('SIGCONT')
@@ -97,12 +99,18 @@ async function brokerKilled(trial: ClusterTrial, target: string): Promise<Fault>
 
 async function networkFault(trial: ClusterTrial, act: Act, proxy: TcpProxy, what: string): Promise<Fault> {
   const { kind, target, holdMs } = act
-  const fault = trial.beginFault(`${kind} ${target}`, what !== 'reset')
+  const fault = trial.beginFault(`${kind} ${target}`, kind === 'destination-blackhole')
   if (what === 'reset') proxy.reset()
   else if (what === 'latency') proxy.delay(LATENCY_MS)
   else if (what === 'blackhole') proxy.blackhole()
   else proxy.silence(what as 'up' | 'down')
   await delay(what === 'reset' ? 0 : holdMs)
   proxy.heal()
+  release(fault)
   return fault
+}
+
+/** What it held back goes out now. */
+export function release(fault: Fault): void {
+  if (fault.heldUntil !== undefined) fault.heldUntil = Date.now()
 }

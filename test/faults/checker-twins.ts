@@ -31,11 +31,12 @@ function ownItemId({ answer }: SentItem): string | undefined {
   return answer?.duplicate ? undefined : answer?.itemId
 }
 
-/** The twin went out, and not so long before `at` that its record must have been committed. */
+/** The twin went out, and its owner need not have known before `at` that it is over. */
 function mayBeBuffered(evidence: Evidence, twin: SentItem, at: number): boolean {
-  const seen = evidence.lastSeen(twin.n)
-  if (seen === undefined) return false
-  return seen + LAG_MS >= at || evidence.faultsBetween(seen, seen + LAG_MS).length > 0
+  const over = evidence.overAt(twin.n)
+  if (over === undefined) return false
+  const known = [over, ...evidence.faultsBetween(over, over + LAG_MS).map(({ to }) => to)]
+  return Math.max(...known) + LAG_MS >= at
 }
 
 /** An item stored while its twin was buffered, and read long before that one went out, goes out itself: wrong. */

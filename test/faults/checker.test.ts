@@ -2,7 +2,14 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { check } from './checker.ts'
-import { type Delivery, type Fault, type History, newHistory, type SentItem } from './history.ts'
+import {
+  type Delivery,
+  type Fault,
+  type History,
+  newHistory,
+  type SentItem,
+  type StoredCommit,
+} from './history.ts'
 
 /** Times in these histories, ms. */
 const SENT = 1_000
@@ -56,6 +63,15 @@ function twins(): History {
 }
 
 const kill = (from: number, to = from + 10): Fault => ({ kind: 'kill', from, to })
+const commit = (
+  seq: number,
+  epoch: number,
+  boot: string,
+  more: Partial<StoredCommit> = {},
+): StoredCommit => ({
+  ...{ shard: 0, seq, at: SENT, boot, epoch, records: [], settled: [] },
+  ...more,
+})
 const rulesOf = (history: History) => [...new Set(check(history).map(({ rule }) => rule))]
 
 function broken(change: (history: History) => void, base = sound()): string[] {
@@ -167,18 +183,27 @@ describe('the checker of fault runs', () => {
   })
 
   it('lets a batch come late, and once more, that was held back while others went on; never at first', () => {
-    const held = { ...kill(SENT + 600, SENT + 2_000), late: true }
-    const again = (fault: Fault) => (history: History) => {
+    const held = { ...kill(SENT + 600, SENT + 5_000), heldUntil: SENT + 2_000 }
+    const again = (fault: Fault, at: number) => (history: History) => {
       history.faults.push(fault)
-      history.deliveries.push({ ...delivery(10, [1, 2]), at: SENT + 2_100 })
+      history.deliveries.push({ ...delivery(10, [1, 2]), at })
     }
-    expect(broken(again(held))).to.deep.equal([])
-    expect(broken(again({ ...held, late: false }))).to.deep.equal(['batch-order'])
+    expect(broken(again(held, SENT + 2_100))).to.deep.equal([])
+    expect(broken(again(kill(SENT + 600, SENT + 5_000), SENT + 2_100)), 'it holds nothing').to.include(
+      'batch-order',
+    )
+    expect(broken(again(held, SENT + 4_100)), 'long after its release').to.include('batch-order')
+    const afterwards = { ...held, from: SENT + 800 }
+    expect(broken(again(afterwards, SENT + 2_100)), 'overtaken before it').to.include('batch-order')
     const first = (history: History) => {
       history.faults.push(held)
       history.deliveries.reverse()
     }
     expect(broken(first)).to.deep.equal(['batch-order'])
+  })
+
+  it('lets an attempt come behind its dead letter that was held back meanwhile', () => {
+    const held = { ...kill(SENT + 600, SENT + 5_000), heldUntil: SENT + 2_000 }
     const afterDeath = (fault: Fault) => (history: History) => {
       const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[1]!
       history.faults.push(fault)
@@ -187,18 +212,32 @@ describe('the checker of fault runs', () => {
       history.deliveries.push({ ...delivery(20, [3, 4], { status: 400 }), at: SENT + 2_100 })
     }
     expect(broken(afterDeath(held))).to.deep.equal([])
-    expect(broken(afterDeath({ ...held, late: false }))).to.deep.equal(['sent-after-dead'])
+    expect(broken(afterDeath(kill(SENT + 600, SENT + 5_000)))).to.deep.equal(['sent-after-dead'])
+    expect(broken(afterDeath({ ...held, from: SENT + 1_950 })), 'died before').to.deep.equal([
+      'sent-after-dead',
+    ])
   })
 
-  it('takes a dead letter for over when its owner says that it is stored', () => {
-    const twinAfter = (recordedAt: number) => (history: History) => {
-      const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
-      history.deliveries[0] = { ...history.deliveries[0]!, status: 400 }
-      history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: SENT + 600, recordedAt })
-      Object.assign(history.sent[1]!, { sentAt: LONG, answer: { ...history.sent[1]!.answer, at: LONG } })
-    }
-    expect(broken(twinAfter(LONG - 100), twins())).to.deep.equal([])
-    expect(broken(twinAfter(SENT + 600), twins())).to.deep.equal(['duplicate-of-what-is-over'])
+  it('takes a batch for over when the record of it is stored', () => {
+    const twinAfter =
+      (...commits: StoredCommit[]) =>
+      (history: History) => {
+        const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
+        history.commits = commits
+        history.deliveries[0] = { ...history.deliveries[0]!, status: 400 }
+        history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: SENT + 600 })
+        Object.assign(history.sent[1]!, { sentAt: LONG, answer: { ...history.sent[1]!.answer, at: LONG } })
+      }
+    const [late, soon] = [LONG - 100, SENT + 600].map((at) =>
+      commit(7, 5, 'a', { at, settled: ['grp:g:v10'] }),
+    )
+    const first = commit(6, 5, 'a', { at: SENT })
+    expect(broken(twinAfter(first, late!), twins())).to.deep.equal([])
+    expect(broken(twinAfter(first, soon!), twins())).to.deep.equal(['duplicate-of-what-is-over'])
+    expect(broken(twinAfter(first, soon!, late!), twins()), 'the first record counts').to.not.deep.equal([])
+    expect(broken(twinAfter(first), twins()), 'no record of it').to.deep.equal(['duplicate-of-what-is-over'])
+    const purged = commit(8, 5, 'a', { at: LONG - 100 })
+    expect(broken(twinAfter(purged), twins()), 'it was purged').to.deep.equal([])
   })
 
   it('catches a duplicate that is sent, or whose original is lost', () => {
@@ -215,7 +254,10 @@ describe('the checker of fault runs', () => {
       Object.assign(history.sent[1]!, { sentAt: LONG, answer })
     }
     expect(broken(later([]), twins())).to.deep.equal(['duplicate-of-what-is-over'])
-    expect(broken(later([kill(SENT + 600)]), twins()), 'the record was cut off').to.deep.equal([])
+    expect(broken(later([kill(SENT + 600)]), twins()), 'but for long').to.deep.equal([
+      'duplicate-of-what-is-over',
+    ])
+    expect(broken(later([kill(SENT + 600, LONG - 100)]), twins()), 'the record was cut off').to.deep.equal([])
   })
 
   it('catches twins that were buffered together and both sent', () => {
@@ -251,16 +293,17 @@ describe('the checker of fault runs', () => {
   })
 
   it('catches a commit of an owner after the claim of another', () => {
-    const commit = (seq: number, epoch: number, boot: string, ...records: string[]) => ({
-      ...{ shard: 0, seq, epoch, boot, records },
-    })
-    const commits = [commit(5, 0, 'a', 'epoch'), commit(6, 5, 'a', 'seal'), commit(7, 0, 'b', 'epoch')]
+    const commits = [
+      commit(5, 0, 'a', { records: ['epoch'] }),
+      commit(6, 5, 'a', { records: ['seal'] }),
+      commit(7, 0, 'b', { records: ['epoch'] }),
+    ]
     const write =
       (...more: typeof commits) =>
       (history: History) => {
         history.commits = [...commits, ...more]
       }
-    expect(broken(write(commit(8, 7, 'b', 'seal')))).to.deep.equal([])
-    expect(broken(write(commit(8, 5, 'a', 'done')))).to.deep.equal(['stale-owner'])
+    expect(broken(write(commit(8, 7, 'b', { records: ['seal'] })))).to.deep.equal([])
+    expect(broken(write(commit(8, 5, 'a', { records: ['done'] })))).to.deep.equal(['stale-owner'])
   })
 })

@@ -10,6 +10,8 @@ import type { Batch, BatchItem, Delivery, History } from './history.ts'
 
 /** What an owner has not committed so long after the answer that decides it, ms, is late without a fault. */
 const SETTLE_MS = 5_000
+/** What was held back arrives so long after its release, on a busy machine, ms. */
+const ARRIVAL_MS = 2_000
 
 /** A promise of the README ("Guarantees"), in its words, and what holds a history against it. */
 export interface Rule {
@@ -138,9 +140,11 @@ function checkResent(evidence: Evidence): Violation[] {
   return [...again, ...afterDeath]
 }
 
-/** Sent long before it arrived: its sender stood still, or the network held it. It had its place, and comes again. */
-function heldBack(evidence: Evidence, { at }: Delivery, since: number): boolean {
-  return evidence.faultsBetween(since, at).some(({ late }) => late)
+/** Its sender stood still, or the network held it, while that happened at `since` which should have come after it. */
+function heldBack({ history }: Evidence, { at }: Delivery, since: number): boolean {
+  return history.faults.some(
+    ({ from, heldUntil }) => heldUntil !== undefined && from <= since && at <= heldUntil + ARRIVAL_MS,
+  )
 }
 
 function excused(evidence: Evidence, before: Delivery, next: Delivery): boolean {
@@ -158,16 +162,16 @@ function checkAttempts(evidence: Evidence): Violation[] {
 function checkOrder(evidence: Evidence): Violation[] {
   return [...evidence.deliveriesOfGroups.values()].flatMap((deliveries) => [
     ...descents(deliveries, versionOf)
-      .filter((each) => !isLateRepetition(evidence, each))
-      .map((each) => ({ rule: 'batch-order', detail: each.key })),
+      .filter((pair) => !isLateRepetition(evidence, ...pair))
+      .map(([, { key }]) => ({ rule: 'batch-order', detail: key })),
     ...itemDescents(evidence, deliveries),
   ])
 }
 
 /** The order of first arrivals holds always. */
-function isLateRepetition(evidence: Evidence, delivery: Delivery): boolean {
+function isLateRepetition(evidence: Evidence, later: Delivery, delivery: Delivery): boolean {
   const [first] = evidence.attempts.get(delivery.key)!
-  return first !== delivery && heldBack(evidence, delivery, first!.at)
+  return first !== delivery && heldBack(evidence, delivery, later.at)
 }
 
 function itemDescents(evidence: Evidence, deliveries: readonly Delivery[]): Violation[] {
@@ -177,11 +181,15 @@ function itemDescents(evidence: Evidence, deliveries: readonly Delivery[]): Viol
     .flatMap(({ key, items }) => items.map(({ n }) => ({ n, key })))
     // Only what was answered before the next was sent has a known place in the log.
     .filter(({ n }) => evidence.sent(n)?.answer?.status === 202)
-  return descents(items, ({ n }) => n).map((detail) => ({ rule: 'item-order', detail }))
+  return descents(items, ({ n }) => n).map(([, detail]) => ({ rule: 'item-order', detail }))
 }
 
-function descents<T>(values: readonly T[], rank: (value: T) => number): T[] {
-  return values.slice(1).filter((value, index) => rank(value) < rank(values[index]!))
+/** Neighbours of which the second ranks lower. */
+function descents<T>(values: readonly T[], rank: (value: T) => number): [T, T][] {
+  return values
+    .slice(1)
+    .map((value, index): [T, T] => [values[index]!, value])
+    .filter(([before, value]) => rank(value) < rank(before))
 }
 
 /** The part of `grp:<groupId>:v<version>` that grows. */

@@ -156,9 +156,10 @@ export class ClusterTrial {
     return connect({ servers: urls.map(({ host }) => host), user, pass })
   }
 
-  /** Not over before its `to` is set. `late`: see `Fault`. */
-  beginFault(kind: string, late = false): Fault {
-    const fault = { kind, from: Date.now(), to: Number.POSITIVE_INFINITY, ...(late && { late }) }
+  /** Not over before its `to` is set. `holding`: it holds deliveries back, until its `heldUntil` is set. */
+  beginFault(kind: string, holding = false): Fault {
+    const never = Number.POSITIVE_INFINITY
+    const fault = { kind, from: Date.now(), to: never, ...(holding && { heldUntil: never }) }
     this.history.faults.push(fault)
     return fault
   }
@@ -199,7 +200,6 @@ export class ClusterTrial {
     for (const [index, end] of ends.entries())
       if (end !== 0) problems.push({ rule: 'exit', detail: { name: running[index]!.name, end } })
     await readDatabase(this.history, this.cluster.databaseUrl, CREDITS)
-    this.#readRecordedDeaths()
     problems.push(...check(this.history))
     if (problems.length > 0) throw this.failure(problems)
   }
@@ -227,19 +227,6 @@ export class ClusterTrial {
     await this.cluster.stop()
     await Promise.all([this.sender.close(), this.destination.close(), this.destinationProxy.close()])
     await this.#servers.stop()
-  }
-
-  /** The nodes' logs tell when a dead letter's items were over: under load that is seconds after its creation. */
-  #readRecordedDeaths(): void {
-    const times = new Map<string, number>()
-    for (const { service } of this.cluster.nodes)
-      for (const { msg, groupId, version, time } of service.events)
-        if (msg === 'dead') times.set(`grp:${groupId}:v${version}`, Date.parse(String(time)))
-    // One that nobody told of was found stored by a later owner, nobody knows when.
-    this.history.dead = this.history.dead.map((letter) => ({
-      ...letter,
-      recordedAt: times.get(letter.key) ?? Number.POSITIVE_INFINITY,
-    }))
   }
 
   /** As a balancer that soon notices who does not answer: any ingress, seldom one that stands still. */

@@ -17,9 +17,12 @@ export class Evidence {
   readonly #sent: ReadonlyMap<number, SentItem>
   readonly #twins: ReadonlyMap<string, SentItem[]>
   readonly #settled = new Set<number>()
-  /** When an item was last seen on its way out: its last delivery, or when its dead letter was known to be stored. */
+  /** When an item was last seen on its way out: its last delivery, or its dead letter. */
   readonly #lastSeen = new Map<number, number>()
   readonly #firstSeen = new Map<number, number>()
+  readonly #overAt = new Map<number, number>()
+  /** What the journals tell begins here, at the latest of them. */
+  readonly #recordsBegin: number
 
   constructor(history: History) {
     this.history = history
@@ -31,8 +34,16 @@ export class Evidence {
     for (const { items, at, status } of history.deliveries) {
       for (const { n } of items) this.#see(n, at, status >= 200 && status < 300)
     }
-    for (const { items, createdAt, recordedAt = createdAt } of history.dead)
-      for (const { n } of items) this.#see(n, recordedAt, true)
+    for (const { items, createdAt } of history.dead) for (const { n } of items) this.#see(n, createdAt, true)
+    const settledAt = new Map(
+      history.commits.toReversed().flatMap(({ at, settled }) => settled.map((key) => [key, at] as const)),
+    )
+    for (const { key, items } of this.batches) {
+      const at = settledAt.get(key)
+      if (at !== undefined) for (const { n } of items) this.#overAt.set(n, at)
+    }
+    const firsts = new Map(history.commits.toReversed().map(({ shard, at }) => [shard, at]))
+    this.#recordsBegin = Math.max(0, ...firsts.values())
   }
 
   #see(n: number, at: number, settles: boolean): void {
@@ -53,6 +64,15 @@ export class Evidence {
   /** Unix ms; undefined: the item itself never went out. */
   lastSeen(n: number): number | undefined {
     return this.#lastSeen.get(n)
+  }
+
+  /**
+   * When the record was stored that says that it is over: seconds after its last delivery where that waits for Postgres or
+   * the broker. A record that a purge took is older than what is left; undefined: the item itself never went out.
+   */
+  overAt(n: number): number | undefined {
+    const seen = this.#lastSeen.get(n)
+    return seen && (this.#overAt.get(n) ?? Math.max(seen, this.#recordsBegin))
   }
 
   firstSeen(n: number): number | undefined {

@@ -49,8 +49,6 @@ export interface Delivery extends Batch {
 export interface DeadLetter extends Batch {
   /** When its owner began to store it. */
   readonly createdAt: number
-  /** When its owner said that it is stored and over, where that is known: it waits for Postgres. */
-  readonly recordedAt?: number
 }
 
 /** Something was broken from `from` to `to`. */
@@ -58,18 +56,22 @@ export interface Fault {
   readonly kind: string
   readonly from: number
   to: number
-  /** What was under way when it began may still arrive when it ends: a process stood still, or the network held it back. */
-  readonly late?: boolean
+  /** It holds deliveries back, in their sender or in the network, and lets go of them at that time. */
+  heldUntil?: number
 }
 
 /** One commit of a journal, as stored. */
 export interface StoredCommit {
   readonly shard: number
   readonly seq: number
+  /** The broker's time. */
+  readonly at: number
   readonly boot: string
   /** 0 in a claim. */
   readonly epoch: number
   readonly records: readonly string[]
+  /** Idempotency keys of the batches that it says are over: delivered, or dead. */
+  readonly settled: readonly string[]
 }
 
 export interface History {

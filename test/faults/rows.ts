@@ -7,7 +7,7 @@ import { expect } from 'chai'
 
 import { eventually } from '../support/eventually.ts'
 import { readMetrics } from '../support/metrics.ts'
-import { perform } from './acts.ts'
+import { perform, release } from './acts.ts'
 import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
 import { duplicatesByFault } from './duplicates.ts'
@@ -88,6 +88,7 @@ async function ownerStandsStill({ trial, load }: Scene): Promise<void> {
     place.freeze()
     await Promise.all([eventually(() => othersRunAll(trial, place), WAIT), delay(LONG_MS)])
     place.thaw()
+    release(fault)
     await trial.untilHealed()
     fault.to = Date.now()
   }
@@ -97,7 +98,7 @@ async function ownerStandsStill({ trial, load }: Scene): Promise<void> {
 async function ownerCutOff({ trial, load }: Scene): Promise<void> {
   for (const direction of ['both', 'up', 'down'] as const) {
     const place = await trial.ownerOf(0)
-    const fault = trial.beginFault(`nats-${direction} ${place.name}`, true)
+    const fault = trial.beginFault(`nats-${direction} ${place.name}`)
     if (direction === 'both') place.nats!.blackhole()
     else place.nats!.silence(direction)
     await eventually(() => othersRunAll(trial, place), WAIT)

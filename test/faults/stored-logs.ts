@@ -2,12 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { idempotencyKey } from '../../internal/domain/group.ts'
 import { decodePack } from '../../internal/domain/pack.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { type FoldState, isOver } from '../../internal/shard/fold.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
 import { foldJournal } from '../../internal/shard/takeover.ts'
 import type { StoredCommit } from './history.ts'
 
@@ -45,9 +47,13 @@ export class StoredLogs {
     for (const shard of this.#shards) {
       const journal = this.#broker.journal(shard)
       const { firstSeq, lastSeq } = await journal.state()
-      for await (const { seq, data } of journal.range(firstSeq, lastSeq)) {
+      for await (const { seq, at, data } of journal.range(firstSeq, lastSeq)) {
         const { boot, epoch, records } = decodeCommit(data)
-        commits.push({ shard, seq, boot, epoch, records: records.map(({ type }) => type) })
+        commits.push({
+          ...{ shard, seq, at, boot, epoch },
+          records: records.map(({ type }) => type),
+          settled: records.flatMap(settledBy),
+        })
       }
     }
     return commits
@@ -76,6 +82,11 @@ export class StoredLogs {
     const journal = this.#broker.journal(shard)
     return (await foldJournal(journal, (await journal.state()).lastSeq)).fold.state
   }
+}
+
+function settledBy(record: JournalRecord): string[] {
+  const settles = record.type === 'done' || record.type === 'dead'
+  return settles ? [idempotencyKey(record.groupId, record.version)] : []
 }
 
 /** Of the NATS that a service runs in its data folder. */
