@@ -6,6 +6,7 @@ import { startLoad } from './crash.ts'
 import { duplicatesByFault } from './duplicates.ts'
 import type { Load } from './load.ts'
 import { type Kind, planOf, type Step } from './plan.ts'
+import type { SelfEnd } from './self-ends.ts'
 import { within } from './trial.ts'
 
 export interface ClusterRunOptions extends Omit<ClusterTrialOptions, 'label'> {
@@ -29,8 +30,8 @@ export interface ClusterSummary {
   readonly duplicates: Readonly<Record<string, number>>
   /** From the end of each step to a cluster in which every shard runs, ms. */
   readonly healMs: readonly number[]
-  /** Nodes that ended by themselves and were started again. */
-  readonly selfEnds: readonly string[]
+  /** Nodes that ended by themselves, as is meant, and were started again. */
+  readonly selfEnds: readonly SelfEnd[]
 }
 
 /** Rejects with every breach and the place of the history. */

@@ -17,6 +17,7 @@ import { Destination } from './destination.ts'
 import { Evidence, type Violation } from './evidence.ts'
 import { type Fault, type History, keepFailure, newHistory } from './history.ts'
 import { NodePlace } from './node-place.ts'
+import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
 import { StoredLogs } from './stored-logs.ts'
 import { type BufferWish, within } from './trial.ts'
 import { Sender } from './webhooks.ts'
@@ -49,8 +50,7 @@ export class ClusterTrial {
   /** Between all nodes and the destination. */
   readonly destinationProxy: TcpProxy
   readonly destination: Destination
-  /** Nodes that ended by themselves, and why. */
-  readonly selfEnds: string[] = []
+  readonly selfEnds: SelfEnd[] = []
   readonly #servers: Brokers
   readonly #buffers: string[] = []
 
@@ -107,7 +107,7 @@ export class ClusterTrial {
       ...{ cluster: this.cluster, role, name: `${role}-${number}` },
       natsPort: this.#servers.natsPort,
       databasePort: Number(new URL(this.cluster.databaseUrl).port),
-      onEnd: (name, why) => this.selfEnds.push(`${name}: ${why}`),
+      onEnd: (end) => this.selfEnds.push(end),
     })
     this.places.push(place)
     return place
@@ -200,7 +200,14 @@ export class ClusterTrial {
     for (const [index, end] of ends.entries())
       if (end !== 0) problems.push({ rule: 'exit', detail: { name: running[index]!.name, end } })
     await readDatabase(this.history, this.cluster.databaseUrl, CREDITS)
-    problems.push(...check(this.history))
+    problems.push(
+      ...check(this.history),
+      ...checkSelfEnds(
+        this.selfEnds,
+        this.history.faults,
+        this.brokers.map(({ name }) => name),
+      ),
+    )
     if (problems.length > 0) throw this.failure(problems)
   }
 

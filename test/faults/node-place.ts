@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../internal/embedded/port.ts'
 import type { Cluster, ClusterNode, ClusterRole } from '../support/cluster.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import type { SelfEnd } from './self-ends.ts'
 
 /** Starts that fail one after the other before the place is given up. */
 const MOST_STARTS = 40
@@ -19,8 +20,8 @@ export interface PlaceOptions {
   /** Through a proxy of its own; without one it finds the members of a broker's cluster by itself. */
   readonly natsPort: number | undefined
   readonly databasePort: number
-  /** It ended, and nobody had asked it to; `why` is its last word. */
-  readonly onEnd: (name: string, why: string) => void
+  /** It ended, and nobody had asked it to. */
+  readonly onEnd: (end: SelfEnd) => void
 }
 
 export class NodePlace {
@@ -133,6 +134,7 @@ export class NodePlace {
     const { cluster, role } = this.#options
     for (let starts = 1; this.#wanted; starts++) {
       const node = await cluster.start(role, this.#environment()).catch((error: unknown) => {
+        this.#ended(true, lastWord(String((error as Error).message)))
         if (starts === MOST_STARTS) throw error
         return null
       })
@@ -151,9 +153,12 @@ export class NodePlace {
     if (this.#node !== node) return
     this.#node = null
     this.#frozen = false
-    const fatal = node.service.events.findLast(({ level }) => level === 'fatal')
-    this.#options.onEnd(this.name, fatal?.msg ?? `ended with ${end}`)
+    this.#ended(false, lastWord(`${node.service.output()}\nended with ${end}`))
     if (this.#wanted) await this.start().catch(() => {})
+  }
+
+  #ended(starting: boolean, why: string): void {
+    this.#options.onEnd({ name: this.name, at: Date.now(), starting, why })
   }
 
   #environment(): Record<string, string> {
@@ -164,4 +169,13 @@ export class NodePlace {
       ...(this.nats && { PENSTOCK_NATS_URL: this.nats.through(cluster.natsUrl) }),
     }
   }
+}
+
+/** The fatal line of a node's output, with its error when it has one; else the last line. */
+function lastWord(output: string): string {
+  const lines = output.split('\n').filter((line) => line !== '')
+  const fatal = lines.findLast((line) => line.startsWith('{"level":"fatal"'))
+  if (fatal === undefined) return lines.at(-1)?.slice(0, 300) ?? ''
+  const { msg, err } = JSON.parse(fatal) as { msg: string; err?: { type: string; message: string } }
+  return err && (msg !== err.message || err.type !== 'Error') ? `${msg}: ${err.type}: ${err.message}` : msg
 }

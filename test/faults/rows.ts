@@ -14,6 +14,7 @@ import { duplicatesByFault } from './duplicates.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
 import type { NodePlace } from './node-place.ts'
+import type { SelfEnd } from './self-ends.ts'
 import { within } from './trial.ts'
 
 /** Three times the TTL of a lease, ms. */
@@ -29,7 +30,7 @@ interface Scene {
 export interface RowSummary {
   readonly accepted: number
   readonly duplicates: Readonly<Record<string, number>>
-  readonly selfEnds: readonly string[]
+  readonly selfEnds: readonly SelfEnd[]
   /** The longest time in which no request was accepted, ms. */
   readonly pauseMs: number
 }
@@ -176,7 +177,7 @@ async function leadersKilled({ trial, load }: Scene): Promise<void> {
 async function ingressStandsStill({ trial, load }: Scene): Promise<void> {
   const [gate] = trial.placesOf('ingress')
   await healedAfter(trial, perform(trial, { kind: 'freeze', target: gate!.name, holdMs: LONG_MS }))
-  await eventually(() => trial.selfEnds.some((end) => end.includes('ledger of this node was closed')), WAIT)
+  await eventually(() => trial.selfEnds.some(({ why }) => why.includes('ledger of this node was closed')), WAIT)
   await trial.untilHealed()
   const fault = trial.beginFault('postgres-reset')
   for (let cut = 0; cut < 20; cut++) {
