@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { perform } from './acts.ts'
 import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
-import { duplicatesByFault } from './duplicates.ts'
+import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
 import type { Load } from './load.ts'
 import { type Kind, planOf, type Step } from './plan.ts'
 import type { SelfEnd } from './self-ends.ts'
@@ -26,6 +26,8 @@ export interface ClusterSummary {
   readonly groups: number
   readonly deliveries: number
   readonly dead: number
+  /** How often there was which kind of fault. */
+  readonly times: Readonly<Record<string, number>>
   /** Batches sent again after a 2xx, by the fault at that time. */
   readonly duplicates: Readonly<Record<string, number>>
   /** From the end of each step to a cluster in which every shard runs, ms. */
@@ -86,6 +88,7 @@ function summary(
     accepted: load.accepted,
     groups: new Set(sent.map(({ bufferId, groupKey }) => `${bufferId}/${groupKey}`)).size,
     ...{ deliveries: deliveries.length, dead: dead.length, healMs },
+    times: timesOfFaults(trial.history.faults),
     duplicates: duplicatesByFault(trial.history),
     selfEnds: trial.selfEnds,
   }

@@ -14,8 +14,19 @@ export function duplicatesByFault(history: History): Record<string, number> {
   return counts
 }
 
-/** Without the number of the node: `kill actor`. */
+/** How often there was which kind of fault. */
+export function timesOfFaults(faults: readonly Fault[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const fault of faults) counts[kindOf(fault)] = (counts[kindOf(fault)] ?? 0) + 1
+  return counts
+}
+
 function kindAt(faults: readonly Fault[], { at }: Delivery): string {
   const fault = faults.findLast(({ from }) => from <= at)
-  return fault?.kind.replace(/-\d+$/, '') ?? 'none'
+  return fault ? kindOf(fault) : 'none'
+}
+
+/** Without the number of the node: `kill actor`. */
+function kindOf({ kind }: Fault): string {
+  return kind.replace(/ -$|-\d+$/, '')
 }
