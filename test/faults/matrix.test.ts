@@ -6,9 +6,13 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 
+import { ROWS as NIGHTLY } from './rows.ts'
+
 const TESTS = join(import.meta.dirname, '..')
 const MOCHA = join(TESTS, '..', 'node_modules', 'mocha', 'bin', 'mocha.js')
 const ROWS = 25
+/** Its rows are no tests of a run of all tests: `npm run test:faults -- --rows 8,9`. */
+const NIGHTLY_FILE = 'faults/rows.ts'
 
 interface Line {
   readonly row: number
@@ -57,7 +61,11 @@ describe('the fault matrix', function () {
 
   before(async () => {
     const files = [...new Set(lines.map(({ file }) => file))].filter((file) => existsSync(join(TESTS, file)))
-    titles = await titlesOf(files)
+    titles = await titlesOf(files.filter((file) => file !== NIGHTLY_FILE))
+    titles.set(
+      NIGHTLY_FILE,
+      Object.entries(NIGHTLY).map(([row, { title }]) => `row ${row}: ${title}`),
+    )
   })
 
   it('has every row, in order, each line complete', () => {
@@ -65,6 +73,11 @@ describe('the fault matrix', function () {
     expect([...new Set(rows)]).to.deep.equal(Array.from({ length: ROWS }, (_, index) => index + 1))
     expect(rows).to.deep.equal([...rows].sort((one, other) => one - other))
     expect(lines.filter(({ processes }) => processes !== 'yes' && processes !== 'no')).to.deep.equal([])
+  })
+
+  it('has every row of the nightly runs, each at its number', () => {
+    const nightly = lines.filter(({ file }) => file === NIGHTLY_FILE)
+    expect(nightly.map(({ row, title }) => `row ${row}: ${title}`)).to.deep.equal(titles.get(NIGHTLY_FILE))
   })
 
   it('names tests that there are', () => {
