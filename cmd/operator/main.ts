@@ -2,6 +2,7 @@
  * Makes buffers of Buffer resources (`operator/`). Every replica watches, so that it is ready to lead; one leads and
  * reconciles; one that loses the lead ends at once, for another has it.
  */
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { KubeConfig } from '@kubernetes/client-node'
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
@@ -14,6 +15,7 @@ import { startOperator } from '../wiring/operator.ts'
 const { version } = packageFile
 /** What the loader of kubeconfigs makes up where it finds nothing at all. */
 const NOWHERE = 'http://localhost:8080'
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 try {
   const config = readConfig(process.env, 'operator')
@@ -57,7 +59,12 @@ function readKubeConfig(): KubeConfig {
 function readAuthorities({ operator: { adminCaFile } }: Config): string | undefined {
   if (adminCaFile === undefined) return undefined
   try {
-    return readFileSync(adminCaFile, 'utf8')
+    const text = readFileSync(adminCaFile, 'utf8')
+    const certificates = text.match(CERTIFICATE)
+    if (certificates === null) throw new Error('holds no certificate in PEM')
+    // TLS passes over what it cannot read, and then trusts nobody.
+    for (const certificate of certificates) new X509Certificate(certificate)
+    return text
   } catch (cause) {
     throw new ConfigError(`PENSTOCK_ADMIN_CA_FILE: ${(cause as Error).message}`, { cause })
   }

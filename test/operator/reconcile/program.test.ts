@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { kubeOrSkip } from '../../kube/kube.ts'
@@ -5,6 +7,15 @@ import { startService } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 import { Stand } from './stand.ts'
+
+/** A kubeconfig of a cluster that nobody runs. */
+const SOMEWHERE = JSON.stringify({
+  ...{
+    clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+    users: [{ name: 'u', user: {} }],
+  },
+  ...{ contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }], 'current-context': 'c' },
+})
 
 describe('the program of the operator', function () {
   this.timeout(180_000)
@@ -48,6 +59,17 @@ describe('the start of the operator', function () {
   const refusals: readonly [title: string, env: Record<string, string>, line: RegExp][] = [
     ['no admin API', { KUBECONFIG: '/none' }, /^PENSTOCK_ADMIN_URL: is required for operator\n$/],
     ['no kubeconfig', { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: '/none' }, /^KUBECONFIG: .*\n$/],
+    ['an unreadable file of authorities', trusting('/none'), /^PENSTOCK_ADMIN_CA_FILE: ENOENT.*\n$/],
+    [
+      'a file of authorities that holds none',
+      trusting(fileOf('no certificate\n')),
+      /^PENSTOCK_ADMIN_CA_FILE: holds no certificate in PEM\n$/,
+    ],
+    [
+      'a broken certificate of an authority',
+      trusting(fileOf('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')),
+      /^PENSTOCK_ADMIN_CA_FILE: .*asn1.*\n$/,
+    ],
   ]
   for (const [title, env, line] of refusals) {
     it(`is refused in one line with ${title}`, async () => {
@@ -58,3 +80,17 @@ describe('the start of the operator', function () {
     })
   }
 })
+
+function trusting(adminCaFile: string): Record<string, string> {
+  return {
+    PENSTOCK_ADMIN_URL: 'https://admin',
+    PENSTOCK_ADMIN_CA_FILE: adminCaFile,
+    KUBECONFIG: fileOf(SOMEWHERE),
+  }
+}
+
+function fileOf(text: string): string {
+  const path = join(tempFolder('operator'), 'file')
+  writeFileSync(path, text)
+  return path
+}
