@@ -19,7 +19,7 @@ export async function logBytes(broker: Broker): Promise<LogBytes> {
 }
 
 /** Items that the actor holds. */
-export async function buffered({ opsUrl }: ClusterNode): Promise<number> {
+async function buffered({ opsUrl }: ClusterNode): Promise<number> {
   return readMetrics(await (await fetch(`${opsUrl}/metrics`)).text(), 'penstock_buffered_items')
 }
 
