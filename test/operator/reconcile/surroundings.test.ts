@@ -1,0 +1,161 @@
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { parse } from 'yaml'
+import { group, plural } from '../../../operator/resource.ts'
+import { type Kube, kubectlOk, kubeOrSkip, start, stopKube } from '../../kube/kube.ts'
+import type { Service } from '../../support/service.ts'
+import { sharedInstallation } from '../../support/shared-installation.ts'
+import { tempFolder } from '../../support/temp-folders.ts'
+import { crdFile, defineBuffers } from '../crd/site.ts'
+import { inTime, Stand } from './stand.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..', '..')
+const definition = `${plural}.${group}`
+
+describe('an operator at an API server that is not prepared for it', function () {
+  this.timeout(240_000)
+  // A cluster of its own: a definition belongs to the whole of it.
+  let cluster: Kube | undefined
+  let stand: Stand
+
+  before(async function () {
+    cluster = await start({ parts: '' })
+    if (cluster === undefined) return this.skip()
+    stand = await Stand.open(cluster, await sharedInstallation())
+  })
+
+  after(async () => {
+    await stand?.close()
+    if (cluster) await stopKube(cluster)
+  })
+
+  it('waits for the definition of Buffers, also where there is another version, and follows it away and back', async () => {
+    await undefine()
+    const operator = await stand.spawn()
+    await told(operator, '/buffers: 404')
+    expect(await isReady(operator)).to.equal(false)
+
+    const other = parse(readFileSync(crdFile, 'utf8'))
+    other.spec.versions[0].name = 'v9'
+    await kubectlOk(cluster!, ['create', '-f', '-'], JSON.stringify(other))
+    await kubectlOk(cluster!, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${definition}`])
+    await told(operator, '/buffers: 404')
+    expect(await isReady(operator)).to.equal(false)
+
+    await undefine()
+    await defineBuffers(cluster!)
+    await stand.untilLogged(operator, 'leading')
+    await inTime(() => isReady(operator))
+    await lives(stand.name('defined'))
+
+    // Its Buffers go first: the definition waits for the operator's finalizers.
+    await undefine()
+    await told(operator, '/buffers: 404')
+    await defineBuffers(cluster!)
+    await lives(stand.name('anew'))
+    operator.child.kill('SIGTERM')
+    expect(await operator.exited()).to.equal(0)
+  })
+
+  it('waits for its rights, names those that it lacks, and goes on when it has them', async () => {
+    const operator = await stand.spawn({ KUBECONFIG: join(cluster!.dir, 'operator.kubeconfig') })
+    await told(operator, 'User "operator" cannot list resource "buffers"')
+    await told(operator, 'User "operator" cannot list resource "secrets"')
+    expect(await isReady(operator)).to.equal(false)
+    expect(operator.child.exitCode).to.equal(null)
+    const rights = [
+      'create',
+      'clusterrolebinding',
+      'operator',
+      '--clusterrole=cluster-admin',
+      '--user=operator',
+    ]
+    await kubectlOk(cluster!, rights)
+    await stand.untilLogged(operator, 'leading')
+    await lives(stand.name('allowed'))
+  })
+
+  /** The definition is gone, and Buffers with it. */
+  const undefine = () => kubectlOk(cluster!, ['delete', 'crd', definition, '--timeout=90s'])
+
+  async function lives(name: string): Promise<void> {
+    await stand.create(name)
+    await stand.untilReady(name)
+  }
+})
+
+describe('operators of two versions', function () {
+  this.timeout(240_000)
+  let stand: Stand
+  let older: string
+
+  before(async function () {
+    const cluster = await kubeOrSkip(this)
+    stand = await Stand.open(cluster, await sharedInstallation())
+    older = checkoutOf('0.0.1')
+  })
+
+  after(() => stand?.close())
+
+  it('do not undo each other: one leads, the other finds what it left in order, either way', async () => {
+    const env = { PENSTOCK_VERIFY_SECONDS: '86400' }
+    const name = stand.name('shared')
+    await stand.create(name)
+    let leader = await stand.spawn(env, older)
+    await stand.untilLogged(leader, 'leading')
+    await stand.untilReady(name)
+    const settled = (await stand.read(name)).status
+
+    for (const [turn, program] of [undefined, older].entries()) {
+      const follower = await stand.spawn(env, program)
+      await stand.untilLogged(follower, 'ready')
+      const asked = stand.proxy.seen(name).length
+      leader.child.kill('SIGTERM')
+      expect(await leader.exited()).to.equal(0)
+      await stand.untilLogged(follower, 'leading')
+      const behind = stand.name('behind')
+      await stand.create(behind)
+      await stand.untilReady(behind)
+      // Nothing is asked of the service, and nothing written, for what the other version settled.
+      expect(stand.proxy.seen(name)).to.have.length(asked)
+      if (turn === 0) expect((await stand.read(name)).status).to.deep.equal(settled)
+      await stand.patch(name, { spec: { batch: { maxItems: 10 + turn } } })
+      await stand.untilReady(name)
+      leader = follower
+    }
+    const versions = (method: string) =>
+      stand.proxy.seen(name, method).map(({ headers }) => headers['user-agent']?.split('/')[1])
+    expect(versions('POST')).to.deep.equal(['0.0.1'])
+    expect(versions('PATCH')).to.deep.equal([ownVersion(), '0.0.1'])
+  })
+})
+
+/** Until it says once more that something failed, with these words. */
+async function told({ events }: Service, words: string): Promise<void> {
+  const said = () => events.filter(({ err }) => (err as Error | undefined)?.message.includes(words)).length
+  const before = said()
+  await inTime(() => said() > before)
+}
+
+async function isReady({ events }: Service): Promise<boolean> {
+  const opsPort = events.find(({ msg }) => msg === 'watching')?.opsPort
+  return (await fetch(`http://127.0.0.1:${opsPort}/ready`)).status === 200
+}
+
+function ownVersion(): string {
+  return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version
+}
+
+/** The operator's program in a checkout of another version. */
+function checkoutOf(version: string): string {
+  const folder = tempFolder('checkout')
+  for (const each of ['cmd', 'internal', 'operator']) {
+    cpSync(join(ROOT, each), join(folder, each), { recursive: true })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  const packageFile = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...packageFile, version }))
+  return join(folder, 'cmd', 'operator', 'main.ts')
+}
