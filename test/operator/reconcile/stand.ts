@@ -103,11 +103,11 @@ export class Stand {
     return service
   }
 
-  /** Runs the program and resolves as soon as its process is there. */
-  async spawn(env: Record<string, string> = {}): Promise<Service> {
+  /** Runs the program and resolves as soon as its process is there. `program`: of another checkout. */
+  async spawn(env: Record<string, string> = {}, program = 'cmd/operator/main.ts'): Promise<Service> {
     const service = await startService({
       dataDir: tempFolder('operator'),
-      program: 'cmd/operator/main.ts',
+      program,
       env: {
         KUBECONFIG: this.cluster.kubeconfig,
         PENSTOCK_ADMIN_URL: this.proxy.url,
