@@ -1,0 +1,40 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
+import { type Delivery, newHistory } from './history.ts'
+import { totalsOf } from './totals.ts'
+
+const delivery = (at: number, status: number): Delivery => ({
+  ...{ key: 'k', bufferId: 'b', groupKey: 'g', bodyHash: 'h', items: [], at, status, answeredAt: at },
+})
+
+describe('the duplicates of runs under faults', () => {
+  const history = {
+    ...newHistory(5),
+    faults: ['kill actor-1', 'kill actor-2', 'destination-reset -'].map((kind, index) => ({
+      ...{ kind, from: 100 * (index + 1), to: 100 * (index + 1) + 50 },
+    })),
+    deliveries: [delivery(10, 500), delivery(110, 200), delivery(260, 200), delivery(310, 200)],
+  }
+
+  it('are what came again after a 2xx, by the kind of the latest fault before', () => {
+    expect(duplicatesByFault(history)).to.deep.equal({ 'kill actor': 1, 'destination-reset': 1 })
+    expect(timesOfFaults(history.faults)).to.deep.equal({ 'kill actor': 2, 'destination-reset': 1 })
+  })
+
+  it('are added over all runs, each kind with how often it was there', () => {
+    const run = (seed: number, heal: number) => ({
+      ...{ seed, faults: [], accepted: 100, groups: 3, deliveries: 10, dead: 1, healMs: [5, heal] },
+      ...{ times: timesOfFaults(history.faults), duplicates: { 'kill actor': seed }, selfEnds: [] },
+    })
+    expect(totalsOf([run(7, 30), run(8, 20)]).split('\n')).to.deep.equal([
+      '| fault | times | batches sent again |',
+      '|---|---|---|',
+      '| destination-reset | 2 | 0 |',
+      '| kill actor | 4 | 15 |',
+      '',
+      '2 runs (seeds 7, 8), 200 items, 20 deliveries, 2 dead letters; longest time to heal 30 ms',
+    ])
+  })
+})
