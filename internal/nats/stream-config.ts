@@ -33,6 +33,10 @@ export function sizeStreams(storeLimit: number, shards: number): StreamSizes | u
   const perShard = Math.floor((storeLimit * usableShare) / shards)
   const inboxBytes = Math.floor((perShard - journalSurplusBytes) / 2)
   if (inboxBytes < leastInboxBytes) return undefined
+  return sizesFor(inboxBytes)
+}
+
+export function sizesFor(inboxBytes: number): StreamSizes {
   return { inboxBytes, journalBytes: inboxBytes + journalSurplusBytes }
 }
 

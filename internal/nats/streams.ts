@@ -22,6 +22,7 @@ import {
   type ReportedConfig,
   type StreamSizes,
   sizeStreams,
+  sizesFor,
   streamConfig,
   streamFaults,
 } from './stream-config.ts'
@@ -97,6 +98,7 @@ class Installation {
     // Those that are there, before any is made: a refusal changes nothing.
     for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
     await this.#create(missing)
+    if (missing.length > 0) await this.#level()
     for (const wanted of this.#wanted()) await this.#verify(wanted)
     await this.#markComplete()
   }
@@ -207,11 +209,8 @@ class Installation {
 
   /** The broker's words when it has no room for these sizes; `made` gathers what it had room for. */
   async #createSized(missing: Wanted[], sizes: StreamSizes, made: Set<string>): Promise<string | undefined> {
-    for (const { name, bytesOf } of missing) {
-      // Shrunk, not removed: another node that starts at the same time may count on it already.
-      if (made.has(name.stream))
-        await this.#manager.streams.update(name.stream, { max_bytes: bytesOf(sizes) })
-    }
+    // Shrunk, not removed: another node that starts at the same time may count on it already.
+    for (const wanted of missing) if (made.has(wanted.name.stream)) await this.#shrink(wanted, sizes)
     for (const wanted of missing) {
       if (made.has(wanted.name.stream)) continue
       const refusal = await this.#add(wanted, wanted.bytesOf(sizes))
@@ -219,6 +218,39 @@ class Installation {
       made.add(wanted.name.stream)
     }
     return undefined
+  }
+
+  /**
+   * One size for all shards, the smallest that is there: nodes that start together halve each on its own, and a journal
+   * that another made must not be smaller than its inbox. Whoever changed something looks once more, so the last one ends
+   * with all of them equal.
+   */
+  async #level(): Promise<void> {
+    for (;;) {
+      const found = await this.#found()
+      const inboxBytes = this.#wanted().flatMap(({ name, bytesOf }) => {
+        const info = found.get(name.stream)
+        return info ? [info.config.max_bytes - bytesOf(sizesFor(0))] : []
+      })
+      const sizes = sizesFor(Math.min(...inboxBytes))
+      let shrunk = false
+      for (const wanted of this.#wanted()) shrunk = (await this.#shrink(wanted, sizes)) || shrunk
+      if (!shrunk) return
+    }
+  }
+
+  /** Whether it was larger. Never raised: another node found that there is no room. */
+  async #shrink({ name, bytesOf }: Wanted, sizes: StreamSizes): Promise<boolean> {
+    const info = await this.#info(name.stream)
+    if (info === undefined || info.config.max_bytes <= bytesOf(sizes)) return false
+    try {
+      await this.#manager.streams.update(name.stream, { max_bytes: bytesOf(sizes) })
+    } catch (cause) {
+      // It was made even smaller meanwhile, and nothing is left to make it larger again.
+      const code = codeOf(cause)
+      if (code === undefined || !tooLarge.has(code)) throw cause
+    }
+    return true
   }
 
   /** The broker's words when that is too large for it. */

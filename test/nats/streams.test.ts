@@ -212,6 +212,26 @@ describe('streams at the start', () => {
     await other.connection.close()
     await server.stop()
   })
+
+  it('are made of one size by nodes that start together on a small store', async () => {
+    const server = await ownNats({ accounts: [] })
+    const nodes = await Promise.all(Array.from({ length: 5 }, () => connectTo(server.url)))
+    const api = await nodes[0]!.connection.nats.jetstreamManager()
+    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * megabyte }
+    await api.streams.add({ ...ballast, storage: StorageType.File })
+    const options = { clock: systemClock(), shards: 4, replicas: 1, storeBytes: 64_000 * megabyte }
+    await Promise.all(nodes.map((node) => ensureStreams(node.connection, options)))
+    const sizes = new Map<string, number>()
+    for await (const { config } of api.streams.list()) sizes.set(config.name, config.max_bytes)
+    const inbox = sizes.get('INBOX_0')!
+    for (const shard of [0, 1, 2, 3])
+      expect([sizes.get(`INBOX_${shard}`), sizes.get(`JOURNAL_${shard}`)]).to.deep.equal([
+        inbox,
+        inbox + 64 * megabyte,
+      ])
+    await Promise.all(nodes.map((node) => node.connection.close()))
+    await server.stop()
+  })
 })
 
 describe('sizes of streams', () => {
