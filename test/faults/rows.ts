@@ -33,7 +33,9 @@ export interface RowSummary {
   readonly selfEnds: readonly SelfEnd[]
   /** The longest time in which no request was accepted, ms. */
   readonly pauseMs: number
-  /** The longest time between the last seal of an owner that released its shard and the first of the next one, ms. */
+  /** The longest time from the release of a shard to the first commit of its next owner behind the claim, ms. */
+  readonly takeOverMs: number
+  /** The longest time from the last seal of an owner that released its shard to the first of the next one, ms. */
   readonly handOverMs: number
 }
 
@@ -54,7 +56,8 @@ export async function runRow(row: string, seed: number): Promise<RowSummary> {
     const { selfEnds } = trial
     return {
       ...{ accepted: load.accepted, duplicates, selfEnds, pauseMs },
-      handOverMs: longestHandOver(trial.history.commits),
+      takeOverMs: longestOver(trial, releases, goesOn),
+      handOverMs: longestOver(trial, seals, seals),
     }
   } finally {
     await trial.close()
@@ -265,18 +268,26 @@ async function leaderOf(trial: ClusterTrial, stream: string): Promise<string | f
   }
 }
 
-function longestHandOver(commits: readonly StoredCommit[]): number {
-  const pauses = [...Map.groupBy(commits, ({ shard }) => shard).values()].flatMap((ofShard) =>
+/** The longest time from `before`, at or ahead of a release, to `behind` it, ms; the broker's times. */
+function longestOver(
+  { history }: ClusterTrial,
+  before: (commit: StoredCommit) => boolean,
+  behind: (commit: StoredCommit) => boolean,
+): number {
+  const pauses = [...Map.groupBy(history.commits, ({ shard }) => shard).values()].flatMap((ofShard) =>
     ofShard.flatMap(({ records }, index) => {
       if (!records.includes('release')) return []
-      const seals = (each: StoredCommit) => each.records.includes('seal')
-      const last = ofShard.slice(0, index + 1).findLast(seals)
-      const next = ofShard.slice(index + 1).find(seals)
+      const last = ofShard.slice(0, index + 1).findLast(before)
+      const next = ofShard.slice(index + 1).find(behind)
       return last && next ? [next.at - last.at] : []
     }),
   )
   return Math.max(0, ...pauses)
 }
+
+const seals = ({ records }: StoredCommit) => records.includes('seal')
+const releases = ({ records }: StoredCommit) => records.includes('release')
+const goesOn = ({ records }: StoredCommit) => !records.includes('epoch')
 
 function longestPause({ history }: ClusterTrial): number {
   const times = history.sent
