@@ -11,7 +11,7 @@
  * former ones held is lost. Owners report it where Postgres has counted below that beginning (`shard/epoch.ts`).
  * Only where this node's clock is behind the former logs do the epochs in Postgres stop the shards.
  */
-import { type JetStreamManager, NatsError, type StreamInfo } from 'nats'
+import { ErrorCode, type JetStreamManager, NatsError, type StreamInfo } from 'nats'
 import type { Clock } from '../runtime/clock.ts'
 import { type Connection, UnusableBrokerError } from './connection.ts'
 import { inboxName, journalName, type LogName } from './names.ts'
@@ -44,12 +44,18 @@ const completeKey = 'penstock.complete'
 const assumedStoreBytes = 64 * 1024 ** 3
 
 const nameInUse = 10058
+const temporarilyUnavailable = 10008
 /** Storage or account limits, whichever the broker meets first. */
 const tooLarge = new Set([10002, 10005, 10023, 10028, 10047])
 
 /** How long a stream without leader is waited for at the start, ms. */
 const leaderWaitMs = 15_000
 const leaderPauseMs = 250
+/** How long a start waits for a busy broker, and for streams that another node is making, ms. */
+const settleMs = 60_000
+
+/** Another node is making the streams at this moment, and not every server knows of all of them. */
+class UnsettledError extends Error {}
 
 interface Wanted {
   name: LogName
@@ -59,11 +65,23 @@ interface Wanted {
 
 /**
  * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
- * missing beside others that were complete, or the logs are not empty and made for another count of shards.
+ * missing beside others that were complete, or the logs are not empty and made for another count of shards. What
+ * may pass is waited for: at a first start all nodes make the same streams at once, in a cluster of brokers.
  */
 export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
-  await new Installation(manager, options).ensure()
+  const { clock } = options
+  const deadline = clock.monotonic() + settleMs
+  for (;;) {
+    try {
+      return await new Installation(manager, options).ensure()
+    } catch (cause) {
+      if (!mayPass(cause)) throw cause
+      if (clock.monotonic() > deadline)
+        throw new UnusableBrokerError(`the streams are not ready: ${describe(cause)}`, { cause })
+    }
+    await pause(clock)
+  }
 }
 
 /** The shard count of the first start, as the logs carry it; undefined when there are none. */
@@ -94,7 +112,7 @@ class Installation {
     const found = await this.#found()
     const kept = await this.#reshard(found)
     const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
-    this.#refuseLoss(kept, missing)
+    await this.#refuseLoss(kept, missing)
     // Those that are there, before any is made: a refusal changes nothing.
     for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
     await this.#create(missing)
@@ -152,7 +170,7 @@ class Installation {
             cause,
           })
         }
-        await new Promise<void>((resolve) => clock.after(leaderPauseMs, resolve))
+        await pause(clock)
       }
     }
   }
@@ -175,11 +193,13 @@ class Installation {
     return new Map()
   }
 
-  #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): void {
+  async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): Promise<void> {
     const lost = missing[0]?.name.stream
     if (lost === undefined) return
     const witness = [...kept.values()].find((info) => info.config.metadata?.[completeKey] || everHeld(info))
     if (witness === undefined) return
+    // Looked at once more: between the two looks another node may have made all of them and marked them.
+    if ((await this.#info(lost)) !== undefined) throw new UnsettledError(`stream ${lost} was just made`)
     throw new UnusableBrokerError(
       `stream ${lost} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
     )
@@ -273,6 +293,7 @@ class Installation {
       // Another node starts at the same time; only `first_seq` differs.
       if (code === nameInUse) return undefined
       if (code !== undefined && tooLarge.has(code)) return describe(cause)
+      if (mayPass(cause)) throw cause
       throw new UnusableBrokerError(`stream ${config.name} cannot be created: ${describe(cause)}`, { cause })
     }
   }
@@ -280,7 +301,7 @@ class Installation {
   async #verify(wanted: Wanted): Promise<void> {
     const { stream } = wanted.name
     const info = await this.#info(stream)
-    if (info === undefined) throw new UnusableBrokerError(`stream ${stream} went away while it was verified`)
+    if (info === undefined) throw new UnsettledError(`stream ${stream} is not there`)
     this.#refuseFaults(wanted, info)
   }
 
@@ -313,6 +334,16 @@ function madeFor(found: Map<string, StreamInfo>): number | undefined {
 /** Whether anything was ever stored: a purged stream counts. */
 function everHeld({ state, config }: StreamInfo): boolean {
   return state.messages > 0 || state.last_seq >= Math.max(1, config.first_seq ?? 1)
+}
+
+/** Nobody answered in time, or what was asked for is under way. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof UnsettledError || codeOf(error) === temporarilyUnavailable) return true
+  return error instanceof NatsError && error.code === ErrorCode.Timeout
+}
+
+function pause(clock: Clock): Promise<void> {
+  return new Promise((resolve) => clock.after(leaderPauseMs, resolve))
 }
 
 function codeOf(error: unknown): number | undefined {

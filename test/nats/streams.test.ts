@@ -213,6 +213,26 @@ describe('streams at the start', () => {
     await server.stop()
   })
 
+  it('are waited for while the broker does not answer', async () => {
+    const server = await ownNats({ accounts: [] })
+    const { connection } = await connectTo(server.url)
+    const system = systemClock()
+    let waits = 0
+    const clock = {
+      ...system,
+      after: (ms: number, task: () => void) => {
+        waits++
+        server.kill('SIGCONT')
+        return system.after(ms, task)
+      },
+    }
+    server.kill('SIGSTOP')
+    await ensureStreams(connection, { clock, shards: 1, replicas: 1, storeBytes: storeBytesPerShard })
+    expect(waits).to.be.above(0)
+    await connection.close()
+    await server.stop()
+  })
+
   it('are made of one size by nodes that start together on a small store', async () => {
     const server = await ownNats({ accounts: [] })
     const nodes = await Promise.all(Array.from({ length: 5 }, () => connectTo(server.url)))
