@@ -128,12 +128,15 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
-{{/* The ops port is there from the first moment of a start; ready is only who has all that a request needs. */}}
+{{/*
+The ops port is there from the first moment of a start; ready is only who has all that a request needs. A first start of many
+pods on a busy node took over a minute until then, and a restart only makes that longer.
+*/}}
 {{- define "penstock.probes" -}}
 startupProbe:
   httpGet: { path: /live, port: ops }
   periodSeconds: 1
-  failureThreshold: 60
+  failureThreshold: 300
 readinessProbe:
   httpGet: { path: /ready, port: ops }
   periodSeconds: 5
