@@ -15,6 +15,7 @@ import { measureHeap } from './heap.ts'
 import { compareIngest } from './ingest.ts'
 import { measureLateness } from './lateness.ts'
 import { measureMillion } from './million.ts'
+import { measureOperator } from './operator.ts'
 import { measureStarts } from './start.ts'
 
 const RESULTS = join(import.meta.dirname, 'RESULTS.md')
@@ -25,6 +26,7 @@ const CHANGES = 100
 const HELD_ITEMS = 1_000_000
 const SCALE_OUT = { rounds: 4, measureMs: 4_000 }
 const TAKE_OVER = { liveItems: [1_000, 10_000, 50_000, 200_000], rounds: 3 }
+const OPERATOR = { single: 50, many: 1_000, edited: 100, held: 10_000 }
 const MEMORY = { groups: 100_000, steps: 3 }
 
 const SECTIONS: Record<string, () => Promise<string>> = {
@@ -38,6 +40,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   million: () => measureMillion(HELD_ITEMS),
   'scale-out': () => measureScaleOut(SCALE_OUT.rounds, SCALE_OUT.measureMs),
   'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
+  operator: () => measureOperator(OPERATOR),
   'groups-memory': () => measureMemory(MEMORY.groups, MEMORY.steps),
 }
 
