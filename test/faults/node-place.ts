@@ -134,7 +134,9 @@ export class NodePlace {
     const { cluster, role } = this.#options
     for (let starts = 1; this.#wanted; starts++) {
       const node = await cluster.start(role, this.#environment()).catch((error: unknown) => {
-        this.#ended(true, lastWord(String((error as Error).message)))
+        const { message } = error as Error
+        // One that was merely slow was ended by whoever waited for it.
+        if (message.startsWith(`the ${role} ended with`)) this.#ended(true, lastWord(message))
         if (starts === MOST_STARTS) throw error
         return null
       })

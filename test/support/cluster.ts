@@ -63,7 +63,7 @@ export class Cluster {
     return startService({ dataDir: tempFolder(role), program, env: { ...this.#env, ...env } })
   }
 
-  /** Starts a node and resolves when it is ready; rejects with its output when it ends before. */
+  /** Starts a node and resolves when it is ready; rejects with its output when it ends before, or is not ready in time. */
   async start(role: ClusterRole, env: Record<string, string> = {}): Promise<ClusterNode> {
     const service = await this.spawn(role, env)
     const ended = service.exited().then((code) => {
@@ -71,9 +71,15 @@ export class Cluster {
     })
     const ready = eventually(() => service.events.find(({ msg }) => msg === 'ready') ?? false, {
       timeoutMs: 60_000,
+    }).catch((error: unknown) => {
+      throw new Error(`the ${role} is not ready within 60 s:\n${service.output()}`, { cause: error })
     })
-    const event = await Promise.race([ready, ended])
     ended.catch(() => {})
+    const event = await Promise.race([ready, ended]).catch((error: unknown) => {
+      // One that is late would go on unseen, and take its part of the shards.
+      service.child.kill('SIGKILL')
+      throw error
+    })
     const node: ClusterNode = {
       ...{ role, service, opsUrl: `http://127.0.0.1:${event.opsPort}` },
       get url() {
