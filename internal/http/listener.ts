@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 
@@ -36,6 +36,8 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
 /** Headers of one request, bytes: room for two path segments of 10 kB, so that they get their 404. */
 const MAX_HEADER_BYTES = 32 * 1024
 const IDLE_SWEEP_MS = 20
+/** So long a closing listener still answers on connections that idle, ms. */
+const LINGER_MS = 300
 
 /** Binds and serves; rejects with the bind error (address in use, no permission). */
 export async function listen(
@@ -127,13 +129,16 @@ function clientErrorText(code: string | undefined): [string, string] {
 function close(clock: Clock, server: Server, gate: Gate, graceMs: number): Promise<void> {
   gate.closing = true
   return new Promise((resolve) => {
-    // A connection that was busy when the closing began goes idle later: nobody else would close it.
-    let cancelSweep = clock.after(IDLE_SWEEP_MS, function sweep() {
+    // Not at once: the next request of a busy sender may be under way on a connection that idles here, and a reset
+    // leaves it without an answer. Answered, it is told to close the connection itself.
+    let cancelSweep = clock.after(LINGER_MS, function sweep() {
+      // A connection that was busy when the closing began goes idle later: nobody else would close it.
       server.closeIdleConnections()
       cancelSweep = clock.after(IDLE_SWEEP_MS, sweep)
     })
     const cancelCut = clock.after(graceMs, () => server.closeAllConnections())
-    server.close(() => {
+    // What HTTP's own `close` does beyond this is to end idle connections.
+    NetServer.prototype.close.call(server, () => {
       cancelSweep()
       cancelCut()
       resolve()

@@ -223,14 +223,19 @@ describe('closing the listener', () => {
       `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${GOOD.length}\r\nExpect: 100-continue\r\n\r\n`,
     )
     await new Promise((resolve) => busy.socket.once('data', resolve))
+    const silent = await RawClient.open(service.port)
     const closed = service.listener.close(5_000)
-    await idle.closed()
+    // Under way when the closing began, as far as its sender can tell.
+    idle.send(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${GOOD.length}\r\n\r\n${GOOD}`)
+    const last = await idle.answer()
+    expect([last.status, last.headers.get('connection')]).to.deep.equal([202, 'close'])
+    await Promise.all([idle.closed(), silent.closed()])
     busy.send(GOOD)
     const answer = await busy.answer()
     expect([answer.status, answer.headers.get('connection')]).to.deep.equal([202, 'close'])
     await busy.closed()
     await closed
-    expect(service.inbox.items).to.have.length(1)
+    expect(service.inbox.items).to.have.length(2)
     const late = await RawClient.open(service.port).catch((error: NodeJS.ErrnoException) => error.code)
     expect(late).to.equal('ECONNREFUSED')
     await service.stop()
