@@ -1,0 +1,93 @@
+/**
+ * One real node (kubelet, containerd, runc) under a real control plane, with the project's image on it. All that it
+ * needs is built by the scripts of test/kube and kept in ~/.cache for the next time; nothing is pulled.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { isRunning } from '../../internal/embedded/process-identity.ts'
+import { type Kube, run } from '../kube/kube.ts'
+
+/** Commands that the scripts call, with their Debian packages. */
+const COMMANDS: readonly (readonly [string, string])[] = [
+  ['debootstrap', 'debootstrap'],
+  ['buildah', 'buildah'],
+  ['runc', 'runc'],
+  ['nft', 'nftables'],
+  ['ip', 'iproute2'],
+  ['nsenter', 'util-linux'],
+  ['openssl', 'openssl'],
+  ['curl', 'curl'],
+  ['git', 'git'],
+]
+/** Not below a folder for temporary files: whoever sweeps those must not meet the mounts of a node that runs. */
+const home = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'penstock-node')
+const dir = join(home, 'run')
+const lock = join(home, 'pid')
+const scripts = join(import.meta.dirname, '..', 'kube')
+
+let started: Promise<Kube> | undefined
+
+/** The node of this run. Rejects where something that it needs is missing, and says what. */
+export function node(): Promise<Kube> {
+  started ??= start()
+  return started
+}
+
+async function start(): Promise<Kube> {
+  requireAll()
+  takeLock()
+  tell('building the parts of a node (minutes, the first time)')
+  const bin = await script('build.sh', ['--node'])
+  tell("building the image from the project's Dockerfile")
+  await script('images.sh', [join(home, 'images')])
+  const env = { KUBE_BIN: bin, PAUSE_TAR: join(home, 'images', 'pause.tar') }
+  stopNode(bin)
+  rmSync(dir, { recursive: true, force: true })
+  // Before the process goes, whatever ends it.
+  process.prependOnceListener('exit', () => stopNode(bin))
+  tell('starting the node')
+  const kubeconfig = await script('node.sh', ['up', dir], env)
+  await script('node.sh', ['load', dir, join(home, 'images', 'penstock.tar')], env)
+  return { dir, bin, kubeconfig }
+}
+
+/** Its logs stay until the next start. */
+function stopNode(bin: string): void {
+  const env = { ...process.env, KUBE_BIN: bin }
+  spawnSync(join(scripts, 'node.sh'), ['down', dir], { stdio: 'inherit', env })
+}
+
+function requireAll(): void {
+  if (process.getuid?.() !== 0) throw new Error('A real node needs root.')
+  const path = `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/sbin`
+  process.env.PATH = path
+  const isThere = (command: string) =>
+    spawnSync('sh', ['-c', 'command -v "$1"', 'sh', command], { env: { PATH: path } }).status === 0
+  const missing = COMMANDS.filter(([command]) => !isThere(command))
+  if (missing.length === 0) return
+  const names = missing.map(([command]) => command).join(', ')
+  const packages = missing.map(([, name]) => name).join(' ')
+  throw new Error(`Not found: ${names}. apt-get install --no-install-recommends ${packages}`)
+}
+
+/** Two runs would end each other's node. */
+function takeLock(): void {
+  mkdirSync(home, { recursive: true })
+  const other = Number(readFileSync(lock, { encoding: 'utf8', flag: 'a+' }))
+  if (other > 0 && other !== process.pid && isRunning(other))
+    throw new Error(`${other} runs these tests now.`)
+  writeFileSync(lock, String(process.pid))
+}
+
+/** What it prints; rejects with what it said when it fails. */
+async function script(name: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+  const { code, stdout, stderr } = await run('bash', [join(scripts, name), ...args], env)
+  if (code !== 0) throw new Error(`${name} ended with ${code}: ${stderr}`)
+  return stdout.trim()
+}
+
+export function tell(text: string): void {
+  process.stderr.write(`  ${text}\n`)
+}
