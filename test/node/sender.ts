@@ -13,8 +13,8 @@ export class Sender {
   #stopped = false
   /** Message ids that were answered 202. */
   readonly accepted: string[] = []
-  /** Answers that were none, or not 202. */
-  readonly refused: string[] = []
+  /** Attempts that were not answered 202, by message id: a 503 of a busy service, or the error of the connection. */
+  readonly refused: { messageId: string; problem: string }[] = []
 
   /** `url`: of the ingest endpoint. `name`: what its message ids begin with, as nobody else's do. */
   constructor(url: string, name: string) {
@@ -38,7 +38,7 @@ export class Sender {
     for (;;) {
       const problem = await this.#attempt(customer, messageId)
       if (problem === undefined) break
-      this.refused.push(problem)
+      this.refused.push({ messageId, problem })
       await delay(250)
     }
     this.accepted.push(messageId)
