@@ -80,8 +80,8 @@ describe('a cluster of pods', () => {
     expect(certain).to.deep.equal([])
   })
 
-  it('loses nothing when an actor and an ingress are killed', async () => {
-    const sender = new Sender(await place.ingestUrl(INGRESS), 'killed')
+  it('loses nothing when an actor and an ingress are ended without grace', async () => {
+    const sender = new Sender(await place.ingestUrl(INGRESS), 'ended')
     const { actor, ingress } = await all()
     sender.start()
     await place.kubectl('delete', 'pod', actor![0]!, ingress![0]!, '--force', '--grace-period=0')

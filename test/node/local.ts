@@ -36,7 +36,7 @@ describe('one pod with servers of its own', () => {
     await place.makeBuffer(key, { idleTimeoutMs: 20_000, maxWaitFromFirstMs: 30_000 })
   })
 
-  it('delivers what it held when its pod was killed, to another pod', async () => {
+  it('delivers what it held when its pod was ended without grace', async () => {
     const sender = new Sender(await place.ingestUrl(SERVICE), 'held')
     for (let n = 0; n < 30; n++) await sender.send(`customer-${n % 3}`, n)
     const [{ metadata }] = (await place.pods('local')) as [{ metadata: { uid: string } }]
