@@ -14,6 +14,9 @@ import { balanceOf, insertBuffer, insertCustomer, type TestBuffer, unsettledOf }
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase } from '../support/servers.ts'
 
+/** Of a charge that nobody answers: short for a test, and longer than a busy machine takes for one that is answered. */
+const PATIENCE_MS = 1_500
+
 describe('billing: the ledger on Postgres', () => {
   let url: string
   let db: Database
@@ -167,7 +170,7 @@ describe('billing: the ledger on Postgres', () => {
       if (away) throw new Error('away')
       return statements.apply(boot, statement)
     }
-    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
+    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: PATIENCE_MS })
     const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
     for (let i = 0; i < 4; i++) await Promise.all(times(25, () => node.charge(charge)))
     await node.reported(customerId)
@@ -233,7 +236,7 @@ describe('billing: the ledger on Postgres', () => {
       charges[statement.number] = statement.runs.count.length
       return statements.apply(boot, statement)
     }
-    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
+    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: PATIENCE_MS })
     const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
     expect(failed).to.be.instanceOf(LedgerUnavailableError)
     expect(failed.cause).to.have.property('message', 'away')
@@ -251,7 +254,7 @@ describe('billing: the ledger on Postgres', () => {
       if (statement.number === 1) await gate
       return answer
     }
-    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: 50 })
+    const node = ledger({ statements: { ...watched(() => {}), apply }, patienceMs: PATIENCE_MS })
     const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
     expect(failed).to.be.instanceOf(LedgerUnavailableError)
     expect(await balanceOf(db, customerId)).to.equal(6)
