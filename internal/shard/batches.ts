@@ -26,6 +26,9 @@ const UNBUILDABLE_PAUSE_MS = 60_000
 /** An attempt takes at most so long (specification, "Limits"), with some time for its result to arrive. */
 const ATTEMPT_MS = 11_000
 
+/** A result that came before its buffer was known is looked at again after this. */
+const CONFIGURED_EVERY_MS = 50
+
 /** What the next owner is told of an attempt that did not begin. */
 const UNSENT: AttemptResult = {
   ...{ delivered: false, retryable: true, statusCode: 0, errorClass: null, error: null },
@@ -131,9 +134,16 @@ export class Batches {
   async #await(sealed: SealedBatch): Promise<void> {
     const { group, batch } = sealed
     const result = await this.#options.elsewhere.result({ groupId: group.id, version: batch.version })
+    await this.#untilConfigured(group)
     // Whoever cannot build it cannot bury it either: a failure is left to be found again by who can.
     const usable = result?.delivered || sealed.serializer <= SERIALIZER
     this.#ended(sealed, usable ? result : null, 0)
+  }
+
+  /** What a result means depends on the buffer: how often it may fail, and whether it stands in the log. */
+  async #untilConfigured(group: OpenGroup): Promise<void> {
+    while (group.provisional && !this.#passed && !this.#stopped)
+      await new Promise<void>((resume) => this.#options.clock.after(CONFIGURED_EVERY_MS, resume))
   }
 
   #perform(group: OpenGroup, effect: Effect<LiveItem>): void {

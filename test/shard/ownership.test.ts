@@ -321,6 +321,33 @@ describe('shard ownership, real broker and database', function () {
     }
   })
 
+  it('hands a running attempt over to one that does not know its buffer yet: the result waits for that', async () => {
+    for (const status of [200, 500]) {
+      let answer: (status: number) => void = () => {}
+      const first = await own({ destination: () => new Promise<number>((resolve) => (answer = resolve)) })
+      await ingest(nats.broker, buffer, [{ key: `slow-${status}`, n: 1 }])
+      await eventually(() => first.sent.length === 1)
+      let released = false
+      const over = first.shard.handOver(10_000, () => {
+        released = true
+      })
+      await eventually(() => released)
+      const { promise: configured, resolve: configure } = Promise.withResolvers<void>()
+      const second = await own({ configured })
+      await ingest(nats.broker, buffer, [{ key: `slow-${status}`, n: 2 }])
+      answer(status)
+      await over
+      configure()
+      const repeated = status === 200 ? [] : [1]
+      await eventually(() =>
+        expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([...repeated, 2]),
+      )
+      await second.shard.stop(10_000)
+      expect(await db`SELECT version FROM dlq_items`).to.have.length(0)
+      expect([second.ended, ...first.problems, ...second.problems]).to.deep.equal([null])
+    }
+  })
+
   it('hands over what did not begin yet, too', async () => {
     const answers: ((status: number) => void)[] = []
     const first = await own({

@@ -47,6 +47,8 @@ export interface OwnerOptions {
   maxAttempts?: number
   attemptsPerBuffer?: number
   deletedBuffers?: DeletedBuffers
+  /** Before it settles the buffer's record cannot be read; default: at once. */
+  configured?: Promise<void>
   /** Default 0. */
   shard?: number
 }
@@ -125,8 +127,11 @@ function surroundings(options: OwnerOptions) {
       ...{ boot: randomUUID(), telemetry, broker: options.broker },
       ...{ clock: systemClock(), randomness: systemRandomness() },
       policies: {
-        peek: (uid: string) => (uid === record.uid ? record : undefined),
-        load: async (uid: string) => (uid === record.uid ? record : undefined),
+        peek: (uid: string) => (uid === record.uid && !options.configured ? record : undefined),
+        load: async (uid: string) => {
+          await options.configured
+          return uid === record.uid ? record : undefined
+        },
         onChange: () => nothing,
       },
       deliverer: {
