@@ -55,6 +55,8 @@ export interface BatchesOptions {
 export class Batches {
   readonly #options: BatchesOptions
   readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
+  /** Their attempt runs, or waits for its turn; here or, as was told, at the last owner. */
+  readonly #attempted = new Map<Batch<LiveItem>, Promise<void>>()
   #burying = 0
   #draining = false
   #stopped = false
@@ -69,10 +71,13 @@ export class Batches {
     return this.#burying
   }
 
-  /** Batches whose attempt runs, with the latest end of it (Unix ms). */
+  /**
+   * Batches whose attempt runs, with the latest end of it (Unix ms). One that was due when nothing was begun any more is
+   * none of them: the next owner would wait for its result.
+   */
   inFlight(now: number): { groupId: string; version: number; deadline: number }[] {
     return [...this.#sealed.values()]
-      .filter(({ batch }) => batch.phase === 'delivering')
+      .filter(({ batch }) => this.#attempted.has(batch))
       .map(({ group, batch }) => ({ groupId: group.id, version: batch.version, deadline: now + ATTEMPT_MS }))
   }
 
@@ -126,7 +131,7 @@ export class Batches {
       if (before.has(batch)) continue
       const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
       this.#sealed.set(batch, sealed)
-      if (running) this.#guard(this.#await(sealed))
+      if (running) this.#guard(this.#attempting(batch, this.#await(sealed)))
     }
   }
 
@@ -152,7 +157,7 @@ export class Batches {
         if (!this.#draining) this.#guard(this.#seal(group, effect.batch))
         break
       case 'deliver':
-        if (!this.#draining) this.#guard(this.#deliver(group, effect.batch))
+        if (!this.#draining) this.#guard(this.#attempting(effect.batch, this.#deliver(group, effect.batch)))
         break
       case 'record-attempt':
         this.#recordAttempt(group, effect.batch)
@@ -188,6 +193,14 @@ export class Batches {
     await this.#options.sealer.seal(group, batch, wanted, (sealed, version) => {
       this.#sealed.set(batch, sealed)
       this.step(group, { kind: 'sealed', at: this.#options.clock.now(), batch, version })
+    })
+  }
+
+  async #attempting(batch: Batch<LiveItem>, attempt: Promise<void>): Promise<void> {
+    this.#attempted.set(batch, attempt)
+    await attempt.finally(() => {
+      // Its end may have begun the next one.
+      if (this.#attempted.get(batch) === attempt) this.#attempted.delete(batch)
     })
   }
 

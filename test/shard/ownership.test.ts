@@ -11,7 +11,15 @@ import { deadBatch } from '../support/dead-batch.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, journalRecords, numbersOf, type Owner, type OwnerOptions, startOwner } from './real-owner.ts'
+import {
+  holdingCommits,
+  ingest,
+  journalRecords,
+  numbersOf,
+  type Owner,
+  type OwnerOptions,
+  startOwner,
+} from './real-owner.ts'
 
 describe('shard ownership, real broker and database', function () {
   this.timeout(60_000)
@@ -346,6 +354,27 @@ describe('shard ownership, real broker and database', function () {
       expect(await db`SELECT version FROM dlq_items`).to.have.length(0)
       expect([second.ended, ...first.problems, ...second.problems]).to.deep.equal([null])
     }
+  })
+
+  it('stops while a seal is on its way: the next owner need not wait for an attempt that never began', async () => {
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+    const first = await own({
+      broker: holdingCommits(nats.broker, async ({ records }) => {
+        if (!records.some(({ type }) => type === 'seal')) return
+        reach()
+        await opened
+      }),
+    })
+    await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }])
+    await reached
+    const stopped = first.shard.stop(10_000)
+    open()
+    await stopped
+    expect(first.sent).to.deep.equal([])
+    const records = (await journalRecords(nats.broker)).map(({ record }) => record)
+    expect(records.filter(({ type }) => type === 'seal')).to.have.length(1)
+    expect(records.at(-1)).to.deep.equal({ type: 'release', batches: [] })
   })
 
   it('hands over what did not begin yet, too', async () => {

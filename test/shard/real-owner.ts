@@ -7,7 +7,7 @@ import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
-import type { Broker } from '../../internal/shard/broker.ts'
+import type { Broker, Log } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
 import type { Membership } from '../../internal/shard/membership.ts'
@@ -18,7 +18,7 @@ import type {
   DeletedBuffers,
   ShardTelemetry,
 } from '../../internal/shard/ports.ts'
-import type { JournalRecord } from '../../internal/shard/records.ts'
+import type { Commit, JournalRecord } from '../../internal/shard/records.ts'
 import { Shard } from '../../internal/shard/shard.ts'
 import { alone } from '../support/alone.ts'
 import type { TestBuffer } from '../support/rows.ts'
@@ -175,6 +175,28 @@ export function createNode(
   const membership = members(ports.boot)
   const node = new ActorNode({ ...ports, shards, membership, settleMs })
   return { ...told, boot: ports.boot, node }
+}
+
+/** The same broker, but each commit waits for `before`. */
+export function holdingCommits(broker: Broker, before: (commit: Commit) => Promise<void>): Broker {
+  const holding = (log: Log) =>
+    through(log, {
+      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) => {
+        await before(decodeCommit(data))
+        return log.append(data, options)
+      },
+    })
+  return through(broker, { journal: (shard: number) => holding(broker.journal(shard)) })
+}
+
+/** `target` but for these methods; its own run on itself. */
+function through<T extends object>(target: T, methods: Record<string, unknown>): T {
+  return new Proxy(target, {
+    get(_, name) {
+      const value = methods[String(name)] ?? Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
 }
 
 let packs = 0
