@@ -74,9 +74,9 @@ export async function start(options: {
   if (built.code !== 0) throw new Error(`Kubernetes cannot be built: ${built.stderr}`)
   const dir = tempFolder('kube')
   const bin = built.stdout.trim()
-  const ran = await startIn(dir, bin, options)
   // Before the temporary folders go: the pid files are in there.
   process.prependOnceListener('exit', () => spawnSync(scriptPath('stop.sh'), [dir], { stdio: 'ignore' }))
+  const ran = await startIn(dir, bin, options)
   return { dir, bin, kubeconfig: ran }
 }
 
