@@ -17,7 +17,8 @@ import {
   streamConfig,
   streamFaults,
 } from '../../internal/nats/stream-config.ts'
-import { ensureStreams, type StreamOptions } from '../../internal/nats/streams.ts'
+import type { StreamOptions } from '../../internal/nats/stream-making.ts'
+import { ensureStreams } from '../../internal/nats/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
 import { connectTo, storeBytesPerShard } from './support.ts'
