@@ -24,7 +24,8 @@ const KUBERNETES = ['chart/', 'operator/']
 
 interface Counts {
   passed: number
-  failed: number
+  /** Each with its error, whole: whoever sees only the end of the output sees what to look at. */
+  failed: string[]
   skipped: string[]
 }
 
@@ -35,7 +36,7 @@ interface Report {
   undocumented: readonly string[]
 }
 
-const counts: Counts = { passed: 0, failed: 0, skipped: [] }
+const counts: Counts = { passed: 0, failed: [], skipped: [] }
 const [first, ...rest] = process.argv.slice(2)
 const budgetMs = first === '--lane' ? BUDGET_MS - LANE_ENDS_BEFORE_MS : BUDGET_MS
 const deadline = setTimeout(() => finish(`not done within ${budgetMs / 1000} s`), budgetMs)
@@ -98,12 +99,11 @@ async function runLane(files: string[], live: boolean): Promise<{ output: string
 
 function take(report: Report | undefined, code: number | null): void {
   if (report === undefined) {
-    counts.failed++
-    process.stdout.write(`\nTHE RUN FAILED: a lane ended with ${code}\n`)
+    counts.failed.push(`a lane ended with ${code}`)
     return
   }
   counts.passed += report.counts.passed
-  counts.failed += report.counts.failed
+  counts.failed.push(...report.counts.failed)
   counts.skipped.push(...report.counts.skipped)
   addShown(report.shown)
   undocumented.push(...report.undocumented)
@@ -120,7 +120,9 @@ async function runAll(files: string[]): Promise<void> {
     const runner = mocha.run(() => resolve())
     runner.on('pass', () => counts.passed++)
     // Also failed hooks, which are no tests.
-    runner.on('fail', () => counts.failed++)
+    runner.on('fail', (test, error) => {
+      counts.failed.push(`${test.fullTitle()}\n${String(error.stack ?? error)}`)
+    })
     runner.on('pending', (test) => counts.skipped.push(test.fullTitle()))
   })
 }
@@ -128,10 +130,9 @@ async function runAll(files: string[]): Promise<void> {
 /** Prints the totals and ends the process: a handle that a test left open must not hold the result back. */
 function finish(problem?: string): void {
   if (problem !== undefined) {
-    counts.failed++
-    process.stdout.write(`\nTHE RUN FAILED: ${problem}\n`)
+    counts.failed.push(`the run: ${problem}`)
   }
-  const code = counts.failed === 0 && counts.passed > 0 ? 0 : 1
+  const code = counts.failed.length === 0 && counts.passed > 0 ? 0 : 1
   if (first === '--lane') {
     const report: Report = { counts, shown: shown(), undocumented }
     process.send!(report, () => process.exit(code))
@@ -140,8 +141,12 @@ function finish(problem?: string): void {
   if (counts.skipped.length > 0) {
     process.stdout.write(`\nSKIPPED:\n${counts.skipped.map((title) => `  - ${title}\n`).join('')}`)
   }
+  if (counts.failed.length > 0) {
+    const shown = counts.failed.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}\n`)
+    process.stdout.write(`\nFAILED:\n${shown.join('')}`)
+  }
   process.stdout.write(
-    `\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped.length} skipped\n`,
+    `\n${counts.passed} passed, ${counts.failed.length} failed, ${counts.skipped.length} skipped\n`,
   )
   process.exit(code)
 }
