@@ -14,6 +14,8 @@ import type { ApiKeyRows } from './ports.ts'
 import { hashOf, isSecret } from './secret.ts'
 
 export interface KeyCache {
+  /** A key that is known here and not revoked; undefined says nothing: `authenticate` does. */
+  peek(secret: string): ApiKeyRecord | undefined
   /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not known here. */
   authenticate(secret: string): Promise<ApiKeyRecord | undefined>
   /** Rows with these ids changed: the next use reads them again. */
@@ -41,6 +43,8 @@ export function createKeyCache({
 }: KeyCacheOptions): KeyCache {
   const byHash = new Map<string, ApiKeyRecord>()
   const hashes = new Map<string, string>()
+  /** Of keys that were found: a busy sender's key is hashed once, and not for each webhook. */
+  const hashesOfSecrets = new Map<string, string>()
   let uses = new Map<string, number>()
   let cancelWrite: (() => void) | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -85,21 +89,33 @@ export function createKeyCache({
     byHash.delete(hash)
   }
 
+  function usable(record: ApiKeyRecord | undefined): ApiKeyRecord | undefined {
+    if (record === undefined || record.revokedAt !== null) return undefined
+    used(record.keyId)
+    return record
+  }
+
   return {
+    peek(secret) {
+      const hash = hashesOfSecrets.get(secret)
+      return hash === undefined ? undefined : usable(byHash.get(hash))
+    },
     async authenticate(secret) {
       if (!isSecret(secret)) return undefined
       const hash = hashOf(secret)
       const record = byHash.get(hash) ?? (await reads.get(hash))?.record
-      if (record === undefined || record.revokedAt !== null) return undefined
-      used(record.keyId)
-      return record
+      // Only of keys that exist: wrong ones must not fill memory.
+      if (record !== undefined) hashesOfSecrets.set(secret, hash)
+      return usable(record)
     },
     changed(keyIds) {
       reads.changed(keyIds)
       for (const keyId of keyIds) forget(keyId)
+      hashesOfSecrets.clear()
     },
     reset() {
       reads.allChanged()
+      hashesOfSecrets.clear()
       byHash.clear()
       hashes.clear()
     },

@@ -72,6 +72,7 @@ const explicitFlag = 0x01
 /** Flags of the upper half change the meaning of an item: a reader that does not know one must stop. */
 const mustUnderstand = 0xf0
 
+const quote = 0x22
 const beforeMessageId = '{"messageId":'
 const beforeReceivedAt = ',"receivedAt":'
 const beforePayload = ',"payload":'
@@ -240,6 +241,11 @@ export class ItemView {
 }
 
 function textOf(frame: Buffer, from: number, to: number): string {
+  if (to - from >= 2 && frame[from] === quote && frame[to - 1] === quote) {
+    // Most texts have nothing to unescape.
+    const plain = frame.toString('utf8', from + 1, to - 1)
+    if (!plain.includes('\\') && !plain.includes('"')) return plain
+  }
   try {
     const text: unknown = JSON.parse(frame.toString('utf8', from, to))
     if (typeof text === 'string') return text

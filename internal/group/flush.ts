@@ -15,31 +15,38 @@ export interface Front {
   readonly lastAt: number
 }
 
-type SizeTrigger = readonly [FlushReason, (front: Front, policy: GroupPolicy) => boolean]
-/** Holds from the returned time on, ms. */
-type TimeTrigger = readonly [FlushReason, (front: Front, policy: GroupPolicy) => number]
+interface SizeTrigger {
+  readonly reason: FlushReason
+  readonly holds: (front: Front, policy: GroupPolicy) => boolean
+}
+
+interface TimeTrigger {
+  readonly reason: FlushReason
+  /** It holds from the returned time on, ms. */
+  readonly dueAt: (front: Front, policy: GroupPolicy) => number
+}
 
 const sizeTriggers: readonly SizeTrigger[] = [
-  ['items', (front, policy) => front.items >= policy.maxItems],
-  ['bytes', (front, policy) => front.bytes >= policy.maxBytes],
-  ['segment', (front) => front.full],
+  { reason: 'items', holds: (front, policy) => front.items >= policy.maxItems },
+  { reason: 'bytes', holds: (front, policy) => front.bytes >= policy.maxBytes },
+  { reason: 'segment', holds: (front) => front.full },
 ]
 
 const timeTriggers: readonly TimeTrigger[] = [
-  ['idle', (front, policy) => front.lastAt + policy.idleTimeoutMs],
-  ['max_wait', (front, policy) => front.firstAt + policy.maxWaitFromFirstMs],
+  { reason: 'idle', dueAt: (front, policy) => front.lastAt + policy.idleTimeoutMs },
+  { reason: 'max_wait', dueAt: (front, policy) => front.firstAt + policy.maxWaitFromFirstMs },
 ]
 
 /** The first size trigger that holds: due at once. */
 export function sizeReason(front: Front, policy: GroupPolicy): FlushReason | undefined {
-  for (const [reason, holds] of sizeTriggers) if (holds(front, policy)) return reason
+  for (const { reason, holds } of sizeTriggers) if (holds(front, policy)) return reason
   return undefined
 }
 
 /** When the first of the time triggers holds, unless another item arrives, ms. */
 export function timeDueAt(front: Front, policy: GroupPolicy): number {
   let earliest = Number.POSITIVE_INFINITY
-  for (const [, dueAt] of timeTriggers) earliest = Math.min(earliest, dueAt(front, policy))
+  for (const { dueAt } of timeTriggers) earliest = Math.min(earliest, dueAt(front, policy))
   return earliest
 }
 
@@ -47,6 +54,6 @@ export function timeDueAt(front: Front, policy: GroupPolicy): number {
 export function flushReason(front: Front, policy: GroupPolicy, now: number): FlushReason | undefined {
   const bySize = sizeReason(front, policy)
   if (bySize) return bySize
-  for (const [reason, dueAt] of timeTriggers) if (dueAt(front, policy) <= now) return reason
+  for (const { reason, dueAt } of timeTriggers) if (dueAt(front, policy) <= now) return reason
   return undefined
 }

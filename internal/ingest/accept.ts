@@ -3,7 +3,7 @@ import { creditsFor } from '../domain/credits.ts'
 import { insufficientCredits } from '../domain/errors.ts'
 import { extractGroupKey, extractMessageId, type HeaderLookup } from '../domain/extract.ts'
 import { readJson } from '../domain/json.ts'
-import type { BufferRecord } from '../domain/model.ts'
+import type { ApiKeyRecord, BufferRecord } from '../domain/model.ts'
 import { verifySignature } from '../domain/signature.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { accepted, answers, duplicate, type IngestAnswer, refusal } from './answer.ts'
@@ -80,7 +80,8 @@ export class Ingest {
     if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
     const secret = request.header('x-api-key')
     if (secret !== undefined) {
-      const refused = await this.#judgeKey(secret, record)
+      const key = this.#ports.keys.peek(secret)
+      const refused = key ? judgeReach(key, record) : await this.#judgeKey(secret, record)
       if (refused !== null) return refused
     }
     const paying = readItem(record, request, this.#ports.clock.now())
@@ -102,12 +103,10 @@ export class Ingest {
     }
   }
 
-  async #judgeKey(secret: string, { buffer }: BufferRecord): Promise<IngestAnswer | null> {
+  async #judgeKey(secret: string, record: BufferRecord): Promise<IngestAnswer | null> {
     try {
       const key = await this.#ports.keys.authenticate(secret)
-      if (key === undefined) return answers.keyInvalid
-      const reaches = key.customerId === buffer.customerId && covers(key.projectIds, buffer.projectId)
-      return reaches ? null : answers.keyForeign
+      return key === undefined ? answers.keyInvalid : judgeReach(key, record)
     } catch (error) {
       this.#ports.telemetry.unavailable('keys', error)
       return answers.databaseUnavailable
@@ -168,6 +167,11 @@ export class Ingest {
 
 function isAnswer(value: object): value is IngestAnswer {
   return 'status' in value
+}
+
+function judgeReach(key: ApiKeyRecord, { buffer }: BufferRecord): IngestAnswer | null {
+  const reaches = key.customerId === buffer.customerId && covers(key.projectIds, buffer.projectId)
+  return reaches ? null : answers.keyForeign
 }
 
 function covers(projectIds: readonly string[] | undefined, projectId: string): boolean {

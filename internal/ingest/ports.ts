@@ -9,6 +9,8 @@ export interface BufferDirectory {
 
 /** API keys by their secret; a revoked or unknown key is undefined. */
 export interface KeyDirectory {
+  /** A key that is known and not revoked; undefined: `authenticate` tells. */
+  peek(secret: string): ApiKeyRecord | undefined
   authenticate(secret: string): Promise<ApiKeyRecord | undefined>
 }
 

@@ -52,6 +52,17 @@ describe('the cache of API keys on Postgres', () => {
     expect(await lastUse()).to.equal(new Date(1_700_000_005_000).toISOString())
   })
 
+  it('is asked without waiting only for keys that it knows and that are not revoked', async () => {
+    const { secret, keyId } = await node.apiKeys.create(acme, { name: 'peeked' })
+    expect(node.keyCache.peek(secret)).to.equal(undefined)
+    await node.keyCache.authenticate(secret)
+    expect(node.keyCache.peek(secret)).to.include({ keyId })
+    await node.apiKeys.revoke(acme, keyId)
+    expect(node.keyCache.peek(secret)).to.equal(undefined)
+    await node.keyCache.authenticate(secret)
+    expect(node.keyCache.peek(secret)).to.equal(undefined)
+  })
+
   it('counts a last use as no change of configuration', async () => {
     const { secret } = await node.apiKeys.create(acme, { name: 'used' })
     await node.keyCache.authenticate(secret)
