@@ -34,6 +34,8 @@ export class ActorNode {
   #claimed = 0
   #members: ReadonlySet<string> = new Set()
   #membersSince = Number.NEGATIVE_INFINITY
+  /** Who was a member already when the last ones joined. */
+  #veterans: ReadonlySet<string> = new Set()
   #steering = false
   #stopping = false
   #cancelLook: () => void = () => {}
@@ -109,14 +111,15 @@ export class ActorNode {
     const settled = this.#membersSince + settleMs - clock.monotonic()
     // Nobody else is there to move anything from or to.
     const alone = members.every((lease) => lease.boot === boot)
-    if (settled > 0 && !alone) {
+    const waits = settled > 0 && !alone
+    if (waits) {
       this.#cancelLook()
       this.#cancelLook = clock.after(Math.min(settled, LOOK_EVERY_MS), () => this.#look())
-      return
     }
+    const placed = waits ? members.filter((lease) => this.#veterans.has(lease.boot)) : members
     const plan = placeShards(
       shards,
-      members.map((lease) => (lease.boot === boot ? { boot, shards: [...this.#seats.keys()] } : lease)),
+      placed.map((lease) => (lease.boot === boot ? { boot, shards: [...this.#seats.keys()] } : lease)),
     )
     await this.#carryOut(plan)
   }
@@ -133,12 +136,15 @@ export class ActorNode {
 
   /**
    * Only who joins makes shards move between nodes that live, and others may follow at once: that settles first.
-   * What nobody has any more is taken without delay.
+   * What nobody has any more is taken without delay, meanwhile by those who were members before.
    */
   #noteMembers(members: readonly Lease[]): void {
+    const { clock, settleMs = SETTLE_MS } = this.#options
     const joined = members.some(({ boot }) => !this.#members.has(boot))
+    const now = clock.monotonic()
+    if (joined && now >= this.#membersSince + settleMs) this.#veterans = this.#members
     this.#members = new Set(members.map(({ boot }) => boot))
-    if (joined) this.#membersSince = this.#options.clock.monotonic()
+    if (joined) this.#membersSince = now
   }
 
   async #carryOut(plan: readonly (string | null)[]): Promise<void> {

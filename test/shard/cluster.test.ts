@@ -33,12 +33,15 @@ describe('actor nodes of a cluster', function () {
     await db.end({ timeout: 2 })
   })
 
-  async function join(options: Partial<OwnerOptions> = {}): Promise<ReturnType<typeof createNode>> {
+  async function join(
+    options: Partial<OwnerOptions> = {},
+    settleMs = 50,
+  ): Promise<ReturnType<typeof createNode>> {
     const made = createNode(
       { broker: nats.broker, db, buffer, ...options },
       SHARDS,
       (boot) => bulletin.join(boot, SHARDS),
-      50,
+      settleMs,
     )
     nodes.push(made)
     await made.node.start()
@@ -91,6 +94,18 @@ describe('actor nodes of a cluster', function () {
     await shared([0, 3, 3])
     await eventually(() => expect(sent().sort((a, b) => a - b)).to.deep.equal(accepted))
     for (const { problems } of nodes) expect(problems).to.deep.equal([])
+  })
+
+  it('goes on at once with what a node lets go, though another has just joined and waits for its part', async () => {
+    const settleMs = 1_000
+    const stays = await join({}, settleMs)
+    const leaves = await join({}, settleMs)
+    await shared([3, 3])
+    await join({}, settleMs)
+    await leaves.node.stop(5_000)
+    // Once the joiner counts, three of the six are its own.
+    await eventually(() => expect(running(stays)).to.have.length(6))
+    await shared([3, 0, 3])
   })
 
   it('takes over what a node leaves that is gone, and the old one can do nothing more', async () => {
