@@ -22,7 +22,7 @@ export interface HousekeepingLimits {
   readonly purgeLagMs: number
   /**
    * What is over above the horizon is carried around when it outweighs what is live so many times. While it is carried
-   * it stands in both logs, so 1.75 is what keeps them together below four times what is live …
+   * it stands in both logs, so 1.5 is what keeps them together below four times what is live …
    */
   readonly keepRatio: number
   /** … and is at least so large, bytes. */
@@ -36,7 +36,7 @@ export interface HousekeepingLimits {
 export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
   everyMs: 1_000,
   purgeLagMs: 30_000,
-  keepRatio: 1.75,
+  keepRatio: 1.5,
   keepBytes: 32 * 1024 * 1024,
   snapshotBytes: 1024 * 1024,
   fullShare: 0.6,
