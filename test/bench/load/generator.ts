@@ -2,6 +2,7 @@
 import { quantile } from '../figures.ts'
 import { HttpConnection } from './connection.ts'
 import { answering, monotonicMs } from './program.ts'
+import { type Recorded, type Recording, record } from './recorded.ts'
 import { type RequestTemplate, requestWriter } from './requests.ts'
 import { onSchedule } from './schedule.ts'
 
@@ -78,12 +79,13 @@ export interface Acked {
   own: [id: number, at: number][]
 }
 
-export type GeneratorQuestion = ClosedLoop | SlicedLoop | Fill | OpenLoop
+export type GeneratorQuestion = ClosedLoop | SlicedLoop | Fill | OpenLoop | Recording
 export interface GeneratorAnswers {
   closed: Sent
   sliced: Sliced
   fill: Sent
   open: Acked
+  recorded: Recorded
 }
 
 answering((question: GeneratorQuestion) => {
@@ -96,6 +98,8 @@ answering((question: GeneratorQuestion) => {
       return fill(question)
     case 'open':
       return openLoop(question)
+    case 'recorded':
+      return record(question)
   }
 })
 

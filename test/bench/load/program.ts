@@ -8,7 +8,11 @@ export class Program<Question extends { kind: string }, Answers> {
   readonly #ended: Promise<never>
 
   constructor(file: string) {
-    this.#child = fork(join(import.meta.dirname, file), { execPath: process.execPath })
+    this.#child = fork(join(import.meta.dirname, file), {
+      execPath: process.execPath,
+      // Answers may hold typed arrays.
+      serialization: 'advanced',
+    })
     const kill = () => this.#child.kill('SIGKILL')
     process.once('exit', kill)
     this.#ended = once(this.#child, 'exit').then(([code]) => {

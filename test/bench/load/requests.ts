@@ -1,4 +1,6 @@
 /** Requests as finished texts: building one costs the generator a few microseconds. */
+import { createHmac } from 'node:crypto'
+import { defaultSourceSignatureHeader } from '../../../internal/domain/buffer-schema.ts'
 import { markerOf } from './marker.ts'
 
 export interface RequestTemplate {
@@ -9,6 +11,8 @@ export interface RequestTemplate {
   size: number
   /** Whether the sender names its items: only then are they deduplicated. */
   explicit: boolean
+  /** Secret that bodies are signed with; unset: no signature. */
+  secret?: string
 }
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -26,8 +30,13 @@ export function requestWriter(template: RequestTemplate): (id: number, key: stri
     // Another text each time, so that a store that compresses gains nothing unfair.
     const at = (id * 131) % (padding.length - room)
     const body = `${start}${padding.slice(at, at + room)}"}`
-    return `${head}${body.length}\r\n\r\n${body}`
+    return `${head}${body.length}\r\n${signatureLine(body, template.secret)}\r\n${body}`
   }
+}
+
+function signatureLine(body: string, secret: string | undefined): string {
+  if (secret === undefined) return ''
+  return `${defaultSourceSignatureHeader}: ${createHmac('sha256', secret).update(body).digest('hex')}\r\n`
 }
 
 function randomText(length: number): string {

@@ -4,16 +4,33 @@ import type { AddressInfo } from 'node:net'
 import { idsIn } from './marker.ts'
 import { answering, monotonicMs } from './program.ts'
 
-export type SinkQuestion = { kind: 'listen' } | { kind: 'stats' } | { kind: 'arrivals' } | { kind: 'reset' }
+export type SinkQuestion =
+  | { kind: 'listen' }
+  | { kind: 'stats' }
+  | { kind: 'arrivals' }
+  | { kind: 'batches' }
+  | { kind: 'reset' }
 export interface SinkAnswers {
   listen: { url: string }
   stats: { requests: number; items: number; distinct: number }
   /** Monotonic ms at which each item came first. */
   arrivals: [id: number, at: number][]
+  batches: Batches
   reset: null
 }
 
+/** Requests in the order in which they were complete. */
+export interface Batches {
+  /** Monotonic ms at which each began. */
+  at: Float64Array
+  /** Items of each. */
+  sizes: Uint32Array
+  /** Of all items of all requests, in order. */
+  ids: Uint32Array
+}
+
 const seen = new Map<number, number>()
+let batches: { at: number[]; sizes: number[]; ids: number[] } = { at: [], sizes: [], ids: [] }
 let requests = 0
 let items = 0
 
@@ -29,8 +46,12 @@ const server = createServer((request, response) => {
 
 function record(body: Buffer, at: number): void {
   requests++
-  for (const id of idsIn(body)) {
+  const found = idsIn(body)
+  batches.at.push(at)
+  batches.sizes.push(found.length)
+  for (const id of found) {
     items++
+    batches.ids.push(id)
     if (!seen.has(id)) seen.set(id, at)
   }
 }
@@ -44,8 +65,15 @@ answering(async ({ kind }: SinkQuestion) => {
       return { requests, items, distinct: seen.size }
     case 'arrivals':
       return [...seen]
+    case 'batches':
+      return {
+        at: Float64Array.from(batches.at),
+        sizes: Uint32Array.from(batches.sizes),
+        ids: Uint32Array.from(batches.ids),
+      }
     case 'reset':
       seen.clear()
+      batches = { at: [], sizes: [], ids: [] }
       requests = 0
       items = 0
       return null
