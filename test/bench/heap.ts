@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { table } from './figures.ts'
 import { type Generator, startGenerator } from './load/programs.ts'
+import { gaugeOf } from './metrics.ts'
 import { type Penstock, startPenstock } from './systems.ts'
 
 const REPORT = join(import.meta.dirname, 'heap', 'report.ts')
@@ -63,7 +64,7 @@ async function open(lab: Lab, { groups, explicit, connections }: Case): Promise<
   })
   if (failed > 0) throw new Error(`${failed} of ${groups} items were not accepted`)
   lab.opened += groups
-  await eventually(async () => (await gauge(penstock, 'penstock_open_groups')) === lab.opened, {
+  await eventually(async () => (await gaugeOf(penstock.opsUrl, 'penstock_open_groups')) === lab.opened, {
     timeoutMs: OPENED_MS,
     everyMs: 100,
   })
@@ -84,12 +85,5 @@ function perGroup(before: Reading, after: Reading, groups: number): string[] {
 async function read(penstock: Penstock): Promise<Reading> {
   penstock.child.send('heap')
   const [usage] = (await once(penstock.child, 'message')) as [NodeJS.MemoryUsage]
-  return { ...usage, residentBytes: await gauge(penstock, 'penstock_resident_bytes') }
-}
-
-/** Sum over all shards. */
-async function gauge({ opsUrl }: Penstock, name: string): Promise<number> {
-  const text = await (await fetch(`${opsUrl}/metrics`)).text()
-  const values = text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'gm'))
-  return [...values].reduce((sum, [, value]) => sum + Number(value), 0)
+  return { ...usage, residentBytes: await gaugeOf(penstock.opsUrl, 'penstock_resident_bytes') }
 }

@@ -1,4 +1,5 @@
-/** A histogram of the service's own, read from its ops port. */
+/** Histograms and gauges of the service's own, read from its ops port. */
+import { readMetrics } from '../support/metrics.ts'
 
 export interface Buckets {
   /** Upper bounds ascending, `Infinity` last. */
@@ -16,6 +17,11 @@ export async function histogramOf(opsUrl: string, name: string): Promise<Buckets
     buckets.counts.push(Number(count))
   }
   return buckets
+}
+
+/** Sum over all shards. */
+export async function gaugeOf(opsUrl: string, name: string): Promise<number> {
+  return readMetrics(await (await fetch(`${opsUrl}/metrics`)).text(), name)
 }
 
 /** What came between two readings; an empty first one counts as zeros. */

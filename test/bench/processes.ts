@@ -1,4 +1,4 @@
-/** CPU time of process trees and of the whole machine, from /proc. */
+/** CPU time and memory of process trees, and CPU time of the whole machine, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Of /proc times: the kernel's USER_HZ is 100 on every Linux that Node runs on. */
@@ -13,16 +13,38 @@ interface Process {
 
 /** CPU ms of the tree below `root`, by the name of its processes. */
 export function cpuOf(root: number): Map<string, number> {
-  const all = processes()
   const sums = new Map<string, number>()
+  for (const { name, cpuMs } of treeOf(root).values()) sums.set(name, (sums.get(name) ?? 0) + cpuMs)
+  return sums
+}
+
+/** Bytes of memory of the tree below `root`; what processes share counts once. */
+export function memoryOf(root: number): number {
+  return [...treeOf(root).keys()].reduce((sum, pid) => sum + proportionalBytes(pid), 0)
+}
+
+function treeOf(root: number): Map<number, Process> {
+  const all = processes()
+  const tree = new Map<number, Process>()
   const todo = [root]
   for (let pid = todo.pop(); pid !== undefined; pid = todo.pop()) {
     const found = all.get(pid)
     if (!found) continue
-    sums.set(found.name, (sums.get(found.name) ?? 0) + found.cpuMs)
+    tree.set(pid, found)
     for (const [child, { parent }] of all) if (parent === pid) todo.push(child)
   }
-  return sums
+  return tree
+}
+
+/** 0: it has ended meanwhile. */
+function proportionalBytes(pid: number): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+    return Number(/^Pss: +(\d+) kB$/m.exec(text)?.[1]) * 1_024
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw error
+    return 0
+  }
 }
 
 /** Ms over all kinds of processes. */
@@ -62,5 +84,6 @@ function readProcess(pid: string): Process | undefined {
 function nameOf(stat: string, end: number): string {
   const name = stat.slice(stat.indexOf('(') + 1, end)
   if (name.startsWith('postgres')) return 'postgres'
+  if (name.startsWith('redis')) return 'redis'
   return name.startsWith('nats-server') ? 'nats' : 'app'
 }

@@ -16,36 +16,63 @@ export interface System {
   readonly name: string
   readonly ingestUrl: string
   readonly headers: Record<string, string>
+  /** Pids of the trees of its processes. */
+  readonly roots: readonly number[]
   /** CPU ms of all its processes so far, by kind: app, nats, postgres. */
   cpu(): Map<string, number>
   stop(): Promise<void>
 }
 
 /** `floor` or `hand`, over a NATS of its own. `sync` as PENSTOCK_SYNC. */
-export async function startRival(name: 'floor' | 'hand', sync: string): Promise<System> {
+export async function startRival(
+  name: 'floor' | 'hand',
+  sync: string,
+  env: Record<string, string> = {},
+): Promise<System> {
   const nats = await ownNats({ sync })
+  return serve(name, [process.execPath, `test/bench/${name}/${name}.ts`], nats, {
+    NATS_URL: nats.url,
+    ...env,
+  })
+}
+
+/** A program that takes items at `/` of its PORT, over a store of its own that ends after it. */
+export async function serve(
+  name: string,
+  command: readonly [string, ...string[]],
+  store: { pid: number; stop(): Promise<void> },
+  env: Record<string, string>,
+): Promise<System> {
   const port = await freePort()
-  const app = launch([`test/bench/${name}/${name}.ts`], { PORT: String(port), NATS_URL: nats.url })
+  const app = run(command, { PORT: String(port), ...env })
   const ingestUrl = `http://127.0.0.1:${port}/`
   await eventually(() => fetch(ingestUrl, { method: 'POST', body: '{"key":"first"}' }), {
     timeoutMs: START_MS,
   })
   return {
-    name,
-    ingestUrl,
-    headers: {},
-    cpu: () => new Map([...cpuOf(app.pid!), ...cpuOf(nats.pid)]),
+    ...{ name, ingestUrl, headers: {} },
+    roots: [app.pid!, store.pid],
+    cpu: () => new Map([...cpuOf(app.pid!), ...cpuOf(store.pid)]),
     stop: async () => {
       await ended(app, 'SIGTERM')
-      await nats.stop()
+      await store.stop()
     },
   }
 }
 
+export interface Batching {
+  idleTimeoutMs: number
+  maxWaitFromFirstMs: number
+  maxItems?: number
+  maxBytes?: number
+}
+
 export interface BufferSettings {
   bufferId: string
-  batch: { idleTimeoutMs: number; maxWaitFromFirstMs: number; maxItems?: number }
+  batch: Batching
   deliverTo: string
+  /** Set: webhooks must be signed with it, and deliveries are. */
+  secret?: string
 }
 
 export interface Penstock extends System {
@@ -57,6 +84,7 @@ export interface Penstock extends System {
   /** Headers of the owner of a customer. */
   as(customerId: string): Record<string, string>
   createBuffer(settings: BufferSettings): Promise<void>
+  changeBuffer(bufferId: string, batch: Batching): Promise<void>
   urlOf(bufferId: string): string
 }
 
@@ -94,7 +122,10 @@ export async function startPenstock(options: PenstockOptions): Promise<Penstock>
     ...{ name: 'penstock', child, headers, urlOf, url, as, dataDir },
     ingestUrl: urlOf('items'),
     opsUrl: `http://127.0.0.1:${opsPort}`,
+    roots: [child.pid!],
     createBuffer: (settings) => create(`${url}/v1/admin/buffers`, headers, bufferOf(settings)),
+    changeBuffer: (bufferId, batch) =>
+      asked('PATCH', `${url}/v1/admin/buffers/${bufferId}`, headers, { batch }, 200),
     cpu: () => cpuOf(child.pid!),
     stop: () => ended(child, 'SIGTERM'),
   }
@@ -104,25 +135,44 @@ function newKey(): string {
   return `svk_${randomBytes(24).toString('hex')}`
 }
 
-function bufferOf({ bufferId, batch, deliverTo }: BufferSettings): object {
+function bufferOf({ bufferId, batch, deliverTo, secret }: BufferSettings): object {
   return {
     ...{ bufferId, batch, projectId: 'bench', name: bufferId },
     groupKey: { mode: 'jsonpath', path: '$.key' },
-    delivery: { url: deliverTo },
+    delivery: { url: deliverTo, ...(secret !== undefined && { signing: { type: 'hmac-sha256', secret } }) },
+    ...(secret !== undefined && { sourceVerification: { enabled: true, signingSecret: secret } }),
   }
 }
 
-async function create(url: string, headers: Record<string, string>, body: object): Promise<void> {
+function create(url: string, headers: Record<string, string>, body: object): Promise<void> {
+  return asked('POST', url, headers, body, 201)
+}
+
+async function asked(
+  method: string,
+  url: string,
+  headers: Record<string, string>,
+  body: object,
+  status: number,
+): Promise<void> {
   const answer = await fetch(url, {
-    method: 'POST',
+    method,
     headers: { ...headers, 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
   })
-  if (answer.status !== 201) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
+  if (answer.status !== status) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
 }
 
 function launch(args: string[], env: Record<string, string>): ChildProcess {
-  const child = spawn(process.execPath, args, {
+  return run([process.execPath, ...args], env)
+}
+
+/** A program that is killed with this process at the latest. */
+export function run(
+  [program, ...args]: readonly [string, ...string[]],
+  env: Record<string, string>,
+): ChildProcess {
+  const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

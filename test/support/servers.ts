@@ -123,11 +123,18 @@ export async function emptyDatabase(): Promise<string> {
   return server.urlOf(name)
 }
 
-/** A Postgres server of the test's own, without schema, to stop, kill and restart; it ends with the run at the latest. */
-export async function ownPostgres(options: { dir?: string } = {}): Promise<PostgresServer> {
+/**
+ * A Postgres server of the test's own, without schema, to stop, kill and restart; it ends with the run at the latest.
+ * `durable`: its commits are on disk; for measurements.
+ */
+export async function ownPostgres(
+  options: { dir?: string; durable?: boolean } = {},
+): Promise<PostgresServer> {
   await sweepOnce()
   const dir = options.dir ?? join(tempFolder('postgres'), 'postgres')
-  return tracked(await startPostgres({ dir, log: silent, durable: false, maxConnections: 300 }))
+  return tracked(
+    await startPostgres({ dir, log: silent, durable: options.durable ?? false, maxConnections: 300 }),
+  )
 }
 
 /** The regular end: connections, servers, folders. */

@@ -1,14 +1,22 @@
 /**
- * What is written by hand in an afternoon: Koa, a parsed body, its key checked, and one `js.publish` an item.
- * Ingest only: no batches, no credits, no duplicates.
+ * What is written by hand in an afternoon: Koa, a parsed body, its key checked, and one `js.publish` an item. No
+ * credits, no duplicates. With `SINK_URL` it batches and delivers, too (`batches.ts`); else it only ingests.
  */
 import Koa from 'koa'
-import { connect } from 'nats'
+import { connect, RetentionPolicy } from 'nats'
+import { deliverBatches } from './batches.ts'
 
-const { username: user, password: pass, host } = new URL(process.env.NATS_URL ?? '')
+const { NATS_URL = '', SINK_URL: sinkUrl, IDLE_MS, MAX_WAIT_MS, MAX_ITEMS } = process.env
+const { username: user, password: pass, host } = new URL(NATS_URL)
 const nats = await connect({ servers: host, user, pass })
-await (await nats.jetstreamManager()).streams.add({ name: 'HAND', subjects: ['hand'] })
+const manager = await nats.jetstreamManager()
+const retention = sinkUrl === undefined ? RetentionPolicy.Limits : RetentionPolicy.Workqueue
+await manager.streams.add({ name: 'HAND', subjects: ['hand'], retention })
 const stream = nats.jetstream()
+if (sinkUrl !== undefined) {
+  const [idleMs, maxWaitMs, maxItems] = [Number(IDLE_MS), Number(MAX_WAIT_MS), Number(MAX_ITEMS)]
+  void deliverBatches(nats, manager, 'HAND', { sinkUrl, idleMs, maxWaitMs, maxItems })
+}
 
 const app = new Koa()
 app.use(async (ctx) => {
