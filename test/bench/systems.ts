@@ -46,9 +46,10 @@ export async function serve(
   const port = await freePort()
   const app = run(command, { PORT: String(port), ...env })
   const ingestUrl = `http://127.0.0.1:${port}/`
-  await eventually(() => fetch(ingestUrl, { method: 'POST', body: '{"key":"first"}' }), {
-    timeoutMs: START_MS,
-  })
+  await Promise.race([
+    eventually(() => fetch(ingestUrl, { method: 'POST', body: '{"key":"first"}' }), { timeoutMs: START_MS }),
+    once(app, 'exit').then(([code]) => Promise.reject(new Error(`${name} ended with ${code}`))),
+  ])
   return {
     ...{ name, ingestUrl, headers: {} },
     roots: [app.pid!, store.pid],

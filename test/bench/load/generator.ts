@@ -1,6 +1,7 @@
 /** The load generator: a process of its own that sends items and tells what became of them. */
 import { quantile } from '../figures.ts'
 import { HttpConnection } from './connection.ts'
+import { keyName } from './keys.ts'
 import { answering, monotonicMs } from './program.ts'
 import { type Recorded, type Recording, record } from './recorded.ts'
 import { type RequestTemplate, requestWriter } from './requests.ts'
@@ -32,7 +33,7 @@ export interface SlicedLoop extends Load {
   slices: number
 }
 
-/** As fast as answers come, one item for each of the keys `w<firstKey>` and on. */
+/** As fast as answers come, one item for each of the keys numbered `firstKey` and on. */
 export interface Fill extends Load {
   kind: 'fill'
   firstKey: number
@@ -41,7 +42,7 @@ export interface Fill extends Load {
 
 /**
  * `rate` items a second whatever the answers do, for `seconds`, each with a key of its own; and as many to
- * `others.url`, with keys out of `w0` to `w<others.keys - 1>`.
+ * `others.url`, with keys out of the first `others.keys`.
  */
 export interface OpenLoop extends Load {
   kind: 'open'
@@ -113,7 +114,7 @@ function fill(load: Fill): Promise<Sent> {
   const last = load.firstId + load.items
   return measured(
     load,
-    (id) => `w${load.firstKey + id - load.firstId}`,
+    (id) => keyName(load.firstKey + id - load.firstId),
     (id) => id < last,
     monotonicMs(),
   )
@@ -161,7 +162,7 @@ async function slicedLoop(load: SlicedLoop): Promise<Sliced> {
 }
 
 function anyKeyOf(keys: number): () => string {
-  return () => `k${String(Math.floor(Math.random() * keys)).padStart(6, '0')}`
+  return () => keyName(Math.floor(Math.random() * keys))
 }
 
 /** Each connection sends its next item when the last one is answered; `acked`: monotonic ms, and ms since it was sent. */
@@ -206,6 +207,7 @@ async function openLoop(load: OpenLoop): Promise<Acked> {
   const { others, rate, firstId } = load
   const writeOwn = requestWriter(load)
   const writeOther = requestWriter({ ...load, url: others.url })
+  const anyOther = anyKeyOf(others.keys)
   const own: [number, number][] = []
   const ackMs: number[] = []
   let failed = 0
@@ -215,9 +217,7 @@ async function openLoop(load: OpenLoop): Promise<Acked> {
   await onSchedule(schedule, (turn, sender) => {
     const id = firstId + turn
     const isOwn = turn % 2 === 0
-    const text = isOwn
-      ? writeOwn(id, `own${id}`)
-      : writeOther(id, `w${Math.floor(Math.random() * others.keys)}`)
+    const text = isOwn ? writeOwn(id, `own${id}`) : writeOther(id, anyOther())
     sender.send(text, (status) => {
       const now = monotonicMs()
       if (status !== 202) failed++

@@ -28,6 +28,8 @@ export interface Recorded {
   sentAt: Float64Array
   /** Of the 202; NaN: answered otherwise, or not at all. */
   ackedAt: Float64Array
+  /** Status and body of the first answer other than 202; status 0: the connection broke. */
+  firstFailure?: string
 }
 
 export async function record(load: Recording): Promise<Recorded> {
@@ -44,6 +46,7 @@ class Log {
   readonly #dueAt: number[] = []
   readonly #sentAt: number[] = []
   readonly #ackedAt: number[] = []
+  #firstFailure: string | undefined
 
   constructor({ firstId, keys, seed }: Recording) {
     this.#firstId = firstId
@@ -62,8 +65,9 @@ class Log {
     this.#dueAt[n] = dueAt
   }
 
-  acked(n: number, at: number): void {
-    this.#ackedAt[n] = at
+  answered(n: number, at: number, status: number, body: Buffer): void {
+    if (status === 202) this.#ackedAt[n] = at
+    else this.#firstFailure ??= `${status} ${body.toString('utf8', 0, 200)}`
   }
 
   recorded(): Recorded {
@@ -73,6 +77,7 @@ class Log {
       dueAt: Float64Array.from(this.#dueAt),
       sentAt: Float64Array.from(this.#sentAt),
       ackedAt: Float64Array.from(this.#ackedAt),
+      ...(this.#firstFailure !== undefined && { firstFailure: this.#firstFailure }),
     }
   }
 }
@@ -83,9 +88,9 @@ async function inTurns(load: Recording, log: Log): Promise<void> {
   const lane = () =>
     new Promise<void>((done) => {
       let current = 0
-      const connection = new HttpConnection(new URL(load.url), (status) => {
+      const connection = new HttpConnection(new URL(load.url), (status, body) => {
         const at = monotonicMs()
-        if (status === 202) log.acked(current, at)
+        log.answered(current, at, status, body)
         if (status !== 0 && at < end) return send()
         connection.close()
         done()
@@ -111,8 +116,6 @@ function atRate(load: Recording, rate: number, log: Log): Promise<void> {
     const [n, key] = log.next()
     const text = write(load.firstId + n, key)
     log.sent(n, monotonicMs(), dueAt(turn))
-    sender.send(text, (status) => {
-      if (status === 202) log.acked(n, monotonicMs())
-    })
+    sender.send(text, (status, body) => log.answered(n, monotonicMs(), status, body))
   })
 }

@@ -1,0 +1,92 @@
+/** What is compared: a cell is one load in one setting, and its name says it all. */
+import type { Keys } from '../load/keys.ts'
+import type { Window } from './analysis.ts'
+import type { ContenderName, Sync } from './contenders.ts'
+
+/**
+ * `ingest`: as fast as answers come, and nothing is delivered meanwhile. `whole`: the same, and everything is
+ * delivered. `rate`: items at a fixed rate, and everything is delivered.
+ */
+export type Work = 'ingest' | 'whole' | 'rate'
+
+export interface Row {
+  name: string
+  contender: ContenderName
+  /** Message ids by the sender. */
+  explicit: boolean
+}
+
+export interface Cell {
+  name: string
+  work: Work
+  keys: Keys
+  /** Of a body, bytes. */
+  size: number
+  sync: Sync
+  rows: Row[]
+  /** Items a second. */
+  rate?: number
+  /** Of sending. */
+  ms: number
+}
+
+export const WINDOW: Window = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
+export const CONNECTIONS = 64
+/** Not measured at the beginning of each round, ms. */
+export const WARM_MS = 500
+export const RATE = 1_000
+const SENDING_MS: Record<Work, number> = { ingest: 3_000, whole: 6_000, rate: 4_000 }
+const ZIPF = 1.1
+const KEYS: Record<string, number> = { '100': 100, '1k': 1_000, '10k': 10_000, '100k': 100_000 }
+const SIZES: Record<string, number> = { '1kb': 1_024, '10kb': 10_240 }
+
+/** By the work: who stands in its table. Graphile Worker is far behind, and slow to drain: in one cell is enough. */
+const ROWS: Record<Work, ContenderName[]> = {
+  ingest: ['penstock', 'hand', 'asynq', 'bullmq'],
+  whole: ['penstock', 'hand', 'asynq'],
+  rate: ['penstock', 'hand', 'asynq'],
+}
+const WITH_GRAPHILE = 'whole-1k-uniform-1kb-default'
+
+/** Those of `npm run bench -- peers`. */
+export const STANDARD = [
+  'ingest-1k-uniform-1kb-default',
+  'ingest-1k-uniform-1kb-always',
+  'ingest-1k-uniform-10kb-default',
+  WITH_GRAPHILE,
+  'whole-1k-uniform-1kb-always',
+  'rate-1k-uniform-1kb-default',
+  'rate-100-uniform-1kb-default',
+  'rate-10k-zipf-1kb-default',
+  'rate-100k-uniform-1kb-default',
+]
+
+/** `<work>-<keys>-<distribution>-<size>-<sync>`, in any combination; undefined: no such cell. */
+export function cellOf(name: string): Cell | undefined {
+  const [work = '', keys = '', distribution = '', size = '', sync = '', ...more] = name.split('-')
+  const [count, bytes] = [KEYS[keys], SIZES[size]]
+  if (!isWork(work) || count === undefined || bytes === undefined || more.length > 0) return undefined
+  if (distribution !== 'uniform' && distribution !== 'zipf') return undefined
+  if (sync !== 'default' && sync !== 'always') return undefined
+  return {
+    ...{ name, work, sync, size: bytes },
+    keys: distribution === 'zipf' ? { count, zipf: ZIPF } : { count },
+    rows: rowsOf(name, work),
+    ...(work === 'rate' && { rate: RATE }),
+    ms: SENDING_MS[work],
+  }
+}
+
+function isWork(text: string): text is Work {
+  return text in SENDING_MS
+}
+
+function rowsOf(name: string, work: Work): Row[] {
+  const others: ContenderName[] = name === WITH_GRAPHILE ? ['graphile'] : []
+  const rows = [...ROWS[work], ...others].map((contender) => ({
+    ...{ name: contender, contender },
+    explicit: true,
+  }))
+  if (work !== 'ingest') return rows
+  return [...rows, { name: 'penstock, random ids', contender: 'penstock', explicit: false }]
+}

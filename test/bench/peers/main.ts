@@ -1,0 +1,36 @@
+/**
+ * `node test/bench/peers/main.ts [--rounds n] [--ms n] <part>…`: parts of the comparison, onto the terminal. A part is
+ * one of those of `peers.ts`, or any cell `<ingest|whole|rate>-<100|1k|10k|100k>-<uniform|zipf>-<1kb|10kb>-<default|always>`.
+ */
+import { parseArgs } from 'node:util'
+import { killServers, stopServers } from '../../support/servers.ts'
+import { measurePart, PARTS, ROUNDS } from '../peers.ts'
+import { cellOf } from './cells.ts'
+import { tableOfGoals } from './goals.ts'
+import { Tools } from './tools.ts'
+
+process.setMaxListeners(100)
+process.on('exit', killServers)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+const { values, positionals } = parseArgs({
+  options: { rounds: { type: 'string' }, ms: { type: 'string' } },
+  allowPositionals: true,
+})
+const unknown = positionals.find((name) => cellOf(name) === undefined && !(name in PARTS))
+if (unknown !== undefined || positionals.length === 0) {
+  process.stderr.write(
+    `${unknown ?? 'nothing'}: no such part; there are cells and ${Object.keys(PARTS).join(', ')}\n`,
+  )
+  process.exit(2)
+}
+const [rounds, ms] = [
+  Number(values.rounds ?? ROUNDS),
+  values.ms === undefined ? undefined : Number(values.ms),
+]
+const tools = new Tools()
+for (const name of positionals) {
+  const { text, goals } = await measurePart(name, rounds, tools, ms)
+  process.stdout.write(`${text}\n\n${tableOfGoals(goals)}\n\n`)
+}
+await stopServers()
