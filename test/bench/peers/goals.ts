@@ -1,0 +1,90 @@
+/** Figures with a goal, round by round, and whether their median reaches it. */
+import { median, spread, table } from '../figures.ts'
+import type { Comparison, Round } from './compare.ts'
+import type { ContenderName } from './contenders.ts'
+
+export interface Goal {
+  figure: string
+  /** `≥` of what should be large, `≤` of what should be small. */
+  bound: ['≥' | '≤', number]
+  /** Of each round. */
+  values: number[]
+}
+
+type Figure = (round: Round) => number
+
+const acceptedRate: Figure = ({ outcome }) => outcome.acceptedPerSecond
+const deliveredRate: Figure = ({ outcome }) => outcome.deliveredPerSecond
+const cpu: Figure = ({ cpuUs }) => cpuUs
+
+export function tableOfGoals(goals: readonly Goal[]): string {
+  const rows = goals.map(({ figure, bound: [sign, bound], values }) => {
+    const middle = median(values)
+    const reached = sign === '≥' ? middle >= bound : middle <= bound
+    return [figure, `${sign} ${bound}`, spread(values, 2), reached ? 'reached' : '**not reached**']
+  })
+  return table(['figure', 'goal', 'median (least–most)', ''], rows)
+}
+
+/** Those that follow from a cell; what a missing peer is part of is left out. */
+export function goalsOf(comparison: Comparison): Goal[] {
+  const { work, sync, rate, keys } = comparison.cell
+  const goals = new Goals(comparison)
+  const zipf = keys.zipf === undefined ? '' : ' by Zipf'
+  const load = `${keys.count.toLocaleString('en')} keys${zipf}, sync ${sync}`
+  if (work === 'ingest') {
+    goals.add(
+      `ingest accepted/s ÷ hand-written, ${sync}`,
+      ['≥', sync === 'always' ? 3 : 1.5],
+      acceptedRate,
+      'hand',
+    )
+    goals.add(`ingest accepted/s ÷ Asynq, ${sync}`, ['≥', 0.9], acceptedRate, 'asynq')
+    goals.addExplicit(`explicit ids ÷ random ids, accepted/s, ${sync}`, ['≥', 0.8])
+  }
+  if (work === 'whole') {
+    goals.addBest(`end to end items/s ÷ best peer, ${load}`, ['≥', 1.2], deliveredRate)
+    goals.addBest(`CPU an item ÷ best peer, ${load}`, ['≤', 0.8], cpu)
+  }
+  if (rate !== undefined) {
+    goals.add(`CPU an item at ${rate.toLocaleString('en')}/s ÷ hand-written, ${load}`, ['≤', 1], cpu, 'hand')
+  }
+  return goals.all
+}
+
+class Goals {
+  readonly all: Goal[] = []
+  /** Of the rows with ids by the sender. */
+  readonly #rounds = new Map<ContenderName, Round[]>()
+  readonly #random: Round[] | undefined
+
+  constructor({ rounds }: Comparison) {
+    for (const [{ contender, explicit }, measured] of rounds) {
+      if (explicit) this.#rounds.set(contender, measured)
+      else this.#random = measured
+    }
+  }
+
+  add(figure: string, bound: Goal['bound'], of: Figure, peer: ContenderName): void {
+    this.#push(figure, bound, of, this.#rounds.get(peer))
+  }
+
+  addExplicit(figure: string, bound: Goal['bound']): void {
+    this.#push(figure, bound, acceptedRate, this.#random)
+  }
+
+  /** Its name is added to the figure's. */
+  addBest(figure: string, bound: Goal['bound'], of: Figure): void {
+    const peers = [...this.#rounds].filter(([name]) => name !== 'penstock')
+    const middle = (rounds: readonly Round[]) => median(rounds.map(of))
+    const ascending = peers.sort(([, a], [, b]) => middle(a) - middle(b))
+    const best = bound[0] === '≥' ? ascending.at(-1) : ascending[0]
+    if (best) this.#push(`${figure} (${best[0]})`, bound, of, best[1])
+  }
+
+  #push(figure: string, bound: Goal['bound'], of: Figure, others: readonly Round[] | undefined): void {
+    const own = this.#rounds.get('penstock')
+    if (!own || !others) return
+    this.all.push({ figure, bound, values: own.map((round, n) => of(round) / of(others[n]!)) })
+  }
+}
