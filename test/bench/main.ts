@@ -16,6 +16,7 @@ import { compareIngest } from './ingest.ts'
 import { measureLateness } from './lateness.ts'
 import { measureMillion } from './million.ts'
 import { measureOperator } from './operator.ts'
+import { comparePeers } from './peers.ts'
 import { measureStarts } from './start.ts'
 
 const RESULTS = join(import.meta.dirname, 'RESULTS.md')
@@ -42,6 +43,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   operator: () => measureOperator(OPERATOR),
   'groups-memory': () => measureMemory(MEMORY.groups, MEMORY.steps),
+  peers: () => comparePeers(),
 }
 
 // A cluster has a listener for each of its processes.
