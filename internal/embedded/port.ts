@@ -1,12 +1,23 @@
 /** Loopback ports of the embedded servers: free when chosen, and kept, so that a restart finds the same address. */
+import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/** A TCP port of 127.0.0.1 that nobody listens on right now. */
+/**
+ * Below 32,768, where the ports of outgoing connections begin (Linux; elsewhere higher): one of those could have taken the
+ * port when a server that stopped starts again.
+ */
+const LOWEST = 15_000
+const HIGHEST = 32_767
+const TRIES = 50
+
+/** A TCP port of 127.0.0.1 that nobody listens on right now, and that no outgoing connection will take. */
 export async function freePort(): Promise<number> {
-  const port = await tryListen(0)
-  if (port === undefined) throw new Error('no free port on 127.0.0.1')
-  return port
+  for (let left = TRIES; left > 0; left--) {
+    const port = await tryListen(randomInt(LOWEST, HIGHEST + 1))
+    if (port !== undefined) return port
+  }
+  throw new Error(`no free port on 127.0.0.1 from ${LOWEST} to ${HIGHEST}: tried ${TRIES}`)
 }
 
 /** The port stored in `file` when it is still free, else a new one, which is stored. */
