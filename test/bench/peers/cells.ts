@@ -56,7 +56,6 @@ export const STANDARD = [
   WITH_GRAPHILE,
   'whole-1k-uniform-1kb-always',
   'rate-1k-uniform-1kb-default',
-  'rate-100-uniform-1kb-default',
   'rate-10k-zipf-1kb-default',
   'rate-100k-uniform-1kb-default',
 ]

@@ -47,7 +47,7 @@ func newServer(redis asynq.RedisClientOpt) *asynq.Server {
 		GroupMaxDelay:     milliseconds("MAX_WAIT_MS"),
 		GroupMaxSize:      integer("MAX_ITEMS"),
 		TaskCheckInterval: taskCheckInterval,
-		LogLevel:          asynq.WarnLevel,
+		LogLevel:          asynq.ErrorLevel,
 		GroupAggregator:   asynq.GroupAggregatorFunc(join),
 	})
 }
