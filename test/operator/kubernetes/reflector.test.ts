@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { KubeConfig } from '@kubernetes/client-node'
 import { expect } from 'chai'
 import { afterEach, before, beforeEach, describe, it } from 'mocha'
-import { ApiServer, type Call, type Query } from '../../../operator/kubernetes/api-server.ts'
+import {
+  ApiServer,
+  type Call,
+  type Query,
+  type WatchCall,
+  type WatchEvent,
+} from '../../../operator/kubernetes/api-server.ts'
 import { PAGE } from '../../../operator/kubernetes/reflector.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -104,6 +113,35 @@ describe('a reflector on a real API server', function () {
     }
   })
 
+  it('lists anew after a while, and so makes up for an event that was lost', async () => {
+    const lossy = keep(new LossyWatches(kubeConfig(kube)))
+    const followed = follow(mirror(lossy, space, { relistMs: 5_000 }))
+    await followed.reflector.synced
+    await maps.create('lost')
+    await maps.create('seen')
+    await eventually(() => followed.shown().includes('seen=1'), SLOW)
+    expect(lossy.lost).to.equal(1)
+    await eventually(() => expect(followed.shown()).to.deep.equal(['lost=1', 'seen=1']), SLOW)
+    expect(followed.logged).to.deep.equal([])
+  })
+
+  it('waits as long as an API server that is too busy asks for', async () => {
+    const busy = await BusyOnce.before(api)
+    try {
+      await maps.create('there')
+      const config = new KubeConfig()
+      config.loadFromClusterAndUser({ name: 'busy', server: busy.url, skipTLSVerify: true }, { name: 'none' })
+      const followed = follow(mirror(keep(new ApiServer(config)), space))
+      await followed.reflector.synced
+      expect(followed.shown()).to.deep.equal(['there=1'])
+      expect(followed.logged.map(({ message }) => message)).to.have.length(1)
+      expect(followed.logged[0]!.message).to.match(/: 429 /)
+      expect(busy.askedAt[1]! - busy.askedAt[0]!).to.be.at.least(2_000)
+    } finally {
+      busy.close()
+    }
+  })
+
   it('stops without a word while it lists, watches and waits', async () => {
     const proxy = await TcpProxy.to(apiPort(kube))
     try {
@@ -150,6 +188,55 @@ class StalePages extends ApiServer {
     const aged =
       query.continue === undefined ? query : { ...query, continue: asOfRevisionOne(query.continue) }
     return super.request<T>(method, path, { ...call, query: aged })
+  }
+}
+
+/** Its watches end after a second, and say nothing of what is called `lost`. */
+class LossyWatches extends ApiServer {
+  lost = 0
+
+  override async *watch<T>(path: string, call: WatchCall): AsyncGenerator<WatchEvent<T>> {
+    const short = { ...call, query: { ...call.query, timeoutSeconds: 1 } }
+    for await (const event of super.watch<T>(path, short)) {
+      const { metadata } = event.object as { metadata?: { name?: string } }
+      if (metadata?.name === 'lost') this.lost++
+      else yield event
+    }
+  }
+}
+
+/** In front of an API server: refuses the first request for two seconds, passes lists on, and has nothing to tell a watch. */
+class BusyOnce {
+  readonly askedAt: number[] = []
+  readonly #server: Server
+
+  private constructor(api: ApiServer) {
+    this.#server = createServer(async (request, response) => {
+      this.askedAt.push(performance.now())
+      if (this.askedAt.length === 1) {
+        response.writeHead(429, { 'Retry-After': '2', 'Content-Type': 'application/json' })
+        response.end(JSON.stringify({ kind: 'Status', message: 'too many requests', code: 429 }))
+        return
+      }
+      response.writeHead(200, { 'Content-Type': 'application/json' })
+      if (request.url!.includes('watch=true')) response.flushHeaders()
+      else response.end(JSON.stringify(await api.request('GET', request.url!)))
+    })
+  }
+
+  static async before(api: ApiServer): Promise<BusyOnce> {
+    const busy = new BusyOnce(api)
+    await new Promise<void>((resolve) => busy.#server.listen(0, '127.0.0.1', resolve))
+    return busy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
   }
 }
 
