@@ -1,8 +1,7 @@
 /** The ingress role: credits, packs, and the ingest endpoint. */
 import type { Meter } from '@opentelemetry/api'
-import type { Middleware } from 'koa'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
-import { ingestRoute } from '../../internal/http/ingest.ts'
+import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
 import { Packer } from '../../internal/ingest/packer.ts'
@@ -18,7 +17,7 @@ import type { Logs, Node, Store } from './foundation.ts'
 const LEDGER_POOL = 4
 
 export interface Ingress {
-  readonly route: Middleware
+  readonly route: IngestRoute
   readonly ledger: CreditLedger
 }
 
@@ -67,5 +66,5 @@ export async function startIngress(
   const { buffers, keys } = store
   const ingest = new Ingest({ buffers, keys, ledger, inbox, shares, telemetry, clock })
   const { maxBodyBytes } = config
-  return { route: ingestRoute({ ingest, clock, gate, maxBodyBytes }), ledger }
+  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes }), ledger }
 }

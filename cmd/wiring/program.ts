@@ -4,8 +4,9 @@ import type { Meter } from '@opentelemetry/api'
 import type { Middleware } from 'koa'
 import type { Catalogue } from '../../internal/billing/catalogue.ts'
 import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
+import type { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Gate, type Listener, listen } from '../../internal/http/listener.ts'
-import { createApp } from '../../internal/http/server.ts'
+import { createHandler } from '../../internal/http/server.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
@@ -160,14 +161,14 @@ async function refuseTroubles(
 interface Faces {
   readonly gate: Gate
   readonly health: () => Promise<Health>
-  readonly ingress: Middleware | undefined
+  readonly ingress: IngestRoute | undefined
   readonly admin: Admin | undefined
   readonly routes: readonly Middleware[] | undefined
 }
 
 function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Faces): Promise<Listener> {
   const { gate, health, ingress, admin, routes = [] } = faces
-  const app = createApp({
+  const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
     ...{ gate, isOutage, health, others: routes },
     ...(ingress && { ingest: ingress }),
@@ -175,7 +176,7 @@ function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Fac
   })
   return lifecycle.acquire(
     'http listener',
-    () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
+    () => listen(clock, handler, gate, { host: config.host, port: config.port }),
     (it) => it.close(8_000),
   )
 }

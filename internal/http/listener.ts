@@ -31,7 +31,8 @@ export interface Listener {
   close(graceMs?: number): Promise<void>
 }
 
-type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
+/** Answers a request, at once or later. */
+export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
 
 /** Headers of one request, bytes: room for two path segments of 10 kB, so that they get their 404. */
 const MAX_HEADER_BYTES = 32 * 1024

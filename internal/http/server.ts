@@ -3,7 +3,8 @@ import Koa, { type Context, type Middleware } from 'koa'
 import { documentsRoute } from './documents.ts'
 import { failures, requestIds } from './failure.ts'
 import type { Health } from './health.ts'
-import type { Gate } from './listener.ts'
+import type { IngestRoute } from './ingest.ts'
+import type { Gate, Handler } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
 
 /**
@@ -16,15 +17,21 @@ export interface AppParts {
   /** Whether an error of a use case only says that the database cannot be asked now: 503, not 500. */
   isOutage: (error: unknown) => boolean
   health: () => Promise<Health>
-  /** `ingestRoute`; absent: this process takes no webhooks. */
-  ingest?: Middleware
+  /** Absent: this process takes no webhooks. */
+  ingest?: IngestRoute
   /** `mountRoutes`, with its documents; absent: no management API here. */
   admin?: Router
   /** The local receiver. */
   others?: readonly Middleware[]
 }
 
-export function createApp(parts: AppParts): Koa {
+/** Handles every request of the listener. */
+export function createHandler(parts: AppParts): Handler {
+  const application = createApp(parts).callback()
+  return parts.ingest ? parts.ingest.before(application) : application
+}
+
+function createApp(parts: AppParts): Koa {
   const app = new Koa()
   app.on('error', (error: NodeJS.ErrnoException, ctx?: Context) => {
     // A connection that broke under its answer is the client's affair; the rest is ours.
@@ -33,7 +40,7 @@ export function createApp(parts: AppParts): Koa {
     parts.telemetry.failed({ requestId: state.requestId ?? '', method, path, error })
   })
   app.use(failures(parts.telemetry, parts.isOutage))
-  if (parts.ingest) app.use(parts.ingest)
+  if (parts.ingest) app.use(parts.ingest.middleware)
   app.use(requestIds)
   app.use(closeWith(parts.gate))
   app.use(healthRoute(parts.health))

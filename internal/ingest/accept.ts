@@ -64,33 +64,40 @@ export class Ingest {
 
   /** Answers every request; rejects only when an invariant is broken (the caller answers 500). */
   async accept(request: IngestRequest): Promise<IngestAnswer> {
-    const answer = await this.#judge(request)
+    const judged = this.#judge(request) ?? (await this.#judgeUncached(request))
+    const answer = isAnswer(judged) ? judged : await this.#pay(judged)
     this.#ports.telemetry.answered(answer.status)
     return answer
   }
 
-  /** The checks in the order of the design, section 9. What is cached is not waited for. */
-  async #judge(request: IngestRequest): Promise<IngestAnswer> {
-    let record = this.#ports.buffers.peekById(request.bufferId)
-    if (record === undefined) {
-      const loaded = await this.#load(request.bufferId)
-      if (isAnswer(loaded)) return loaded
-      record = loaded
-    }
+  /** Without waiting: what is cached decides. undefined: something is not. */
+  #judge(request: IngestRequest): Paying | IngestAnswer | undefined {
+    const record = this.#ports.buffers.peekById(request.bufferId)
+    if (record === undefined) return undefined
     if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
     const secret = request.header('x-api-key')
-    if (secret !== undefined) {
-      const key = this.#ports.keys.peek(secret)
-      const refused = key ? judgeReach(key, record) : await this.#judgeKey(secret, record)
-      if (refused !== null) return refused
-    }
+    if (secret === undefined) return this.#judgeItem(record, request)
+    const key = this.#ports.keys.peek(secret)
+    if (key === undefined) return undefined
+    return judgeReach(key, record) ?? this.#judgeItem(record, request)
+  }
+
+  async #judgeUncached(request: IngestRequest): Promise<Paying | IngestAnswer> {
+    const record = this.#ports.buffers.peekById(request.bufferId) ?? (await this.#load(request.bufferId))
+    if (isAnswer(record)) return record
+    if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
+    const secret = request.header('x-api-key')
+    const refused = secret === undefined ? null : await this.#judgeKey(secret, record)
+    return refused ?? this.#judgeItem(record, request)
+  }
+
+  /** The checks in the order of the design, section 9, but for those of buffer and key. */
+  #judgeItem(record: BufferRecord, request: IngestRequest): Paying | IngestAnswer {
     const paying = readItem(record, request, this.#ports.clock.now())
-    if (isAnswer(paying)) return paying
-    if (this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey)) {
-      this.#ports.telemetry.overShare()
-      return answers.bufferOverShare
-    }
-    return this.#pay(paying)
+    if (isAnswer(paying) || !this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey))
+      return paying
+    this.#ports.telemetry.overShare()
+    return answers.bufferOverShare
   }
 
   async #load(bufferId: string): Promise<BufferRecord | IngestAnswer> {
@@ -113,16 +120,24 @@ export class Ingest {
     }
   }
 
-  async #pay(paying: Paying): Promise<IngestAnswer> {
+  #pay(paying: Paying): Promise<IngestAnswer> {
+    const receipt = this.#ports.ledger.charge(paying.charge)
+    return receipt instanceof Promise ? this.#payLater(paying, receipt) : this.#paid(paying, receipt)
+  }
+
+  async #payLater(paying: Paying, charged: Promise<Receipt>): Promise<IngestAnswer> {
     let receipt: Receipt
     try {
-      const charged = this.#ports.ledger.charge(paying.charge)
-      receipt = charged instanceof Promise ? await charged : charged
+      receipt = await charged
     } catch (error) {
       if (!(error instanceof LedgerUnavailableError)) throw error
       this.#ports.telemetry.unavailable('ledger', error)
       return answers.databaseUnavailable
     }
+    return this.#paid(paying, receipt)
+  }
+
+  #paid(paying: Paying, receipt: Receipt): Promise<IngestAnswer> {
     return receipt.paid ? this.#store(paying) : this.#unpaid(paying, receipt.balance)
   }
 

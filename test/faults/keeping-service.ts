@@ -12,7 +12,7 @@ import { ensureOwners } from '../../cmd/wiring/owners.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { type Gate, listen } from '../../internal/http/listener.ts'
-import { createApp } from '../../internal/http/server.ts'
+import { createHandler } from '../../internal/http/server.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
@@ -68,7 +68,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   const ingress = await startIngress(node, store, logs, meter, gate, fail)
   const admin = createAdmin(node, store, deliveries, ingress.ledger)
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
-  const app = createApp({
+  const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
     ...{ gate, isOutage, ingest: ingress.route, admin: admin.router, others: [] },
     health: createHealth(clock, 'keeping', {
@@ -80,7 +80,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   })
   const http = await lifecycle.acquire(
     'http listener',
-    () => listen(clock, app.callback(), gate, { host: config.host, port: config.port }),
+    () => listen(clock, handler, gate, { host: config.host, port: config.port }),
     (it) => it.close(8_000),
   )
   process.stdout.write(addressLines(http.url, http.url))

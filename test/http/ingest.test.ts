@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
@@ -44,6 +45,22 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
 
     it('reads percent-encoded ids', async () => {
       expect((await shop.ingest('{"customer":"c"}', {}, 's%68op/%6frders')).status).to.equal(202)
+    })
+
+    it('takes a target with a query, and one in absolute form', async () => {
+      const { port } = shop.service
+      const path = '/v1/ingest/shop/orders?source=till'
+      for (const target of [path, `http://127.0.0.1:${port}${path}`]) {
+        const status = await new Promise<number | undefined>((resolve, reject) => {
+          const sent = request({ port, method: 'POST', path: target }, (answer) => {
+            answer.resume()
+            resolve(answer.statusCode)
+          })
+          sent.on('error', reject)
+          sent.end('{"customer":"c"}')
+        })
+        expect(status, target).to.equal(202)
+      }
     })
 
     it('takes depth 64', async () => {

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'mocha'
 import { createHealth } from '../../internal/http/health.ts'
 import { type Listener, listen } from '../../internal/http/listener.ts'
 import { Receiver, type ReceiverBounds } from '../../internal/http/receiver.ts'
-import { createApp } from '../../internal/http/server.ts'
+import { createHandler } from '../../internal/http/server.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { call } from './caller.ts'
 
@@ -18,14 +18,14 @@ const clock = systemClock()
 
 function start(bounds?: ReceiverBounds, local = true): Promise<Listener> {
   const gate = { closing: false }
-  const app = createApp({
+  const handler = createHandler({
     telemetry: { failed: () => {} },
     gate,
     isOutage: () => false,
     health: createHealth(clock, '0', {}),
     others: local ? [new Receiver(clock, bounds).middleware] : [],
   })
-  return listen(clock, app.callback(), gate, { host: '127.0.0.1', port: 0 })
+  return listen(clock, handler, gate, { host: '127.0.0.1', port: 0 })
 }
 
 describe('/local/receiver/<name>', () => {

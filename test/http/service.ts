@@ -18,12 +18,12 @@ import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import { createHealth } from '../../internal/http/health.ts'
-import { ingestRoute } from '../../internal/http/ingest.ts'
+import { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
 import { Receiver } from '../../internal/http/receiver.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
-import { createApp } from '../../internal/http/server.ts'
+import { createHandler } from '../../internal/http/server.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
@@ -146,16 +146,16 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ...createKeyAuthentication(keys),
     byToken: () => Promise.reject(new ServiceError('tokenInvalid')),
   }
-  const app = createApp({
+  const handler = createHandler({
     telemetry: { failed: (event) => told.failed.push(event.error) },
     gate,
     isOutage,
     health: createHealth(clock, '0.0.0', { postgres: () => db`SELECT 1` }),
-    ingest: ingestRoute({ ingest, clock, gate, maxBodyBytes: options.maxBodyBytes ?? 1_000_000 }),
+    ingest: new IngestRoute({ ingest, clock, gate, maxBodyBytes: options.maxBodyBytes ?? 1_000_000 }),
     admin: mountRoutes(adminTable(services), { authenticator, clock }),
     others: local ? [new Receiver(clock).middleware] : [],
   })
-  const listener = await listen(clock, app.callback(), gate, {
+  const listener = await listen(clock, handler, gate, {
     host: '127.0.0.1',
     port: 0,
     ...options.listener,
