@@ -117,7 +117,6 @@ function writeItem(frame: Buffer, offset: number, entry: Sized): number {
   if (frame.write(item.groupToken, offset + at.token, 16, 'base64url') !== 16) {
     throw new RangeError(`groupToken ${JSON.stringify(item.groupToken)} is not 128 bits`)
   }
-  writeUuid(frame, offset + at.uid, item.bufferUid)
   frame.writeUIntBE(item.receivedAt, offset + at.receivedAt, 6)
   frame.writeUInt32BE(item.credits, offset + at.credits)
   frame.writeUInt32BE(item.payload.length, offset + at.payload)
@@ -149,7 +148,17 @@ export function encodePack(
   frame.writeUInt16BE(replyBytes, packHead - 2)
   frame.writeUInt32BE(entries.length, packHead + replyBytes)
   let cursor = packHead + replyBytes + 4
-  for (const entry of entries) cursor = writeItem(frame, cursor, entry)
+  let uid = ''
+  let uidAt = 0
+  for (const entry of entries) {
+    const target = cursor + at.uid
+    // Items of one buffer come together: its uid is written once, and copied.
+    if (entry.item.bufferUid === uid) frame.copyWithin(target, uidAt, uidAt + 16)
+    else writeUuid(frame, target, entry.item.bufferUid)
+    uid = entry.item.bufferUid
+    uidAt = target
+    cursor = writeItem(frame, cursor, entry)
+  }
   return frame
 }
 

@@ -2,7 +2,7 @@
  * The body of a batch: a join of the stored elements of its items (specification, "Delivery batch"; design,
  * section 3). Nothing of a payload is parsed or written again, so every attempt sends the same bytes.
  */
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Buffer as BufferResource } from '../domain/model.ts'
 import { type ItemView, readItem } from '../domain/pack.ts'
 import type { FrameData } from './frames.ts'
@@ -81,9 +81,7 @@ function join(head: string, items: readonly LiveItem[], views: ItemView[], data:
 }
 
 function hashOfItems(views: ItemView[]): Buffer {
-  const ids = createHash('sha256')
-  for (const view of views) ids.update(view.itemId)
-  return ids.digest().subarray(0, 16)
+  return hash('sha256', views.map((view) => view.itemId).join(''), 'buffer').subarray(0, 16)
 }
 
 /** What a dead letter tells of its events without the whole body. */

@@ -148,17 +148,19 @@ export class Intake {
     // Of what is read for the first time after the replay, the journal can say nothing.
     if (this.#replaying && this.#isKnown(position, frame, view, verdict)) return
     const batch = this.#replaying ? state.sealed.get(position.seq, position.index) : undefined
-    const itemId = view.explicit ? view.itemId : null
-    if (itemId !== null && !batch) {
+    const token = view.groupToken
+    const given = view.explicit ? { itemId: view.itemId, messageId: view.messageId } : null
+    if (given !== null && !batch) {
+      const { itemId, messageId } = given
       if (twins.isDropping(itemId)) return
-      const original = twins.original(view.groupToken, view.messageId)
+      const original = twins.original(token, messageId)
       if (original) {
         twins.drop({ ...position, itemId }, original, verdict)
         return
       }
     }
-    const group = groups.open(view.groupToken, view.bufferUid, this.#replaying)
-    const item = newItem(position, at, frame, view, group, itemId)
+    const group = groups.get(token) ?? groups.open(token, view.bufferUid, this.#replaying)
+    const item = newItem(position, at, frame, view, group, given)
     live.add(item)
     twins.add(item)
     if (batch) restoration.member(batch, item)
@@ -187,7 +189,7 @@ function newItem(
   frame: Frame,
   view: ItemView,
   group: OpenGroup,
-  itemId: string | null,
+  given: { itemId: string; messageId: string } | null,
 ): LiveItem {
   return {
     seq,
@@ -198,7 +200,7 @@ function newItem(
     offset: view.offset,
     size: view.end - view.offset,
     group,
-    messageId: itemId === null ? null : view.messageId,
-    itemId,
+    messageId: given?.messageId ?? null,
+    itemId: given?.itemId ?? null,
   }
 }
