@@ -6,7 +6,16 @@ import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { type Config, type ProcessRole, readConfig } from '../../internal/runtime/config.ts'
 import { type Kube, kubeOrSkip } from '../kube/kube.ts'
-import { leastLocal, type Manifest, nameOf, podsOf, render, type Values, valuesFile } from './helm.ts'
+import {
+  leastCluster,
+  leastLocal,
+  type Manifest,
+  nameOf,
+  podsOf,
+  render,
+  type Values,
+  valuesFile,
+} from './helm.ts'
 import { ALL_APIS, everything, matrix } from './matrix.ts'
 
 /** As the Secrets would hold them, by variable. */
@@ -83,6 +92,14 @@ describe('the variables of pods', function () {
     })
     expect(read.ownerKeys).to.have.lengthOf(1)
     expect(read.allowDestinations).to.have.lengthOf(2)
+  })
+
+  it('grant a new customer credits, without which no webhook is taken', async () => {
+    for (const values of [[leastCluster], [leastLocal], [valuesFile('local')], [valuesFile('production')]]) {
+      const read = [...(await configs(values)).values()].filter(({ role }) => /admin|penstock/.test(role))
+      expect(read).to.have.lengthOf(1)
+      expect(read[0]!.initialCredits).to.equal(100_000)
+    }
   })
 
   it('lead the operator to the admin API of its release, at the port of the service', async () => {
