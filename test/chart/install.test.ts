@@ -208,6 +208,26 @@ describe('a release', function () {
     expect((await deployment('actor')).spec.replicas).to.equal(5)
   })
 
+  it('keeps the number of pods that run when autoscaling is turned on, and leaves it to whoever scales then', async () => {
+    const replicas = async () => (await deployment('actor')).spec.replicas
+    const scale = (count: number) =>
+      kubectlOk(cluster, ['-n', ns, 'scale', 'deployment', 'p-penstock-actor', `--replicas=${count}`])
+    const scaled = { actor: { autoscaling: { enabled: true } } }
+    expect(await replicas()).to.equal(5)
+    for (const what of ['turned on', 'before anything scaled']) {
+      const { code, stderr } = await upgrade(scaled)
+      expect(code, stderr).to.equal(0)
+      expect(await replicas(), what).to.equal(5)
+    }
+    await scale(4)
+    expect((await upgrade(scaled)).code).to.equal(0)
+    expect(await replicas()).to.equal(4)
+    await scale(6)
+    expect((await upgrade({ actor: { podAnnotations: { note: 'newer' } } })).code).to.equal(0)
+    await helmOk(cluster, ['rollback', 'p', '--wait', '--timeout', '60s'], { namespace: ns })
+    expect(await replicas()).to.equal(6)
+  })
+
   it('leaves the definition and its Buffers behind when it is uninstalled, and finds them again', async () => {
     const buffer = {
       apiVersion: 'buffering.penstock.dev/v1alpha1',
