@@ -102,6 +102,18 @@ describe('the variables of pods', function () {
     }
   })
 
+  it('are further ones as they were written, of every program, numbers among them', async () => {
+    const env = { MILLIONS: 12_345_678, LEAST: -9_007_199_254_740_991, PART: 0.5, YES: true, TEXT: '1e6' }
+    const manifests = await render(cluster, [leastCluster, { config: { env } }])
+    const pods = [...podsOf(manifests).values()]
+    expect(pods).to.have.lengthOf(5)
+    for (const { spec } of pods) {
+      expect(environmentOf(spec.containers[0], manifests)).to.include({
+        ...{ MILLIONS: '12345678', LEAST: '-9007199254740991', PART: '0.5', YES: 'true', TEXT: '1e6' },
+      })
+    }
+  })
+
   it('lead the operator to the admin API of its release, at the port of the service', async () => {
     const url = async (values: readonly (string | Values)[]) =>
       (await configs(values)).get('operator')!.operator.adminUrl

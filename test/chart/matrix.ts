@@ -33,7 +33,7 @@ const placed = {
 }
 const peers = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'edge' } } }]
 
-export const everything: Values = {
+export const everything = {
   fullnameOverride: 'hooks',
   image: {
     repository: 'registry.example.com/penstock',

@@ -152,6 +152,8 @@ describe('values that are refused', function () {
     [{ config: { logLevel: 'loud' } }, "'/config/logLevel': value must be one of"],
     [{ config: { allowDestinations: ['intranet'] } }, "'/config/allowDestinations/0'"],
     [{ config: { env: { 'A-B': '1' } } }, "invalid propertyName 'A-B'"],
+    [{ config: { env: { A: 1e16 } } }, "'/config/env/A': maximum"],
+    [{ config: { env: { A: null, B: [] } } }, "'/config/env/B': got array"],
     [{ ingress: { replicas: 0 } }, "'/ingress/replicas': minimum: got 0, want 1"],
     [{ ingress: { service: { type: 'ExternalName' } } }, "'/ingress/service/type'"],
     [{ operator: { watchNamespaces: ['a', 'a'] } }, "'/operator/watchNamespaces'"],
@@ -190,6 +192,24 @@ describe('values that are refused', function () {
     })
   }
 
+  it('are refused as further variables when the chart sets those itself', async () => {
+    const rows = [
+      ...matrix,
+      { what: 'passwords', values: [leastCluster, { database: { passwordSecret: { name: 'db' } } }] },
+    ]
+    const rendered = (await Promise.all(rows.map(({ values }) => render(cluster, values)))).flat()
+    const set = new Set([...variablesOf(rendered), 'PENSTOCK_PORT', 'PENSTOCK_OPS_PORT'])
+    for (const name of Object.keys(everything.config.env)) set.delete(name)
+    expect(set.size).to.be.above(25)
+    for (const name of set) {
+      const { code, stderr } = await helm(cluster, ['template', 'p', chart], {
+        values: [leastCluster, { config: { env: { OTHER: 'x', [name]: 'y' } } }],
+      })
+      expect(code, name).to.equal(1)
+      expect(stderr).to.include(`config.env.${name} is not yours to set: the chart does, `)
+    }
+  })
+
   it('are refused with the default values alone: what to deliver over must be said', async () => {
     const { code, stderr } = await helm(cluster, ['template', 'p', chart])
     expect(code).to.equal(1)
@@ -199,4 +219,12 @@ describe('values that are refused', function () {
 
 function isDefinition({ kind }: Manifest): boolean {
   return kind === 'CustomResourceDefinition'
+}
+
+/** Of the programs: those of the ConfigMap and those of pods. */
+function variablesOf(manifests: readonly Manifest[]): string[] {
+  const config = manifests.filter((each) => nameOf(each).endsWith('-config'))
+  const pods = [...podsOf(manifests.filter(({ kind }) => kind !== 'Pod')).values()]
+  const env = pods.flatMap(({ spec }) => spec.containers[0].env ?? [])
+  return [...config.flatMap(({ data }) => Object.keys(data)), ...env.map(({ name }: Manifest) => name)]
 }

@@ -41,5 +41,44 @@
 {{- if ne (empty .config.oidc.issuer) (empty .config.oidc.audience) }}
 {{- fail "config.oidc.issuer and config.oidc.audience are required together" }}
 {{- end }}
+{{- $own := include "penstock.ownVariables" $ | fromYaml }}
+{{- range $name, $_ := .config.env }}
+{{- with index $own $name }}
+{{- fail (printf "config.env.%s is not yours to set: the chart does, %s" $name .) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* All variables that the chart sets, and by what: a second one would fail an install half-way, or go before. */}}
+{{- define "penstock.ownVariables" -}}
+PENSTOCK_HOST: for the probes
+PENSTOCK_PORT: for the Services
+PENSTOCK_OPS_PORT: for the probes
+PENSTOCK_SHARDS: by config.shards
+PENSTOCK_REPLICAS: by config.replicas
+PENSTOCK_SUBJECTS: by config.subjects
+PENSTOCK_INITIAL_CREDITS: by config.initialCredits
+PENSTOCK_MAX_BODY_BYTES: by config.maxBodyBytes
+PENSTOCK_LOG_LEVEL: by config.logLevel
+PENSTOCK_SYNC: by config.sync
+PENSTOCK_DATA_DIR: for the volume
+PENSTOCK_ALLOW_DESTINATIONS: by config.allowDestinations
+PENSTOCK_OIDC_ISSUER: by config.oidc.issuer
+PENSTOCK_OIDC_AUDIENCE: by config.oidc.audience
+PENSTOCK_OIDC_JWKS_URL: by config.oidc.jwksUrl
+PENSTOCK_CATALOG: by config.catalog
+PENSTOCK_DATABASE_URL: by database
+DATABASE_PASSWORD: by database.passwordSecret
+PENSTOCK_NATS_URL: by nats
+NATS_PASSWORD: by nats.passwordSecret
+PENSTOCK_NATS_CREDS: by nats.credsSecret
+PENSTOCK_SECRET_KEY: by encryptionKeySecret
+PENSTOCK_OWNER_KEYS: by ownerKeysSecret
+PENSTOCK_ADMIN_URL: by operator.adminUrl
+PENSTOCK_ADMIN_CA_FILE: by operator.adminAuthority
+PENSTOCK_WATCH_NAMESPACES: by operator.watchNamespaces
+PENSTOCK_LEASE_NAMESPACE: for the operator
+PENSTOCK_LEASE_NAME: for the operator
+NODE_EXTRA_CA_CERTS: by trustedAuthorities
 {{- end }}

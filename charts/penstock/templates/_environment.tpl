@@ -37,8 +37,13 @@ PENSTOCK_CATALOG: /etc/penstock/catalog/catalog.json
 NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key }}
 {{- end }}
 {{- range $name, $value := .Values.config.env }}
-{{ $name }}: {{ $value | quote }}
+{{ $name | quote }}: {{ include "penstock.text" $value | quote }}
 {{- end }}
+{{- end }}
+
+{{/* Helm holds the numbers of a values file as floats, and writes 1e+06 for a million. */}}
+{{- define "penstock.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
 
 {{/* (name, secret, key) */}}
@@ -119,7 +124,7 @@ NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key
 - name: PENSTOCK_LOG_LEVEL
   value: {{ .Values.config.logLevel }}
 {{- range $name, $value := include "penstock.commonConfig" . | fromYaml }}
-- name: {{ $name }}
+- name: {{ $name | quote }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
