@@ -48,13 +48,19 @@ export async function helmOk(cluster: Kube, args: readonly string[], options?: H
   return stdout
 }
 
-/** All objects of the release `p`, hooks among them. `further`: more arguments. */
+export interface RenderOptions {
+  release?: string
+  namespace?: string
+  further?: readonly string[]
+}
+
+/** All objects of the release, hooks among them. `further`: more arguments. */
 export async function render(
   cluster: Kube,
   values: readonly (string | Values)[],
-  { namespace = 'ns', further = [] }: { namespace?: string; further?: readonly string[] } = {},
+  { release = 'p', namespace = 'ns', further = [] }: RenderOptions = {},
 ): Promise<Manifest[]> {
-  const text = await helmOk(cluster, ['template', 'p', chart, ...further], { values, namespace })
+  const text = await helmOk(cluster, ['template', release, chart, ...further], { values, namespace })
   return parseAllDocuments(text).flatMap((document) => document.toJS() ?? [])
 }
 

@@ -90,6 +90,26 @@ const nothingMore: Values = {
   serviceMonitor: { enabled: false },
 }
 
+/** Whatever values can name: objects of the release by `own`, all others by `other`. */
+export function namesLike(own: string, other: string): Values {
+  const secret = { name: other, key: other }
+  const [local, migrate] = [
+    { persistence: { storageClassName: other, size: '8' } },
+    { podLabels: { [other]: other } },
+  ]
+  return {
+    fullnameOverride: own,
+    image: { repository: other, tag: other, digest: '' },
+    nats: { url: '', urlSecret: secret, passwordSecret: secret, credsSecret: secret },
+    database: { url: '', urlSecret: secret, passwordSecret: secret },
+    ...{ encryptionKeySecret: secret, ownerKeysSecret: secret, local, migrate },
+    trustedAuthorities: { configMap: other, key: other },
+    config: { oidc: { issuer: '', audience: '', jwksUrl: '' } },
+    actor: { autoscaling: { latenessMetric: other }, priorityClassName: other },
+    operator: { adminAuthority: { configMap: other, key: other }, watchNamespaces: [other] },
+  }
+}
+
 export const matrix: readonly Row[] = [
   { what: 'the least of a cluster', values: [leastCluster] },
   { what: 'the least of a local instance', values: [leastLocal] },
@@ -101,6 +121,12 @@ export const matrix: readonly Row[] = [
     further: ALL_APIS,
   },
   { what: 'everything', values: [everything], further: ALL_APIS },
+  {
+    what: 'names that YAML takes for something else',
+    values: [everything, namesLike('null', '1e5')],
+    further: ALL_APIS,
+  },
+  { what: 'such names of a local instance', values: [leastLocal, namesLike('true', '0x1f')] },
   { what: 'nothing more than a cluster', values: [leastCluster, nothingMore] },
   { what: 'nothing more than a local instance', values: [leastLocal, nothingMore] },
   {

@@ -17,7 +17,7 @@ import {
   type Values,
   valuesFile,
 } from './helm.ts'
-import { ALL_APIS, everything, matrix } from './matrix.ts'
+import { ALL_APIS, everything, matrix, namesLike } from './matrix.ts'
 import { breaches } from './policies.ts'
 
 describe('the chart as it is rendered', function () {
@@ -40,11 +40,41 @@ describe('the chart as it is rendered', function () {
   it('makes names that Kubernetes takes, however long that of the release is', async () => {
     const release = `r${'x'.repeat(52)}`
     const text = await helmOk(cluster, ['template', release, chart], { values: [leastCluster] })
-    const names = text.match(/^ {2}name: .+$/gm)!.map((line) => line.slice('  name: '.length))
+    const names = [...text.matchAll(/^ {2}name: "?(.+?)"?$/gm)].map(([, name]) => name!)
     expect(names.length).to.be.above(20)
     // Those of definitions and of roles are no labels.
     const labels = names.filter((name) => !/\.|-buffers$/.test(name))
     for (const name of labels) expect(name.length, name).to.be.at.most(63)
+  })
+
+  for (const [mode, least] of Object.entries({ cluster: everything, local: leastLocal })) {
+    it(`takes no name for a number or a truth value: ${mode}`, async () => {
+      const renderedAs = async (release: string, namespace: string, own: string, other: string) => {
+        const values = [least, namesLike(own, other)]
+        const rendered = await render(cluster, values, { release, namespace, further: ALL_APIS })
+        // Of paths, too.
+        return JSON.stringify(rendered).replace(/"checksum.config":"\w+"/g, '"checksum":""')
+      }
+      const letters = await renderedAs('releasename', 'namespacename', 'ownname', 'othername')
+      const odd = await renderedAs('123', '456', 'true', '1e5')
+      expect(JSON.parse(odd)).to.deep.equal(
+        JSON.parse(
+          letters
+            .replaceAll('releasename', '123')
+            .replaceAll('namespacename', '456')
+            .replaceAll('ownname', 'true')
+            .replaceAll('othername', '1e5'),
+        ),
+      )
+    })
+  }
+
+  it('refuses a name of the release that no Service may have', async () => {
+    for (const release of ['123', 'a.b']) {
+      const { code, stderr } = await helm(cluster, ['template', release, chart], { values: [leastCluster] })
+      expect(code).to.equal(1)
+      expect(stderr).to.include(`fullnameOverride is required with the release name ${release}:`)
+    }
   })
 
   it('has the definitions as they are checked in, which outlive the release', async () => {

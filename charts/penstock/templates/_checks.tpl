@@ -1,6 +1,10 @@
 {{/* What a schema cannot say, in one line that names the value. */}}
 {{- define "penstock.checks" -}}
 {{- with .Values }}
+{{- $fullname := include "penstock.fullname" $ }}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) }}
+{{- fail (printf "fullnameOverride is required with the release name %s: %s is no name of a Service (lower-case letters, digits and hyphens, a letter first)" $.Release.Name $fullname) }}
+{{- end }}
 {{- if eq .image.tag "latest" }}
 {{- fail "image.tag must name a version, not latest" }}
 {{- end }}

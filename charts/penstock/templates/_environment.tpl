@@ -34,7 +34,7 @@ PENSTOCK_CATALOG: /etc/penstock/catalog/catalog.json
 {{/* Variables of every program. */}}
 {{- define "penstock.commonConfig" -}}
 {{- if .Values.trustedAuthorities.configMap }}
-NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key }}
+NODE_EXTRA_CA_CERTS: {{ printf "/etc/penstock/authorities/%s" .Values.trustedAuthorities.key | quote }}
 {{- end }}
 {{- range $name, $value := .Values.config.env }}
 {{ $name | quote }}: {{ include "penstock.text" $value | quote }}
@@ -50,7 +50,7 @@ NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key
 {{- define "penstock.secretVariable" -}}
 - name: {{ .name }}
   valueFrom:
-    secretKeyRef: { name: {{ .secret }}, key: {{ .key | quote }} }
+    secretKeyRef: { name: {{ .secret | quote }}, key: {{ .key | quote }} }
 {{- end }}
 
 {{/* The password comes first: Kubernetes fills in only what stands above. */}}
@@ -81,7 +81,7 @@ NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key
 {{- end }}
 {{- if .credsSecret.name }}
 - name: PENSTOCK_NATS_CREDS
-  value: /etc/penstock/nats/{{ .credsSecret.key }}
+  value: {{ printf "/etc/penstock/nats/%s" .credsSecret.key | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -110,7 +110,7 @@ NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key
   value: {{ .adminUrl | default (include "penstock.adminUrl" $) | quote }}
 {{- if .adminAuthority.configMap }}
 - name: PENSTOCK_ADMIN_CA_FILE
-  value: /etc/penstock/admin/{{ .adminAuthority.key }}
+  value: {{ printf "/etc/penstock/admin/%s" .adminAuthority.key | quote }}
 {{- end }}
 {{- if .watchNamespaces }}
 - name: PENSTOCK_WATCH_NAMESPACES
@@ -118,9 +118,9 @@ NODE_EXTRA_CA_CERTS: /etc/penstock/authorities/{{ .Values.trustedAuthorities.key
 {{- end }}
 {{- end }}
 - name: PENSTOCK_LEASE_NAMESPACE
-  value: {{ .Release.Namespace }}
+  value: {{ .Release.Namespace | quote }}
 - name: PENSTOCK_LEASE_NAME
-  value: {{ include "penstock.fullname" . }}-operator
+  value: {{ printf "%s-operator" (include "penstock.fullname" .) | quote }}
 - name: PENSTOCK_LOG_LEVEL
   value: {{ .Values.config.logLevel }}
 {{- range $name, $value := include "penstock.commonConfig" . | fromYaml }}

@@ -12,7 +12,7 @@
 {{/* What every object of the release carries; immutable selectors stand on it. */}}
 {{- define "penstock.instanceLabels" -}}
 app.kubernetes.io/name: penstock
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* (root, component) */}}
@@ -26,14 +26,14 @@ app.kubernetes.io/component: {{ .component }}
 {{ include "penstock.selectorLabels" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: penstock
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* (root, component) */}}
 {{- define "penstock.metadata" -}}
-name: {{ include "penstock.fullname" .root }}-{{ .component }}
-namespace: {{ .root.Release.Namespace }}
+name: {{ printf "%s-%s" (include "penstock.fullname" .root) .component | quote }}
+namespace: {{ .root.Release.Namespace | quote }}
 labels:
   {{- include "penstock.labels" . | nindent 2 }}
 {{- end }}

@@ -24,7 +24,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "penstock.fullname" $root }}{{ if $isOperator }}-operator{{ end }}
+  serviceAccountName: {{ printf "%s%s" (include "penstock.fullname" $root) (ternary "-operator" "" $isOperator) | quote }}
   automountServiceAccountToken: {{ $isOperator }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ $root.Values.terminationGracePeriodSeconds }}
@@ -62,7 +62,7 @@ spec:
       args: [{{ .program }}]
       {{- if not $isOperator }}
       envFrom:
-        - configMapRef: { name: {{ include "penstock.fullname" $root }}-config }
+        - configMapRef: { name: {{ printf "%s-config" (include "penstock.fullname" $root) | quote }} }
       {{- end }}
       {{- with .env }}
       env:
@@ -104,7 +104,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with $values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
 {{- end }}
 
@@ -176,21 +176,21 @@ livenessProbe:
 {{- define "penstock.volumes" -}}
 {{- with .root.Values -}}
 {{- if and (eq $.component "local") (not .local.persistence.enabled) }}
-- { name: data, emptyDir: { sizeLimit: {{ .local.persistence.size }} } }
+- { name: data, emptyDir: { sizeLimit: {{ .local.persistence.size | quote }} } }
 {{- end }}
 {{- if .trustedAuthorities.configMap }}
-- { name: authorities, configMap: { name: {{ .trustedAuthorities.configMap }} } }
+- { name: authorities, configMap: { name: {{ .trustedAuthorities.configMap | quote }} } }
 {{- end }}
 {{- if eq $.component "operator" }}
 {{- if .operator.adminAuthority.configMap }}
-- { name: admin-authority, configMap: { name: {{ .operator.adminAuthority.configMap }} } }
+- { name: admin-authority, configMap: { name: {{ .operator.adminAuthority.configMap | quote }} } }
 {{- end }}
 {{- else }}
 {{- if .nats.credsSecret.name }}
-- { name: nats-creds, secret: { secretName: {{ .nats.credsSecret.name }} } }
+- { name: nats-creds, secret: { secretName: {{ .nats.credsSecret.name | quote }} } }
 {{- end }}
 {{- if .config.catalog }}
-- { name: catalog, configMap: { name: {{ include "penstock.fullname" $.root }}-catalog } }
+- { name: catalog, configMap: { name: {{ printf "%s-catalog" (include "penstock.fullname" $.root) | quote }} } }
 {{- end }}
 {{- end }}
 {{- end }}
