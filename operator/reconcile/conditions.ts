@@ -28,7 +28,7 @@ export function statusAfter(resource: BufferResource, findings: Findings): Buffe
   if (outcome.state === 'retrying') return { ...before, conditions }
   const observedGeneration = resource.metadata.generation
   if (outcome.state === 'stalled') {
-    const { bufferId: _id, intentGeneration: _intent, ...disowned } = before
+    const { bufferId: _id, intentGeneration: _intent, ingestPath: _path, ...disowned } = before
     return { ...(outcome.disowned ? disowned : before), observedGeneration, conditions }
   }
   const lastHandledResume = resumeOf(resource.metadata.annotations)
@@ -56,11 +56,14 @@ export function statusOfClaim(
     { type: 'Ready' as const, status: 'False' as const, reason, message },
     { type: 'Reconciling' as const, status: 'True' as const, reason, message },
   ]
+  const stalled = conditionOf(before, 'Stalled')
+  // Another attempt at what was refused is no news: the conditions would go back and forth at each.
+  const again = stalled !== undefined && stalled.observedGeneration === resource.metadata.generation
   return {
     ...before,
     bufferId,
     ...(!adopt && { intentGeneration: resource.metadata.generation }),
-    conditions: conditionsOf(resource, drafts, now),
+    conditions: again ? before.conditions! : conditionsOf(resource, drafts, now),
   }
 }
 

@@ -2,7 +2,7 @@
  * What a pass does next, as an ordered chain of predicates: the first that answers wins. Pure: time is a part of what was
  * observed. A pass asks again after it looked at the service.
  *
- *   Secret, spec ──▶ report        no finalizer ──▶ finalize ──▶ look ─┬─ absent ──▶ claim ──▶ create
+ *   Secret, spec ──▶ report        no finalizer ──▶ finalize ──▶ look ─┬─ absent ──▶ claim ──▶ create ─▶ refused: disown
  *                                                                      ├─ not ours ─▶ report, or claim (Adopt)
  *   deleted ──▶ remove ──▶ release                                     └─ ours ────▶ change, or report
  */
@@ -42,6 +42,9 @@ export type Decision =
   /** Let the resource go; `orphaned`: why its buffer stays. */
   | { readonly act: 'release'; readonly orphaned?: string }
   | { readonly act: 'report'; readonly outcome: Outcome; readonly againMs?: number }
+
+/** What goes to the service. */
+export type Asking = Extract<Decision, { key: string }>
 
 /**
  * How long a deleted resource waits for a usable API key before its buffer is left behind, ms since its deletion: its
@@ -89,8 +92,8 @@ function keepsBuffer({ resource }: Observed): Decision | undefined {
   return resource.spec.deletionPolicy === 'Orphan' ? { act: 'release' } : undefined
 }
 
-function neverMade({ resource }: Observed): Decision | undefined {
-  return resource.status?.bufferId === undefined ? { act: 'release' } : undefined
+function neverMade({ resource, claimed }: Observed): Decision | undefined {
+  return resource.status?.bufferId === undefined || claimed ? { act: 'release' } : undefined
 }
 
 function removed({ removed }: Observed): Decision | undefined {
@@ -137,27 +140,24 @@ function settled({ restMs }: Observed): Decision | undefined {
 
 /** Right behind a claim: the look that preceded it found nothing. */
 function claimedOnly(observed: Observed): Decision | undefined {
-  const { bufferId, intentGeneration, ingestPath } = observed.resource.status ?? {}
-  if (observed.remote !== undefined || observed.taken) return undefined
-  if (bufferId === undefined || intentGeneration === undefined || ingestPath !== undefined) return undefined
-  return create(observed)
+  const { claimed, remote, taken } = observed
+  return claimed && remote === undefined && !taken ? create(observed) : undefined
 }
 
 function unseen(observed: Observed): Decision | undefined {
   return observed.remote === undefined ? { act: 'look', key: keyOf(observed)! } : undefined
 }
 
-function takenElsewhere({ remote, taken, bufferId }: Observed): Decision | undefined {
+function takenElsewhere({ remote, taken, claimed, bufferId }: Observed): Decision | undefined {
   if (remote !== 'absent' || !taken) return undefined
-  // The claim stays: a key of another account may be what is wrong, and with it nobody's buffer can be deleted.
-  return stalled(
-    'Conflict',
-    `the identifier ${bufferId} is taken by a buffer that the API key does not reach`,
-  )
+  // What was made keeps its claim: a key of another account may be what is wrong, and with it nothing can be deleted.
+  const message = `the identifier ${bufferId} is taken by a buffer that the API key does not reach`
+  return stalled('Conflict', message, claimed)
 }
 
-function unclaimed({ remote, resource }: Observed): Decision | undefined {
-  if (remote !== 'absent' || resource.status?.bufferId !== undefined) return undefined
+/** Also where an intent stands in the status and its creation left no trace: the next one is the first again. */
+function unclaimed({ remote, claimed, resource }: Observed): Decision | undefined {
+  if (remote !== 'absent' || claimed || wasMade(resource)) return undefined
   return { act: 'claim', adopt: false }
 }
 
@@ -171,10 +171,10 @@ function inOtherProject({ remote, resource, bufferId }: Observed): Decision | un
   return stalled('Conflict', `buffer ${bufferId} exists in the project ${projectId}`, true)
 }
 
-function foreign({ resource, bufferId }: Observed): Decision | undefined {
-  if (resource.status?.bufferId !== undefined) return undefined
+function foreign({ resource, claimed, bufferId }: Observed): Decision | undefined {
+  if (resource.status?.bufferId !== undefined && !claimed) return undefined
   if (resource.spec.adoptionPolicy === 'Adopt') return { act: 'claim', adopt: true }
-  return stalled('Conflict', `buffer ${bufferId} exists already; adoptionPolicy: Adopt takes it over`)
+  return stalled('Conflict', `buffer ${bufferId} exists already; adoptionPolicy: Adopt takes it over`, true)
 }
 
 function different(observed: Observed): Decision | undefined {
@@ -260,8 +260,13 @@ export function versionsOf(versions: Observed['secretVersions'] = []): [string, 
 }
 
 function create(observed: Observed): Decision {
-  const again = observed.resource.status?.ingestPath !== undefined
+  const again = wasMade(observed.resource)
   return { act: 'create', key: keyOf(observed)!, wish: observed.wish as Wish, again }
+}
+
+/** The service has shown the buffer to this resource as its own. */
+function wasMade({ status }: Observed['resource']): boolean {
+  return status?.ingestPath !== undefined
 }
 
 function stalled(reason: string, message: string, disowned = false): Decision & { act: 'report' } {

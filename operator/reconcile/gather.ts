@@ -29,6 +29,7 @@ export function gather(resource: BufferResource, memory: Remembered, options: Ga
     rival: claims.rivalOf(resource),
     key: apiKey(resource.spec.credentialsRef, find),
     lastKey: memory.key,
+    claimed: memory.claimed === true,
     wish: wishOf(resource, find),
     secretVersions: secretVersions(resource, find),
     now: clock.now(),

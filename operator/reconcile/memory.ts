@@ -12,6 +12,8 @@ export interface Remembered {
   written?: BufferResource
   /** The key that the service last accepted for this resource. */
   key?: string
+  /** See Observed: nothing that is at the service can come of the intent in the status. */
+  claimed?: boolean
   /** What the service last agreed to or refused, and until when that counts, monotonic ms; undefined: not looked at yet. */
   settled?: Settled | null
   /** The service asked for patience until then, monotonic ms. */

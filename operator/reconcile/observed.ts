@@ -15,6 +15,11 @@ export interface Observed {
   readonly lastKey: string | undefined
   readonly wish: Wish | WishProblem
   readonly secretVersions: readonly SecretVersion[]
+  /**
+   * This process noted the intent when nothing was there, and all that it sent to create the buffer since was refused: what is
+   * there now is another's. An intent of which that is not known may have made the buffer.
+   */
+  readonly claimed: boolean
   /** How long what was last found still counts, ms; 0: look again. */
   readonly restMs: number
   /** Unix epoch ms. */

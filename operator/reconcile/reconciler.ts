@@ -4,14 +4,12 @@
  * change found nothing. What fails and may heal is repeated by the queue; what only a change can heal rests.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
-import type { BufferConfig } from '../../internal/domain/model.ts'
 import type { Reconciler, Store } from '../controller/ports.ts'
 import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, finalizer } from '../resource.ts'
 import type { Claims } from './claims.ts'
 import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
-import { type Decision, decide, type Outcome } from './decide.ts'
+import { type Asking, type Decision, decide, type Outcome } from './decide.ts'
 import { fingerprintOf, type GatherOptions, gather, verificationDelay } from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
@@ -22,6 +20,7 @@ import {
   type EventSink,
   type ReconcileLog,
 } from './ports.ts'
+import { afterRefusal, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
 import { creationOf } from './wish.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
@@ -40,8 +39,6 @@ export interface Requeue {
 const MOST_STEPS = 8
 const FIRST_DEFERRAL_MS = 1_000
 const LONGEST_DEFERRAL_MS = 300_000
-/** Shorter values are no secrets, and would tear texts apart. */
-const SHORTEST_SECRET = 4
 
 interface Pass {
   readonly memory: Remembered
@@ -102,14 +99,17 @@ export class BufferReconciler implements Reconciler {
     const waitMs = (pass.memory.notBefore ?? 0) - this.#options.clock.monotonic()
     if (waitMs > 0) return { done: { requeueAfterMs: waitMs } }
     try {
+      // From here until it is refused the buffer may have come of it.
+      if (decision.act === 'create') pass.memory.claimed = false
       const next = await this.#send(observed, decision, pass.signal)
       pass.memory.key = decision.key
       pass.memory.deferrals = 0
       return { next }
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
+      if (decision.act === 'create' && isRefusal(error)) pass.memory.claimed = observed.claimed
       const next = afterRefusal(observed, decision, error)
-      return next ? { next } : { done: await this.#fail(observed, error, pass) }
+      return next ? { next } : { done: await this.#fail(observed, error, decision.act, pass) }
     }
   }
 
@@ -127,7 +127,7 @@ export class BufferReconciler implements Reconciler {
           ? `the buffer ${bufferId} was gone, and was created again`
           : `created buffer ${bufferId}`
         this.#tell(resource, decision.again ? 'Warning' : 'Normal', reason, note)
-        return { ...observed, remote, changed: true }
+        return { ...observed, remote, changed: true, claimed: false }
       }
       case 'change': {
         const remote = await admin.update(key, bufferId, decision.patch, signal)
@@ -157,7 +157,12 @@ export class BufferReconciler implements Reconciler {
     const rival = this.#claims.rivalOf(resource)
     if (rival !== undefined) return { next: { ...observed, rival } }
     this.#claims.claim(resource)
+    if (!adopt && resource.status?.intentGeneration !== undefined) {
+      pass.memory.claimed = true
+      return { next: { ...observed, claimed: true } }
+    }
     await this.#write(resource, statusOfClaim(resource, { bufferId, adopt, now }), pass)
+    pass.memory.claimed = !adopt
     if (adopt)
       this.#tell(resource, 'Normal', 'Adopted', `buffer ${bufferId} exists, and is managed from now on`)
     // A change of the status alone asks for no pass.
@@ -181,9 +186,9 @@ export class BufferReconciler implements Reconciler {
     return againMs === undefined ? {} : { requeueAfterMs: againMs }
   }
 
-  async #fail(observed: Observed, refusal: AdminError, pass: Pass): Promise<Requeue> {
+  async #fail(observed: Observed, refusal: AdminError, act: Asking['act'], pass: Pass): Promise<Requeue> {
     const error = withoutSecrets(refusal, observed)
-    const outcome = outcomeOf(error)
+    const outcome = outcomeOf(error, act === 'create' && observed.claimed)
     await this.#conclude(observed, outcome, pass)
     if (outcome.state === 'stalled') return this.#settle(observed, pass)
     pass.memory.settled = null
@@ -211,6 +216,7 @@ export class BufferReconciler implements Reconciler {
   async #conclude(observed: Observed, outcome: Outcome, pass: Pass): Promise<void> {
     const { resource, bufferId, secretVersions, now, changed = false } = observed
     const before = resource.status
+    if (outcome.state === 'stalled' && outcome.disowned) this.#disown(observed, pass)
     const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })
     if (isDeepStrictEqual(comparable(before), comparable(status))) return
     await this.#write(resource, status, pass)
@@ -221,6 +227,12 @@ export class BufferReconciler implements Reconciler {
     this.#tell(resource, outcome.state === 'ready' ? 'Normal' : 'Warning', reason, message)
   }
 
+  /** Others may have the identifier. Should the status fail to say so, the next pass finds an intent and looks. */
+  #disown({ resource, bufferId }: Observed, { memory }: Pass): void {
+    this.#claims.release(bufferId, resource.metadata.uid)
+    memory.claimed = false
+  }
+
   async #write(resource: BufferResource, status: BufferStatus, pass: Pass): Promise<void> {
     pass.memory.written = await this.#options.writer.applyStatus(resource, status)
   }
@@ -229,50 +241,6 @@ export class BufferReconciler implements Reconciler {
     this.#options.events.record(resource, type, reason, note)
     this.#options.log.info({ resource: keyOf(resource), reason, note }, 'buffer')
   }
-}
-
-type Asking = Extract<Decision, { key: string }>
-
-/** What a refusal adds to what was observed; undefined: it ends the pass. */
-function afterRefusal(observed: Observed, { act }: Asking, error: AdminError): Observed | undefined {
-  if (act === 'create' && error.kind === 'exists') return { ...observed, remote: undefined, taken: true }
-  if (act === 'change' && error.kind === 'absent') return { ...observed, remote: 'absent' }
-  const keyIsBad = error.kind === 'unauthorized' || error.kind === 'forbidden'
-  return act === 'remove' && keyIsBad ? { ...observed, refused: error } : undefined
-}
-
-function outcomeOf({ kind, message }: AdminError): Outcome {
-  switch (kind) {
-    case 'invalid':
-      return { state: 'stalled', reason: 'InvalidSpec', message }
-    case 'unauthorized':
-      return { state: 'stalled', reason: 'InvalidCredentials', message }
-    case 'forbidden':
-      return { state: 'stalled', reason: 'Forbidden', message }
-    case 'throttled':
-      return { state: 'retrying', reason: 'Throttled', message }
-    default:
-      return { state: 'retrying', reason: 'ServiceUnavailable', message }
-  }
-}
-
-/** The words of a refusal are the service's: should it quote a value, it is not passed on. */
-function withoutSecrets(error: AdminError, { key, lastKey, wish }: Observed): AdminError {
-  const values = [key.ok ? key.value : undefined, lastKey]
-  if (wish.ok) {
-    mapSecrets(wish.config as BufferConfig, (value) => {
-      values.push(value)
-      return value
-    })
-  }
-  const message = values
-    .filter((value) => value !== undefined && value.length >= SHORTEST_SECRET)
-    .reduce<string>((text, value) => text.replaceAll(value!, '[redacted]'), error.message)
-  const { retryAfterMs } = error
-  return new AdminError(error.kind, message, {
-    cause: error.cause,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  })
 }
 
 /** The condition that says how it stands. */

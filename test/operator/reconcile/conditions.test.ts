@@ -80,8 +80,8 @@ describe('the status', () => {
 
   it('keeps what it knows of the buffer while something is wrong, and lets go of one that is another`s', () => {
     expect(statusOf({ status: SYNCED }, stalled)).to.deep.include({ bufferId: 'orders', enabled: true })
-    const disowned = statusOf({ status: CLAIMED }, { ...stalled, disowned: true } as Outcome)
-    expect(disowned).to.not.have.any.keys('bufferId', 'intentGeneration')
+    const disowned = statusOf({ status: SYNCED }, { ...stalled, disowned: true } as Outcome)
+    expect(disowned).to.not.have.any.keys('bufferId', 'intentGeneration', 'ingestPath')
   })
 
   it('notes an intent before the buffer is made, and another before it is taken over', () => {
@@ -91,6 +91,13 @@ describe('the status', () => {
     const taken = statusOfClaim(resource({ status: CLAIMED }), { bufferId: 'orders', adopt: true, now: NOW })
     expect(taken).to.not.have.property('intentGeneration')
     expect(summary(taken)[0]).to.equal('Ready False Adopting now')
+  })
+
+  it('does not go back and forth while an attempt is refused time and again', () => {
+    const refused = statusOf({}, { ...stalled, disowned: true } as Outcome)
+    const claimed = statusOfClaim(resource({ status: refused }), { bufferId: 'orders', adopt: false, now: 0 })
+    expect(claimed.conditions).to.deep.equal(refused.conditions)
+    expect(statusOf({ status: claimed }, { ...stalled, disowned: true } as Outcome)).to.deep.equal(refused)
   })
 
   it('cuts what is too long', () => {

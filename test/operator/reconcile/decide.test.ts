@@ -39,21 +39,49 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   ['that was not found is claimed', observed({ remote: 'absent' }), { act: 'claim', adopt: false }],
   [
     'that was claimed is created without another look',
-    observed({ status: CLAIMED }),
+    observed({ status: CLAIMED, claimed: true }),
     { act: 'create', again: false },
   ],
-  ['whose creation met a buffer is looked for', observed({ status: CLAIMED, taken: true }), { act: 'look' }],
   [
-    'that met its own creation is in order',
-    observed({ status: CLAIMED, taken: true, remote: orders }),
-    ready(),
+    'that was claimed by who knows what became of it is looked for',
+    observed({ status: CLAIMED }),
+    { act: 'look', key: KEY },
+  ],
+  ['that was claimed before and made is in order', observed({ status: CLAIMED, remote: orders }), ready()],
+  [
+    'that was claimed before and not made is claimed anew',
+    observed({ status: CLAIMED, remote: 'absent' }),
+    { act: 'claim', adopt: false },
   ],
   [
-    'that is taken where its key does not reach is told so',
-    observed({ status: CLAIMED, taken: true, remote: 'absent' }),
+    'whose creation met a buffer is looked for',
+    observed({ status: CLAIMED, claimed: true, taken: true }),
+    { act: 'look' },
+  ],
+  [
+    'whose creation met a buffer is not that buffer`s',
+    observed({ status: CLAIMED, claimed: true, taken: true, remote: orders }),
+    stalled('Conflict', true),
+  ],
+  [
+    'whose creation met a buffer takes it over where that is wanted',
+    observed({
+      ...{ status: CLAIMED, claimed: true, taken: true, remote: orders },
+      spec: { adoptionPolicy: 'Adopt' },
+    }),
+    { act: 'claim', adopt: true },
+  ],
+  [
+    'that is taken where its key does not reach is told so, and lets go of it',
+    observed({ status: CLAIMED, claimed: true, taken: true, remote: 'absent' }),
+    stalled('Conflict', true),
+  ],
+  [
+    'that was made and is now where its key does not reach keeps it',
+    observed({ status: SYNCED, taken: true, remote: 'absent' }),
     stalled('Conflict'),
   ],
-  ['that exists without a claim is left alone', observed({ remote: orders }), stalled('Conflict')],
+  ['that exists without a claim is left alone', observed({ remote: orders }), stalled('Conflict', true)],
   [
     'that exists without a claim is adopted where that is wanted',
     observed({ spec: { adoptionPolicy: 'Adopt' }, remote: orders }),
@@ -236,6 +264,11 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     { act: 'remove' },
   ],
   [
+    'deleted after its creation was refused leaves what is there',
+    observed({ metadata: deleted, status: CLAIMED, claimed: true }),
+    { act: 'release' },
+  ],
+  [
     'gone at the service is let go',
     observed({ metadata: deleted, status: SYNCED, removed: true }),
     { act: 'release' },
@@ -284,7 +317,7 @@ describe('the decision about a buffer', () => {
   }
 
   it('to create it says all that the resource says, and no more', () => {
-    const decided = decide(observed({ status: CLAIMED })) as { wish: Wish }
+    const decided = decide(observed({ status: CLAIMED, claimed: true })) as { wish: Wish }
     expect(decided.wish.config).to.deep.include({ name: 'orders', dlqPauseThreshold: 3 })
     expect(decided.wish.config.delivery).to.deep.equal({
       ...{ url: 'https://shop.example/hook', method: 'POST', idempotencyHeader: 'x-idempotency-key' },

@@ -116,6 +116,7 @@ export function observed(given: Given & Partial<Observed> = {}): Observed {
     rival: undefined,
     key: apiKey(subject.spec.credentialsRef, find),
     lastKey: undefined,
+    claimed: false,
     wish: wishOf(subject, find),
     secretVersions: secretVersions(subject, find),
     restMs: 0,
