@@ -1,6 +1,6 @@
 /**
  * The further processes of `npm start` (design, section 11, `PENSTOCK_PROCESSES`): actors over the same servers, so
- * that shards use more than one core. They share the work as the nodes of a cluster do, by their leases.
+ * that requests and shards have cores of their own. They share the shards as the nodes of a cluster do, by their leases.
  */
 import { join } from 'node:path'
 import { prepareFolder } from '../../internal/embedded/data-folder.ts'

@@ -8,7 +8,11 @@ import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping.ts'
 import type { Membership } from '../../internal/shard/membership.ts'
 import { ActorNode } from '../../internal/shard/node.ts'
-import { createShardTable, type ShardTable } from '../../internal/shard/shard-table.ts'
+import {
+  createShardTable,
+  type ShardTable,
+  type ShardTableOptions,
+} from '../../internal/shard/shard-table.ts'
 import { SharePublisher } from '../../internal/shard/shares.ts'
 import { createRoomTelemetry } from '../../internal/telemetry/room-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
@@ -25,9 +29,9 @@ export function createTable(
   { boot, clock }: Node,
   { broker, shards }: Logs,
   membership: Membership,
-  actor: ActorNode,
+  seats: ShardTableOptions['seats'],
 ): () => Promise<ShardTable> {
-  return createShardTable({ boot, clock, broker, shards, membership, seats: () => actor.seats() })
+  return createShardTable({ boot, clock, broker, shards, membership, seats })
 }
 
 export async function startActor(

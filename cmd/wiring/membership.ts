@@ -2,7 +2,6 @@
 import { hostname } from 'node:os'
 import { joinLeases, type Leases } from '../../internal/nats/leases.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
-import type { ProcessRole } from '../../internal/runtime/config.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { SERIALIZER } from '../../internal/shard/body.ts'
 import type { NodeRole } from '../../internal/shard/membership.ts'
@@ -13,7 +12,7 @@ import { checkNeighbours } from './neighbours.ts'
 export async function joinInstallation(
   { config, lifecycle, clock, log, boot }: Node,
   { connection, shards }: Logs,
-  version: string,
+  { role, version }: { role: NodeRole; version: string },
   fail: (error: Error) => void,
 ): Promise<Leases> {
   const leases = await lifecycle.acquire(
@@ -22,7 +21,7 @@ export async function joinInstallation(
       joinLeases({
         ...{ connection, clock, random: systemRandomness(), replicas: config.replicas },
         node: {
-          ...{ boot, role: nodeRole(config.role), node: hostname(), version },
+          ...{ boot, role, node: hostname(), version },
           installation: { shards, serializer: SERIALIZER },
         },
         onFatal: fail,
@@ -33,11 +32,6 @@ export async function joinInstallation(
   // Once more: somebody may have started at the same time.
   checkNeighbours(leases.leases(), shards)
   return leases
-}
-
-function nodeRole(role: ProcessRole): NodeRole {
-  if (role === 'actor' || role === 'ingress' || role === 'admin' || role === 'penstock') return role
-  throw new Error(`${role} is no node`)
 }
 
 /** How often ledgers are looked through, ms. */

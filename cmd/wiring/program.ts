@@ -107,7 +107,8 @@ async function start(
   const ground = await program.ground(node, service)
   const store = await openStore(node, ground.databaseUrl, ground.secretKeys)
   const logs = await openLogs(node, ground.natsUrls, ground.storeBytes)
-  const leases = await joinInstallation(node, logs, version, fail)
+  const role = program.actor && !runsShards(program, node.config) ? 'ingress' : program.role
+  const leases = await joinInstallation(node, logs, { role, version }, fail)
   // Nothing is refused any more: what a start changes begins here.
   if (program.admin) await publishCatalogue(store.db, catalogue)
   const prepared = await program.prepare?.(node, store, ground, service)
@@ -115,10 +116,10 @@ async function start(
   const gate: Gate = { closing: false }
   const deliveries = await openDeliveries(node, version)
   const isOver = (boot: string) => ground.overBoots.includes(boot)
-  const actor = program.actor
+  const actor = runsShards(program, node.config)
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
     : undefined
-  if (actor) serving.shards = createTable(node, logs, leases, actor)
+  if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.seats() ?? [])
   const ingress = program.ingress
     ? await startIngress(node, store, logs, metrics.meter, gate, fail)
     : undefined
@@ -127,7 +128,7 @@ async function start(
   if (program.admin) await startDayClosing(node, store)
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
-    ...(actor && { shards: () => refuseTroubles(actor.troubles(), prepared?.shards) }),
+    ...(program.actor && { shards: () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards) }),
   })
   const faces = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
   await lifecycle.acquire(
@@ -141,6 +142,11 @@ async function start(
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
   await program.greet?.(node, { url: http?.url, opsPort: ops.port, owner })
+}
+
+/** With further processes the first one takes requests, and the others run the shards. */
+function runsShards({ actor }: Program, { processes }: Config): boolean {
+  return actor && processes === 1
 }
 
 function dependencies(store: Store, logs: Logs): Record<string, HealthCheck> {

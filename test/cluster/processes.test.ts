@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { findProcesses, isRunning } from '../../internal/embedded/process-identity.ts'
+import type { ShardTable } from '../../internal/shard/shard-table.ts'
 import { eventually } from '../support/eventually.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
@@ -16,7 +17,7 @@ describe('npm start with more processes', function () {
 
   before(async () => {
     sink = await startSink()
-    installation = await createInstallation({ env: { PENSTOCK_SHARDS: '2', PENSTOCK_PROCESSES: '2' } })
+    installation = await createInstallation({ env: { PENSTOCK_SHARDS: '2', PENSTOCK_PROCESSES: '3' } })
     await installation.start()
     projectId = await installation.api().createProject()
     await installation.api().createBuffer(projectId, 'orders', {
@@ -36,12 +37,15 @@ describe('npm start with more processes', function () {
     return [...text.matchAll(/^penstock_shard_epoch\{.*\} [1-9]/gm)].length
   }
 
+  /** And the first, which takes the requests, none. */
   const untilEachHasOne = () =>
     eventually(
       async () => {
-        const child = installation.events('process started').at(-1)
-        const both = [await shardsAt(installation.service.opsUrl), await shardsAt(child?.opsUrl)]
-        expect(both).to.deep.equal([1, 1])
+        const actors = new Map(
+          installation.events('process started').map(({ node, opsUrl }) => [node, opsUrl]),
+        )
+        const all = await Promise.all([installation.service.opsUrl, ...actors.values()].map(shardsAt))
+        expect(all).to.deep.equal([0, 1, 1])
       },
       { timeoutMs: 30_000 },
     )
@@ -61,10 +65,21 @@ describe('npm start with more processes', function () {
     return [...new Set(items.map(({ payload }) => payload.n))]
   }
 
-  it('shares the shards with them, and delivers what belongs to either', async () => {
-    expect(children()).to.have.length(1)
+  it('leaves the shards to them, each its share, and delivers what belongs to either', async () => {
+    expect(children()).to.have.length(2)
     await untilEachHasOne()
     await deliver(24)
+  })
+
+  it('shows all shards on the ops port of the first, each with its owner', async () => {
+    await eventually(async () => {
+      const answer = await fetch(new URL('/shards', installation.service.opsUrl))
+      const { shards } = (await answer.json()) as ShardTable
+      const shown = shards.map(({ here, state, owners }) => ({ here, state, owners: owners.length }))
+      const one = { here: false, state: 'elsewhere', owners: 1 }
+      expect(shown).to.deep.equal([one, one])
+      expect(new Set(shards.map(({ owners }) => owners[0]?.boot)).size).to.equal(2)
+    })
   })
 
   it('tells by /health when a process among them does not answer, and when it does again', async () => {
@@ -92,7 +107,7 @@ describe('npm start with more processes', function () {
     const [killed] = children()
     process.kill(killed!, 'SIGKILL')
     await deliver(24)
-    await eventually(() => expect(children().filter((pid) => pid !== killed)).to.have.length(1))
+    await eventually(() => expect(children().filter((pid) => pid !== killed)).to.have.length(2))
     await untilEachHasOne()
   })
 
@@ -111,7 +126,7 @@ describe('npm start with more processes', function () {
     await installation.start()
     await deliver(12)
     const all = children()
-    expect(all).to.have.length(1)
+    expect(all).to.have.length(2)
     expect(await installation.stop()).to.equal(0)
     expect(all.filter(isRunning)).to.deep.equal([])
   })
