@@ -32,6 +32,11 @@
 {{- else if and (not .nats.url) (not .nats.urlSecret.name) (gt (int .config.replicas) 1) }}
 {{- fail "config.replicas must be 1 with the one NATS of mode: local" }}
 {{- end }}
+{{- with .networkPolicy }}
+{{- if and .enabled (eq $.Values.mode "local") (ne (empty .ingressFrom) (empty .adminFrom)) }}
+{{- fail "networkPolicy.ingressFrom and networkPolicy.adminFrom are required together with mode: local, whose one port takes both" }}
+{{- end }}
+{{- end }}
 {{- range $part := list "nats" "database" }}
 {{- with index $.Values $part }}
 {{- if and .url .urlSecret.name }}
