@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { parse } from 'yaml'
 import { type Kube, kubeOrSkip } from '../kube/kube.ts'
+import { tempFolder } from '../support/temp-folders.ts'
 import {
   chart,
   helm,
@@ -68,6 +69,37 @@ describe('the chart as it is rendered', function () {
       )
     })
   }
+
+  it('makes roles of the cluster that no other release makes', async () => {
+    const roles = async (release: string, namespace: string) =>
+      (await render(cluster, [leastCluster], { release, namespace }))
+        .filter(({ kind }) => kind.startsWith('Cluster'))
+        .map(nameOf)
+    const places = [
+      ['penstock', 'prod-eu'],
+      ['eu-penstock', 'prod'],
+      ['penstock', 'prod'],
+      [`r${'x'.repeat(52)}`, `n${'y'.repeat(62)}`],
+    ] as const
+    const names = (await Promise.all(places.map(([release, ns]) => roles(release, ns)))).flat()
+    expect(names).to.have.lengthOf(2 * places.length)
+    expect([...new Set(names)]).to.deep.equal(names)
+    for (const name of names) expect(name.split('/')[1]!.length, name).to.be.at.most(63)
+  })
+
+  it('can be part of another chart, on a condition', async () => {
+    const parent = tempFolder('parent')
+    mkdirSync(join(parent, 'charts'))
+    cpSync(chart, join(parent, 'charts', 'penstock'), { recursive: true })
+    const dependency = { name: 'penstock', version: '>=0.0.0', condition: 'penstock.enabled' }
+    const about = { apiVersion: 'v2', name: 'shop', version: '1.0.0', dependencies: [dependency] }
+    writeFileSync(join(parent, 'Chart.yaml'), JSON.stringify(about))
+    for (const enabled of [true, false]) {
+      const values = [{ global: { region: 'eu' }, penstock: { ...leastCluster, enabled } }]
+      const text = await helmOk(cluster, ['template', 'p', parent], { values })
+      expect(text.includes('name: "p-penstock-ingress"')).to.equal(enabled)
+    }
+  })
 
   it('refuses a name of the release that no Service may have', async () => {
     for (const release of ['123', 'a.b']) {
@@ -210,6 +242,10 @@ describe('values that are refused', function () {
       { ingress: { autoscaling: { minReplicas: 13 } } },
       'ingress.autoscaling.minReplicas is above maxReplicas',
     ],
+    ...(['ingressFrom', 'adminFrom'] as const).map((from): [Values, string] => [
+      { mode: 'local', networkPolicy: { [from]: [{ podSelector: {} }] } },
+      'networkPolicy.ingressFrom and networkPolicy.adminFrom are required together with mode: local',
+    ]),
     [{ mode: 'local', nats: { url: '' } }, 'config.replicas must be 1 with the one NATS of mode: local'],
   ]
   for (const [values, why] of refused) {
