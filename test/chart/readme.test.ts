@@ -19,6 +19,8 @@ import { type Manifest, nameOf } from './helm.ts'
 const ROOT = join(import.meta.dirname, '..', '..')
 const PATIENCE = { timeoutMs: 120_000, everyMs: 50 }
 const DONE = '-- pasted --'
+/** As a cluster of NATS is named. */
+const BROKERS = 'nats://nats-0:4222,nats://nats-1:4222'
 
 describe('the Kubernetes section of the README', function () {
   this.timeout(240_000)
@@ -83,6 +85,10 @@ describe('the Kubernetes section of the README', function () {
     ])
   })
 
+  it('has no comment behind a command, which an interactive zsh takes for arguments', () => {
+    for (const [heading, commands] of sections) expect(commands, heading).not.to.match(/\s#/)
+  })
+
   it('installs the local values, and the pod becomes ready', async () => {
     const output = await shell.paste(sections.get('Install')!)
     expect(output).to.include('STATUS: deployed')
@@ -139,6 +145,9 @@ describe('the Kubernetes section of the README', function () {
     const workloads = await names('deployments,statefulsets')
     expect(workloads.sort()).to.deep.equal(
       ['actor', 'admin', 'ingress', 'operator'].map((each) => `Deployment/penstock-${each}`),
+    )
+    expect(await kubectlOk(cluster!, ['-n', 'penstock', 'get', 'deployments', '-o', 'json'])).to.include(
+      BROKERS,
     )
     expect(output).to.match(/^penstock-ingress-\S+ +1\/1 +Running/m)
   })
@@ -216,6 +225,7 @@ class Shell {
         KUBECONFIG: cluster.kubeconfig,
         P: url,
         DATABASE_URL: 'postgres://postgres/penstock',
+        NATS_URL: BROKERS,
       },
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
