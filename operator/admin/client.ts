@@ -99,6 +99,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     async remove(key, bufferId, signal) {
       const answer = await call('DELETE', named(bufferId), key, signal)
       if (answer.status !== 204 && !isAbsence(answer)) throw refusalOf(answer)
+      return answer.status === 204
     },
     close: () => dispatcher.destroy(),
   }

@@ -7,7 +7,8 @@
  *   deleted ──▶ remove ──▶ release                                     └─ ours ────▶ change, or report
  */
 import type { Buffer } from '../../internal/domain/model.ts'
-import { finalizer, resumeAnnotation } from '../resource.ts'
+import { resumeAnnotation } from '../resource.ts'
+import { DELETED, isHeld } from './deletion.ts'
 import { changedFields, differenceOf } from './difference.ts'
 import { type Observed, resumeMaxLength } from './observed.ts'
 import type { JsonBody } from './ports.ts'
@@ -39,24 +40,18 @@ export type Decision =
       readonly note: string
     }
   | { readonly act: 'remove'; readonly key: string }
-  /** Let the resource go; `orphaned`: why its buffer stays. */
-  | { readonly act: 'release'; readonly orphaned?: string }
+  /** Let the resource go; `orphaned`: why its buffer stays; `missing`: there was none to delete. */
+  | { readonly act: 'release'; readonly orphaned?: string; readonly missing?: true }
   | { readonly act: 'report'; readonly outcome: Outcome; readonly againMs?: number }
 
 /** What goes to the service. */
 export type Asking = Extract<Decision, { key: string }>
 
-/**
- * How long a deleted resource waits for a usable API key before its buffer is left behind, ms since its deletion: its
- * namespace must not wait for ever.
- */
-export const ORPHAN_AFTER_MS = 60_000
 /** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
 const LOCAL_RETRY_MS = 30_000
 
-type Rule = (observed: Observed) => Decision | undefined
+export type Rule = (observed: Observed) => Decision | undefined
 
-const DELETED: readonly Rule[] = [notHeld, keepsBuffer, neverMade, removed, keyless, remove]
 const LIVING: readonly Rule[] = [
   unfinalized,
   rivalled,
@@ -82,37 +77,6 @@ export function decide(observed: Observed): Decision {
     if (decision !== undefined) return decision
   }
   throw new Error('no rule decides')
-}
-
-function notHeld({ resource }: Observed): Decision | undefined {
-  return isHeld(resource.metadata.finalizers) ? undefined : { act: 'rest' }
-}
-
-function keepsBuffer({ resource }: Observed): Decision | undefined {
-  return resource.spec.deletionPolicy === 'Orphan' ? { act: 'release' } : undefined
-}
-
-function neverMade({ resource, claimed }: Observed): Decision | undefined {
-  return resource.status?.bufferId === undefined || claimed ? { act: 'release' } : undefined
-}
-
-function removed({ removed }: Observed): Decision | undefined {
-  return removed && { act: 'release' }
-}
-
-/** The Secret may be gone before the resource, as in the deletion of a namespace, or its key revoked. */
-function keyless(observed: Observed): Decision | undefined {
-  const { resource, refused, now } = observed
-  const usable = refused === undefined && keyOf(observed) !== undefined
-  if (usable) return undefined
-  const why = keyProblem(observed)
-  const leftMs = Date.parse(resource.metadata.deletionTimestamp!) + ORPHAN_AFTER_MS - now
-  if (leftMs <= 0) return { act: 'release', orphaned: why.message }
-  return { act: 'report', outcome: { state: 'stalled', ...why }, againMs: leftMs }
-}
-
-function remove(observed: Observed): Decision {
-  return { act: 'remove', key: keyOf(observed)! }
 }
 
 function unfinalized({ resource }: Observed): Decision | undefined {
@@ -145,7 +109,7 @@ function claimedOnly(observed: Observed): Decision | undefined {
 }
 
 function unseen(observed: Observed): Decision | undefined {
-  return observed.remote === undefined ? { act: 'look', key: keyOf(observed)! } : undefined
+  return observed.remote === undefined ? { act: 'look', key: keyOf(observed) } : undefined
 }
 
 function takenElsewhere({ remote, taken, claimed, bufferId }: Observed): Decision | undefined {
@@ -190,7 +154,7 @@ function different(observed: Observed): Decision | undefined {
   const reason = reasonOf(observed, resumes)
   return {
     act: 'change',
-    key: keyOf(observed)!,
+    key: keyOf(observed),
     patch,
     reason,
     note: `${NOTES[reason]}: ${changedFields(patch)}`,
@@ -261,7 +225,7 @@ export function versionsOf(versions: Observed['secretVersions'] = []): [string, 
 
 function create(observed: Observed): Decision {
   const again = wasMade(observed.resource)
-  return { act: 'create', key: keyOf(observed)!, wish: observed.wish as Wish, again }
+  return { act: 'create', key: keyOf(observed), wish: observed.wish as Wish, again }
 }
 
 /** The service has shown the buffer to this resource as its own. */
@@ -276,23 +240,9 @@ function stalled(reason: string, message: string, disowned = false): Decision & 
   }
 }
 
-function isHeld(finalizers: readonly string[] = []): boolean {
-  return finalizers.includes(finalizer)
-}
-
-function keyOf({ key, lastKey }: Observed): string | undefined {
-  return key.ok ? key.value : lastKey
-}
-
-function keyProblem({ key, refused }: Observed): { reason: string; message: string } {
-  if (refused !== undefined)
-    return {
-      reason: refused.kind === 'forbidden' ? 'Forbidden' : 'InvalidCredentials',
-      message: refused.message,
-    }
-  return key.ok
-    ? { reason: 'InvalidCredentials', message: 'no usable API key' }
-    : { reason: key.reason, message: key.error }
+function keyOf({ key }: Observed): string {
+  if (!key.ok) throw new Error('nothing is asked without an API key')
+  return key.value
 }
 
 function seen(remote: Observed['remote']): Buffer {

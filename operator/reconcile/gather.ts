@@ -8,7 +8,7 @@ import { resumeOf, versionsOf } from './decide.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
 import type { SecretResource } from './ports.ts'
-import { apiKey, type FindSecret, secretVersions } from './secret-values.ts'
+import { apiKey, type FindSecret, type SecretValue, secretVersions } from './secret-values.ts'
 import { bufferIdOf, wishOf } from './wish.ts'
 
 export interface GatherOptions {
@@ -23,18 +23,38 @@ export interface GatherOptions {
 export function gather(resource: BufferResource, memory: Remembered, options: GatherOptions): Observed {
   const { secrets, claims, clock } = options
   const find: FindSecret = (name) => secrets.get(`${resource.metadata.namespace}/${name}`)
+  const key = apiKey(resource.spec.credentialsRef, find)
+  if (key.ok) memory.readKey = key.value
   const observed = {
     resource,
     bufferId: bufferIdOf(resource),
     rival: claims.rivalOf(resource),
-    key: apiKey(resource.spec.credentialsRef, find),
-    lastKey: memory.key,
+    key,
+    strandedMs: strandedMs(resource, key, memory, clock),
     claimed: memory.claimed === true,
     wish: wishOf(resource, find),
     secretVersions: secretVersions(resource, find),
     now: clock.now(),
   }
-  return { ...observed, restMs: restOf(observed, memory, options) }
+  const restMs = restOf(observed, memory, options)
+  const lastKeys = [memory.key, memory.readKey].filter((each) => each !== undefined)
+  return { ...observed, lastKeys, restMs }
+}
+
+/** Not from its deletion on: that may be long ago when this process starts. */
+function strandedMs(
+  { metadata }: BufferResource,
+  key: SecretValue,
+  memory: Remembered,
+  clock: Clock,
+): number {
+  if (metadata.deletionTimestamp === undefined) return 0
+  if (key.ok && key.value !== memory.refusedKey) {
+    delete memory.strandedSince
+    return 0
+  }
+  memory.strandedSince ??= clock.monotonic()
+  return clock.monotonic() - memory.strandedSince
 }
 
 /** A change of it asks for another look at the service. */
@@ -51,18 +71,21 @@ export function verificationDelay({ verifyMs, randomness }: GatherOptions): numb
   return verifyMs * (0.9 + 0.2 * randomness.fraction())
 }
 
-function restOf(observed: Omit<Observed, 'restMs'>, memory: Remembered, options: GatherOptions): number {
+type Gathered = Omit<Observed, 'restMs' | 'lastKeys'>
+
+function restOf(observed: Gathered, memory: Remembered, options: GatherOptions): number {
   const fingerprint = fingerprintOf(observed)
   const now = options.clock.monotonic()
   if (memory.settled === undefined && agrees(observed)) {
     // An operator that starts anew believes the status, and looks at all buffers once within the usual time.
     memory.settled = { fingerprint, until: now + options.verifyMs * options.randomness.fraction() }
+    if (observed.key.ok) memory.key = observed.key.value
   }
   const { settled } = memory
   return settled?.fingerprint === fingerprint ? Math.max(0, settled.until - now) : 0
 }
 
-function agrees({ resource, secretVersions }: Omit<Observed, 'restMs'>): boolean {
+function agrees({ resource, secretVersions }: Gathered): boolean {
   const { status, metadata } = resource
   return (
     conditionOf(status, 'Ready')?.status === 'True' &&

@@ -10,8 +10,14 @@ export interface Remembered {
   readonly bufferId: string
   /** As the API server answered this process's last write: the store may show an older one for a moment. */
   written?: BufferResource
-  /** The key that the service last accepted for this resource. */
+  /** The key that last reached the buffer. */
   key?: string
+  /** The key that the Secret last had. */
+  readKey?: string
+  /** The Secret's key that the service refused to delete the buffer by. */
+  refusedKey?: string
+  /** Since when no usable key is known for the deleted resource, monotonic ms. */
+  strandedSince?: number
   /** See Observed: nothing that is at the service can come of the intent in the status. */
   claimed?: boolean
   /** What the service last agreed to or refused, and until when that counts, monotonic ms; undefined: not looked at yet. */

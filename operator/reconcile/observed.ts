@@ -11,8 +11,10 @@ export interface Observed {
   /** `namespace/name` of another resource that already stands for the same buffer. */
   readonly rival: string | undefined
   readonly key: SecretValue
-  /** The key with which the service last answered this resource well, as far as this process knows. */
-  readonly lastKey: string | undefined
+  /** Keys that may reach the buffer when the Secret's does not: the one that last did, the one last read. */
+  readonly lastKeys: readonly string[]
+  /** Since when this process knows no usable key for the deleted resource, ms ago. */
+  readonly strandedMs: number
   readonly wish: Wish | WishProblem
   readonly secretVersions: readonly SecretVersion[]
   /**
@@ -30,10 +32,14 @@ export interface Observed {
   readonly changed?: true
   /** In this pass the creation was answered 409. */
   readonly taken?: true
-  /** In this pass the buffer was deleted, or was not there. */
+  /** In this pass the buffer was deleted. */
   readonly removed?: true
-  /** In this pass the service refused the key. */
+  /** In this pass a key found no buffer to delete. */
+  readonly missing?: true
+  /** In this pass the service refused a key, or gave it no answer for long enough. */
   readonly refused?: AdminError
+  /** Keys that could not delete the buffer in this pass. */
+  readonly tried?: readonly string[]
 }
 
 /** The first 256 characters of the annotation that resumes a paused buffer. */

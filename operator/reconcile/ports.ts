@@ -37,8 +37,8 @@ export interface AdminBuffers {
   read(key: string, bufferId: string, signal: AbortSignal): Promise<Buffer | undefined>
   create(key: string, body: JsonBody, signal: AbortSignal): Promise<Buffer>
   update(key: string, bufferId: string, patch: JsonBody, signal: AbortSignal): Promise<Buffer>
-  /** Resolves also when there is none. */
-  remove(key: string, bufferId: string, signal: AbortSignal): Promise<void>
+  /** Whether there was one that this key reaches. */
+  remove(key: string, bufferId: string, signal: AbortSignal): Promise<boolean>
 }
 
 /** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */

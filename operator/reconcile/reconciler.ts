@@ -20,7 +20,7 @@ import {
   type EventSink,
   type ReconcileLog,
 } from './ports.ts'
-import { afterRefusal, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
+import { afterRefusal, isKeyBad, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
 import { creationOf } from './wish.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
@@ -85,7 +85,7 @@ export class BufferReconciler implements Reconciler {
       case 'claim':
         return this.#claim(observed, decision.adopt, pass)
       case 'release':
-        await this.#release(observed, decision.orphaned, pass)
+        await this.#release(observed, decision, pass)
         return { done: {} }
       case 'report':
         return { done: await this.#report(observed, decision, pass) }
@@ -102,15 +102,24 @@ export class BufferReconciler implements Reconciler {
       // From here until it is refused the buffer may have come of it.
       if (decision.act === 'create') pass.memory.claimed = false
       const next = await this.#send(observed, decision, pass.signal)
-      pass.memory.key = decision.key
+      // That it found nothing may mean that it is another account's.
+      if (next.remote !== undefined && next.remote !== 'absent') pass.memory.key = decision.key
       pass.memory.deferrals = 0
       return { next }
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
       if (decision.act === 'create' && isRefusal(error)) pass.memory.claimed = observed.claimed
-      const next = afterRefusal(observed, decision, error)
-      return next ? { next } : { done: await this.#fail(observed, error, decision.act, pass) }
+      const refusal = withoutSecrets(error, observed)
+      if (decision.act === 'remove' && isKeyBad(error)) this.#strand(observed, decision.key, pass)
+      const next = afterRefusal(observed, decision, refusal)
+      return next ? { next } : { done: await this.#fail(observed, refusal, decision.act, pass) }
     }
+  }
+
+  #strand({ key }: Observed, refused: string, { memory }: Pass): void {
+    if (!key.ok || key.value !== refused) return
+    memory.refusedKey = refused
+    memory.strandedSince ??= this.#options.clock.monotonic()
   }
 
   async #send(observed: Observed, decision: Asking, signal: AbortSignal): Promise<Observed> {
@@ -140,7 +149,8 @@ export class BufferReconciler implements Reconciler {
         return { ...observed, remote, changed: true }
       }
       case 'remove':
-        await admin.remove(key, bufferId, signal)
+        if (!(await admin.remove(key, bufferId, signal)))
+          return { ...observed, missing: true, tried: [...(observed.tried ?? []), key] }
         this.#options.log.info({ resource: keyOf(resource), bufferId }, 'buffer deleted')
         return { ...observed, removed: true }
     }
@@ -169,7 +179,13 @@ export class BufferReconciler implements Reconciler {
     return { done: { requeueAfterMs: 0 } }
   }
 
-  async #release({ resource, bufferId }: Observed, orphaned: string | undefined, pass: Pass): Promise<void> {
+  async #release(
+    { resource, bufferId }: Observed,
+    { orphaned, missing }: Decision & { act: 'release' },
+    pass: Pass,
+  ): Promise<void> {
+    if (missing)
+      this.#tell(resource, 'Warning', 'NotFound', `the API key reaches no buffer ${bufferId} to delete`)
     if (orphaned !== undefined) {
       this.#tell(resource, 'Warning', 'Orphaned', `buffer ${bufferId} stays at the service: ${orphaned}`)
     }
@@ -186,8 +202,7 @@ export class BufferReconciler implements Reconciler {
     return againMs === undefined ? {} : { requeueAfterMs: againMs }
   }
 
-  async #fail(observed: Observed, refusal: AdminError, act: Asking['act'], pass: Pass): Promise<Requeue> {
-    const error = withoutSecrets(refusal, observed)
+  async #fail(observed: Observed, error: AdminError, act: Asking['act'], pass: Pass): Promise<Requeue> {
     const outcome = outcomeOf(error, act === 'create' && observed.claimed)
     await this.#conclude(observed, outcome, pass)
     if (outcome.state === 'stalled') return this.#settle(observed, pass)

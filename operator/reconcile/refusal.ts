@@ -2,6 +2,7 @@
 import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
 import type { Asking, Outcome } from './decide.ts'
+import { ORPHAN_UNANSWERED_MS } from './deletion.ts'
 import type { Observed } from './observed.ts'
 import { AdminError } from './ports.ts'
 
@@ -9,11 +10,24 @@ import { AdminError } from './ports.ts'
 const SHORTEST_SECRET = 4
 
 /** What a refusal adds to what was observed; undefined: it ends the pass. */
-export function afterRefusal(observed: Observed, { act }: Asking, error: AdminError): Observed | undefined {
+export function afterRefusal(
+  observed: Observed,
+  { act, key }: Asking,
+  error: AdminError,
+): Observed | undefined {
   if (act === 'create' && error.kind === 'exists') return { ...observed, remote: undefined, taken: true }
   if (act === 'change' && error.kind === 'absent') return { ...observed, remote: 'absent' }
-  const keyIsBad = error.kind === 'unauthorized' || error.kind === 'forbidden'
-  return act === 'remove' && keyIsBad ? { ...observed, refused: error } : undefined
+  if (act !== 'remove' || !(isKeyBad(error) || isUnansweredForLong(observed))) return undefined
+  return { ...observed, refused: error, tried: [...(observed.tried ?? []), key] }
+}
+
+export function isKeyBad({ kind }: AdminError): boolean {
+  return kind === 'unauthorized' || kind === 'forbidden'
+}
+
+/** While the Secret is there the resource waits for as long as the service is away. */
+function isUnansweredForLong({ key, strandedMs }: Observed): boolean {
+  return !key.ok && strandedMs >= ORPHAN_UNANSWERED_MS
 }
 
 /** The service did nothing, for certain: an answer that is missing or says 5xx leaves that open. */
@@ -42,8 +56,8 @@ export function outcomeOf({ kind, message }: AdminError, unmade: boolean): Outco
 }
 
 /** The words of a refusal are the service's: should it quote a value, it is not passed on. */
-export function withoutSecrets(error: AdminError, { key, lastKey, wish }: Observed): AdminError {
-  const values = [key.ok ? key.value : undefined, lastKey]
+export function withoutSecrets(error: AdminError, { key, lastKeys, wish }: Observed): AdminError {
+  const values = [key.ok ? key.value : undefined, ...lastKeys]
   if (wish.ok) {
     mapSecrets(wish.config as BufferConfig, (value) => {
       values.push(value)

@@ -50,8 +50,8 @@ describe('the client of the admin API', function () {
       expect(await client.read(key, bufferId, idle)).to.deep.equal(created)
       expect((await client.update(key, bufferId, { name: 'changed' }, idle)).name).to.equal('changed')
       expect((await refusal(client.create(key, wish(bufferId), idle))).kind).to.equal('exists')
-      await client.remove(key, bufferId, idle)
-      await client.remove(key, bufferId, idle)
+      expect(await client.remove(key, bufferId, idle)).to.equal(true)
+      expect(await client.remove(key, bufferId, idle)).to.equal(false)
       expect((await refusal(client.update(key, bufferId, { name: 'x' }, idle))).kind).to.equal('absent')
     })
 

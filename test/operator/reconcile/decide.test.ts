@@ -1,15 +1,16 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { type Decision, decide, ORPHAN_AFTER_MS } from '../../../operator/reconcile/decide.ts'
+import { type Decision, decide } from '../../../operator/reconcile/decide.ts'
+import { ORPHAN_AFTER_MS, ORPHAN_UNANSWERED_MS } from '../../../operator/reconcile/deletion.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
+import { afterRefusal } from '../../../operator/reconcile/refusal.ts'
 import type { Wish } from '../../../operator/reconcile/wish.ts'
 import { resumeAnnotation } from '../../../operator/resource.ts'
 import {
   CLAIMED,
   JUST_NOW,
   KEY,
-  LONG_AGO,
   observed,
   resource,
   SECRETS,
@@ -221,7 +222,7 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   ['without its API key waits', observed({ secrets: withoutKey }), stalled('SecretNotFound')],
   [
     'in order whose API key vanished is told so, resting or not',
-    observed({ status: SYNCED, secrets: withoutKey, lastKey: KEY, restMs: 500 }),
+    observed({ status: SYNCED, secrets: withoutKey, lastKeys: [KEY], restMs: 500 }),
     stalled('SecretNotFound'),
   ],
   [
@@ -280,33 +281,67 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   ],
   [
     'deleted behind its Secret goes with the last key that worked',
-    observed({ metadata: deleted, status: SYNCED, secrets: [], lastKey: OTHER_KEY }),
+    observed({ metadata: deleted, status: SYNCED, secrets: [], lastKeys: [OTHER_KEY] }),
     { act: 'remove', key: OTHER_KEY },
+  ],
+  [
+    'deleted with a key that finds nothing goes with the last key that worked',
+    observed({ metadata: deleted, status: SYNCED, lastKeys: [OTHER_KEY], missing: true, tried: [KEY] }),
+    { act: 'remove', key: OTHER_KEY },
+  ],
+  [
+    'deleted where no key finds anything is let go, with a word about it',
+    observed({
+      ...{ metadata: deleted, status: SYNCED, lastKeys: [OTHER_KEY, KEY] },
+      ...{ missing: true, tried: [KEY, OTHER_KEY] },
+    }),
+    { act: 'release', missing: true },
   ],
   [
     'deleted without any key waits for one',
     observed({ metadata: deleted, status: SYNCED, secrets: [] }),
-    { ...stalled('SecretNotFound'), againMs: ORPHAN_AFTER_MS - 1_000 } as Partial<Decision>,
+    { ...stalled('SecretNotFound'), againMs: ORPHAN_AFTER_MS } as Partial<Decision>,
   ],
   [
     'deleted without any key does not wait for ever',
-    observed({ metadata: { deletionTimestamp: LONG_AGO }, status: SYNCED, secrets: [] }),
+    observed({ metadata: deleted, status: SYNCED, secrets: [], strandedMs: ORPHAN_AFTER_MS }),
     { act: 'release', orphaned: 'Secret penstock does not exist' },
   ],
   [
     'deleted with a revoked key waits for another',
-    observed({ metadata: deleted, status: SYNCED, refused: new AdminError('unauthorized', 'revoked') }),
+    observed({
+      ...{ metadata: deleted, status: SYNCED, tried: [KEY] },
+      refused: new AdminError('unauthorized', 'revoked'),
+    }),
     stalled('InvalidCredentials'),
   ],
   [
     'deleted with a key of too low a role does not wait for ever',
     observed({
-      ...{ metadata: { deletionTimestamp: LONG_AGO }, status: SYNCED },
+      ...{ metadata: deleted, status: SYNCED, strandedMs: ORPHAN_AFTER_MS, tried: [KEY] },
       refused: new AdminError('forbidden', 'Forbidden'),
     }),
     { act: 'release', orphaned: 'Forbidden' },
   ],
 ]
+
+describe('a deletion that gets no answer', () => {
+  const away = new AdminError('unavailable', 'away')
+  const removal = { act: 'remove', key: OTHER_KEY } as const
+  const gone = { metadata: deleted, status: SYNCED, secrets: [], lastKeys: [OTHER_KEY] }
+
+  it('is repeated, but not for ever once the Secret is gone', () => {
+    const early = observed({ ...gone, strandedMs: ORPHAN_UNANSWERED_MS - 1 })
+    expect(afterRefusal(early, removal, away)).to.equal(undefined)
+    const late = afterRefusal(observed({ ...gone, strandedMs: ORPHAN_UNANSWERED_MS }), removal, away)!
+    expect(decide(late)).to.deep.equal({ act: 'release', orphaned: 'away' })
+  })
+
+  it('is repeated for ever while the Secret is there', () => {
+    const held = observed({ metadata: deleted, status: SYNCED })
+    expect(afterRefusal(held, { act: 'remove', key: KEY }, away)).to.equal(undefined)
+  })
+})
 
 describe('the decision about a buffer', () => {
   for (const [title, given, decision] of TABLE) {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { kubeOrSkip, namespace } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
-import { sharedInstallation } from '../../support/shared-installation.ts'
+import { freshPayer, sharedInstallation } from '../../support/shared-installation.ts'
 import { concerns } from './admin-proxy.ts'
 import { condition, inTime, Stand } from './stand.ts'
 
@@ -48,6 +48,7 @@ describe('a deleted Buffer resource', function () {
     await stand.api.deleteBuffer(name)
     await stand.remove(name)
     await stand.untilGone(name)
+    expect((await stand.untilEvent(name, 'NotFound')).note).to.include(name)
   })
 
   it('waits while the service is down, and goes once it is back', async () => {
@@ -81,6 +82,20 @@ describe('a deleted Buffer resource', function () {
     await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
     await stand.remove(name)
     await stand.untilGone(name)
+    expect(await statusAtService(name)).to.equal(404)
+  })
+
+  it('goes with the last key that worked when its Secret has one of another account', async () => {
+    const name = stand.name('swapped')
+    const other = (await sharedInstallation()).api(await freshPayer(1))
+    await stand.createSecret(name, { apiKey: stand.api.key! })
+    await made(name, { credentialsRef: { name } })
+    await stand.patchSecret(name, { apiKey: other.key! })
+    // There the project is none.
+    await stand.untilCondition(name, 'Stalled', { reason: 'InvalidSpec' })
+    await stand.remove(name)
+    await stand.untilGone(name)
+    expect(stand.proxy.seen(name, 'DELETE').map(({ status }) => status)).to.deep.equal([404, 204])
     expect(await statusAtService(name)).to.equal(404)
   })
 
@@ -121,7 +136,7 @@ describe('a deleted Buffer resource', function () {
   })
 })
 
-describe('a resource that was deleted while no operator ran', function () {
+describe('a resource that met an operator late', function () {
   this.timeout(240_000)
   let stand: Stand
 
@@ -132,7 +147,7 @@ describe('a resource that was deleted while no operator ran', function () {
 
   after(() => stand?.close())
 
-  it('before its first reconcile is simply gone', async () => {
+  it('deleted before its first reconcile, is simply gone', async () => {
     const name = stand.name('unmet')
     await stand.create(name)
     await stand.remove(name)
@@ -145,7 +160,27 @@ describe('a resource that was deleted while no operator ran', function () {
     await stop(operator)
   })
 
-  it('and whose key nobody knows any more is let go after a while, and its buffer stays', async () => {
+  it('and lost its Secret before it was looked at, takes its buffer along', async () => {
+    const name = stand.name('recent')
+    await stand.createSecret(name, { apiKey: stand.api.key! })
+    const before = await stand.operate()
+    await stand.create(name, { credentialsRef: { name } })
+    await stand.untilReady(name)
+    await stop(before)
+    // What is in order is not asked about for a long time.
+    const operator = await stand.operate({ PENSTOCK_VERIFY_SECONDS: '86400' })
+    const behind = stand.name('behind')
+    await stand.create(behind)
+    await stand.untilReady(behind)
+    await stand.removeSecret(name)
+    await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
+    await stand.remove(name)
+    await stand.untilGone(name)
+    expect((await stand.api.request('GET', `/v1/admin/buffers/${name}`)).status).to.equal(404)
+    await stop(operator)
+  })
+
+  it('and whose key nobody knows any more, is let go after a while, and its buffer stays', async () => {
     const name = stand.name('stranded')
     const operator = await stand.operate()
     await stand.createSecret(name, { apiKey: stand.api.key! })
@@ -157,7 +192,7 @@ describe('a resource that was deleted while no operator ran', function () {
     await stand.operate()
     const waiting = await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
     expect(waiting.metadata.deletionTimestamp).to.be.a('string')
-    // A minute after its deletion.
+    // A minute after the operator found it so.
     await stand.untilGone(name)
     expect((await stand.untilEvent(name, 'Orphaned')).type).to.equal('Warning')
     await stand.api.readBuffer(name)

@@ -1,6 +1,5 @@
 /** What a pass may find, made up: a resource, its Secrets, and the buffer that the service has of it. */
 import type { Buffer as StoredBuffer } from '../../../internal/domain/model.ts'
-import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/decide.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import type { SecretResource } from '../../../operator/reconcile/ports.ts'
 import { apiKey, secretVersions } from '../../../operator/reconcile/secret-values.ts'
@@ -16,7 +15,6 @@ import {
 } from '../../../operator/resource.ts'
 
 export const NOW = Date.parse('2026-03-01T12:00:00Z')
-export const LONG_AGO = new Date(NOW - ORPHAN_AFTER_MS).toISOString()
 export const JUST_NOW = new Date(NOW - 1_000).toISOString()
 export const KEY = `svk_${'0a'.repeat(24)}`
 export const SIGNING = 'signing-secret-of-orders'
@@ -115,7 +113,8 @@ export function observed(given: Given & Partial<Observed> = {}): Observed {
     bufferId: bufferIdOf(subject),
     rival: undefined,
     key: apiKey(subject.spec.credentialsRef, find),
-    lastKey: undefined,
+    lastKeys: [],
+    strandedMs: 0,
     claimed: false,
     wish: wishOf(subject, find),
     secretVersions: secretVersions(subject, find),
