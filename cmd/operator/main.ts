@@ -52,8 +52,22 @@ function readKubeConfig(): KubeConfig {
   } catch (cause) {
     throw new ConfigError(`KUBECONFIG: ${(cause as Error).message}`, { cause })
   }
-  if (kube.getCurrentCluster()?.server !== NOWHERE) return kube
-  throw new ConfigError('KUBECONFIG: names no cluster, and this is no pod of one')
+  const problem = problemOf(kube)
+  if (problem !== undefined) throw new ConfigError(`KUBECONFIG: ${problem}`)
+  return kube
+}
+
+/** The loader takes any file for good; without a cluster every request would fail for good. */
+function problemOf(kube: KubeConfig): string | undefined {
+  const name = kube.getCurrentContext()
+  if (!name) return 'has no current context'
+  const context = kube.getContextObject(name)
+  if (context === null) return `has no context ${name}`
+  const cluster = kube.getCurrentCluster()
+  if (cluster === null) return `the context ${name} names a cluster that is not there: ${context.cluster}`
+  if (cluster.server === NOWHERE) return 'names no cluster, and this is no pod of one'
+  if (!context.user || kube.getCurrentUser() !== null) return undefined
+  return `the context ${name} names a user that is not there: ${context.user}`
 }
 
 function readAuthorities({ operator: { adminCaFile } }: Config): string | undefined {

@@ -9,13 +9,13 @@ import { tempFolder } from '../../support/temp-folders.ts'
 import { Stand } from './stand.ts'
 
 /** A kubeconfig of a cluster that nobody runs. */
-const SOMEWHERE = JSON.stringify({
+const SOMEWHERE = {
   ...{
     clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
     users: [{ name: 'u', user: {} }],
   },
   ...{ contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }], 'current-context': 'c' },
-})
+}
 
 describe('the program of the operator', function () {
   this.timeout(180_000)
@@ -59,6 +59,26 @@ describe('the start of the operator', function () {
   const refusals: readonly [title: string, env: Record<string, string>, line: RegExp][] = [
     ['no admin API', { KUBECONFIG: '/none' }, /^PENSTOCK_ADMIN_URL: is required for operator\n$/],
     ['no kubeconfig', { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: '/none' }, /^KUBECONFIG: .*\n$/],
+    [
+      'a kubeconfig that has no current context',
+      { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: fileOf('{}') },
+      /^KUBECONFIG: has no current context\n$/,
+    ],
+    [
+      'a kubeconfig that lacks its current context',
+      { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: kubeconfig({ contexts: [] }) },
+      /^KUBECONFIG: has no context c\n$/,
+    ],
+    [
+      'a kubeconfig that lacks the cluster of its context',
+      { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: kubeconfig({ clusters: [] }) },
+      /^KUBECONFIG: the context c names a cluster that is not there: c\n$/,
+    ],
+    [
+      'a kubeconfig that lacks the user of its context',
+      { PENSTOCK_ADMIN_URL: 'http://admin', KUBECONFIG: kubeconfig({ users: [] }) },
+      /^KUBECONFIG: the context c names a user that is not there: u\n$/,
+    ],
     ['an unreadable file of authorities', trusting('/none'), /^PENSTOCK_ADMIN_CA_FILE: ENOENT.*\n$/],
     [
       'a file of authorities that holds none',
@@ -85,8 +105,12 @@ function trusting(adminCaFile: string): Record<string, string> {
   return {
     PENSTOCK_ADMIN_URL: 'https://admin',
     PENSTOCK_ADMIN_CA_FILE: adminCaFile,
-    KUBECONFIG: fileOf(SOMEWHERE),
+    KUBECONFIG: kubeconfig(),
   }
+}
+
+function kubeconfig(other: object = {}): string {
+  return fileOf(JSON.stringify({ ...SOMEWHERE, ...other }))
 }
 
 function fileOf(text: string): string {
