@@ -54,6 +54,13 @@ export function secretValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
   }
 }
 
+/** That of a header, which can hold no line end: most stand there by accident. */
+export function headerValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
+  const value = secretValue(ref, find)
+  if (!value.ok || !/[\r\n]/.test(value.value)) return value
+  return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} has a newline, which no header can have`)
+}
+
 /** The API key; blanks and line ends around it are not part of it. What is none is not sent to anybody. */
 export function apiKey(ref: SecretKeyRef, find: FindSecret): SecretValue {
   const value = secretValue(ref, find)

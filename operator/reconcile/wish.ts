@@ -4,7 +4,7 @@ import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferSpec, SecretKeyRef } from '../resource.ts'
 import type { JsonBody } from './ports.ts'
-import { type FindSecret, type SecretProblem, secretValue } from './secret-values.ts'
+import { type FindSecret, headerValue, type SecretProblem, secretValue } from './secret-values.ts'
 
 /** What is managed: `enabled` only where the resource has it. */
 export type Wanted = Omit<BufferConfig, 'enabled'> & { enabled?: boolean }
@@ -48,8 +48,8 @@ interface Values {
 
 function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret): Values | SecretProblem {
   const problems: SecretProblem[] = []
-  const read = (ref: SecretKeyRef): string => {
-    const value = secretValue(ref, find)
+  const read = (ref: SecretKeyRef, take = secretValue): string => {
+    const value = take(ref, find)
     if (!value.ok) problems.push(value)
     return value.ok ? value.value : ''
   }
@@ -57,7 +57,7 @@ function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret)
     signing: delivery.signing && read(delivery.signing.secretKeyRef),
     source: sourceVerification?.secretKeyRef && read(sourceVerification.secretKeyRef),
     headers: (delivery.headersFrom ?? []).map(
-      ({ name, secretKeyRef }) => [name, read(secretKeyRef)] as const,
+      ({ name, secretKeyRef }) => [name, read(secretKeyRef, headerValue)] as const,
     ),
   }
   return problems[0] ?? values

@@ -112,6 +112,18 @@ describe('the Secrets of a Buffer resource', function () {
     await stand.untilReady(name)
   })
 
+  it('with a newline in a header are told as such', async () => {
+    const name = stand.name('lined')
+    await stand.createSecret(name, { ...one, token: `${one.token}\n` })
+    await stand.create(name, { delivery: signedBy(name) })
+    const refused = await stand.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
+    expect(condition(refused, 'Stalled')?.message).to.equal(
+      `token of Secret ${name} has a newline, which no header can have`,
+    )
+    await stand.patchSecret(name, one)
+    await stand.untilReady(name)
+  })
+
   it('hold the API key, which may be exchanged while the old one is revoked', async () => {
     const name = stand.name('keyed')
     const [first, second] = [await newKey('member'), await newKey('member')]
