@@ -27,9 +27,10 @@ export function statusAfter(resource: BufferResource, findings: Findings): Buffe
   const conditions = conditionsOf(resource, draftsOf(resource, outcome), findings.now)
   if (outcome.state === 'retrying') return { ...before, conditions }
   const observedGeneration = resource.metadata.generation
-  if (outcome.state === 'stalled') {
+  if (outcome.state === 'stalled' || outcome.state === 'released') {
     const { bufferId: _id, intentGeneration: _intent, ingestPath: _path, ...disowned } = before
-    return { ...(outcome.disowned ? disowned : before), observedGeneration, conditions }
+    const isOwn = outcome.state === 'stalled' && !outcome.disowned
+    return { ...(isOwn ? before : disowned), observedGeneration, conditions }
   }
   const lastHandledResume = resumeOf(resource.metadata.annotations)
   const lastSyncTime = findings.changed ? timeText(findings.now) : before.lastSyncTime
@@ -93,6 +94,10 @@ function draftsOf(resource: BufferResource, outcome: Outcome): Draft[] {
         { type: 'Ready', status: 'False', ...told },
         { type: 'Paused', status: 'True', ...told },
       ]
+    }
+    case 'released': {
+      const message = 'the resource is deleted, and waits for the finalizers of others'
+      return [{ type: 'Ready', status: 'False', reason: 'Deleted', message }]
     }
     case 'stalled': {
       const { reason, message } = outcome

@@ -20,6 +20,8 @@ export type Outcome =
   /** It will not get better by itself. `disowned`: the buffer is not this resource's. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string; readonly disowned?: true }
   | { readonly state: 'retrying'; readonly reason: string; readonly message: string }
+  /** It is deleted, has no buffer any more, and waits for the finalizers of others. */
+  | { readonly state: 'released' }
 
 export type ChangeReason = 'Updated' | 'Corrected' | 'Resumed'
 

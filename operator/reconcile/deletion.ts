@@ -21,7 +21,12 @@ export function isHeld(finalizers: readonly string[] = []): boolean {
 }
 
 function notHeld({ resource }: Observed): Decision | undefined {
-  return isHeld(resource.metadata.finalizers) ? undefined : { act: 'rest' }
+  const { finalizers = [] } = resource.metadata
+  if (isHeld(finalizers)) return undefined
+  const isTold = resource.status?.bufferId === undefined
+  return finalizers.length === 0 || isTold
+    ? { act: 'rest' }
+    : { act: 'report', outcome: { state: 'released' } }
 }
 
 function keepsBuffer({ resource }: Observed): Decision | undefined {

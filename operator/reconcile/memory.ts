@@ -47,9 +47,10 @@ export class Memory {
     return entry
   }
 
-  /** What was remembered. */
-  forget(key: string): Remembered | undefined {
+  /** What was remembered of a resource of the name that is not there any more; `uid`: of the one that is. */
+  forget(key: string, uid?: string): Remembered | undefined {
     const entry = this.#entries.get(key)
+    if (entry === undefined || entry.uid === uid) return undefined
     this.#entries.delete(key)
     return entry
   }

@@ -59,13 +59,13 @@ export class BufferReconciler implements Reconciler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue> {
     const stored = this.#options.resources.get(key)
-    if (stored === undefined) {
-      const gone = this.#memory.forget(key)
-      if (gone) this.#claims.release(gone.bufferId, gone.uid)
-      return {}
-    }
+    const gone = this.#memory.forget(key, stored?.metadata.uid)
+    if (gone) this.#claims.release(gone.bufferId, gone.uid)
+    if (stored === undefined) return {}
     const memory = this.#memory.of(key, stored)
     const resource = newest(stored, memory.written)
+    // The store has caught up: a second copy of each resource would stand here for nothing.
+    if (resource === stored) delete memory.written
     let observed = gather(resource, memory, this.#options)
     for (let steps = 0; steps < MOST_STEPS; steps++) {
       const step = await this.#apply(observed, decide(observed), { memory, signal })
@@ -231,15 +231,16 @@ export class BufferReconciler implements Reconciler {
   async #conclude(observed: Observed, outcome: Outcome, pass: Pass): Promise<void> {
     const { resource, bufferId, secretVersions, now, changed = false } = observed
     const before = resource.status
-    if (outcome.state === 'stalled' && outcome.disowned) this.#disown(observed, pass)
     const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })
+    if (status.bufferId === undefined) this.#disown(observed, pass)
     if (isDeepStrictEqual(comparable(before), comparable(status))) return
     await this.#write(resource, status, pass)
     const headline = headlineOf(status)
     // A change that was just told of is what made it ready.
     if (headline === headlineOf(before) || (changed && outcome.state === 'ready')) return
     const { reason, message } = telling(status)
-    this.#tell(resource, outcome.state === 'ready' ? 'Normal' : 'Warning', reason, message)
+    const isWell = outcome.state === 'ready' || outcome.state === 'released'
+    this.#tell(resource, isWell ? 'Normal' : 'Warning', reason, message)
   }
 
   /** Others may have the identifier. Should the status fail to say so, the next pass finds an intent and looks. */

@@ -253,6 +253,11 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     observed({ metadata: { ...held, finalizers: ['a/b'] } }),
     { act: 'rest' },
   ],
+  [
+    'deleted, let go and held by others says so',
+    observed({ metadata: { ...held, finalizers: ['a/b'] }, status: SYNCED }),
+    { act: 'report', outcome: { state: 'released' } },
+  ],
   ['deleted before anything was made is let go', observed({ metadata: deleted }), { act: 'release' }],
   [
     'deleted goes at the service first',

@@ -99,6 +99,19 @@ describe('a deleted Buffer resource', function () {
     expect(await statusAtService(name)).to.equal(404)
   })
 
+  it('that others hold longer is not ready any more', async () => {
+    const name = stand.name('kept')
+    await made(name)
+    const { metadata } = await stand.read(name)
+    await stand.patch(name, { metadata: { finalizers: [...metadata.finalizers!, 'example.com/other'] } })
+    await stand.remove(name)
+    const { status } = await stand.untilCondition(name, 'Ready', { status: 'False', reason: 'Deleted' })
+    expect(status).to.not.have.any.keys('bufferId', 'ingestPath')
+    expect(await statusAtService(name)).to.equal(404)
+    await stand.patch(name, { metadata: { finalizers: null } })
+    await stand.untilGone(name)
+  })
+
   it('goes with its whole namespace', async () => {
     const names = Array.from({ length: 5 }, () => stand.name('doomed'))
     for (const name of names) await made(name, {}, doomed)
