@@ -279,7 +279,7 @@ describe('the repair of a shard', function () {
       sent.find(({ body }) => body.includes(`"k":"${group}"`))?.key
     // What was sealed keeps its name, and what comes is above all that was ever used.
     expect(keyOf(next.sent, 'b')).to.equal(keyOf(owner.sent, 'b'))
-    const version = (key = '') => Number(key.split(':v')[1])
+    const version = (key = '') => Number(/:v(\d+)$/.exec(key)?.[1])
     expect(version(keyOf(next.sent, 'd'))).to.be.above(version(keyOf(owner.sent, 'd')) + 1_000)
     await next.shard.abandon()
   })

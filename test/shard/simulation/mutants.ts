@@ -50,10 +50,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'nothing is sealed before the replay has passed what the inbox held at the claim',
     file: 'shard/intake.ts',
     edits: [
-      [
-        'groups.open(view.groupToken, view.bufferUid, this.#replaying)',
-        'groups.open(view.groupToken, view.bufferUid, false)',
-      ],
+      ['groups.open(token, view.bufferUid, this.#replaying)', 'groups.open(token, view.bufferUid, false)'],
     ],
   },
   {
