@@ -144,6 +144,8 @@ describe('configuration in a cluster', function () {
     let patient: string
     let rejected: string
     let key: string
+    /** Until then no batch is rejected, or its dead letter could be stored before. */
+    const away = Promise.withResolvers<void>()
 
     before(async () => {
       open = await newBuffer()
@@ -157,7 +159,7 @@ describe('configuration in a cluster', function () {
       await known(disabled, 400)
       // Known by its key too: the first request with it asks Postgres.
       expect((await send(disabled, 0, { 'x-api-key': key })).status).to.equal(400)
-      sink.on(`/${rejected}`, { status: 404 })
+      sink.on(`/${rejected}`, () => away.promise.then(() => ({ status: 404 })))
     })
 
     function isUnavailable({ status, headers, text }: Answer): void {
@@ -169,6 +171,7 @@ describe('configuration in a cluster', function () {
       await accept(rejected, 0)
       await accept(rejected, 1)
       await postgres.stop()
+      away.resolve()
       // What is stored, known or not, cannot be charged; what is not known may exist.
       isUnavailable(await send(open, 1))
       isUnavailable(await send('unknown', 1))
