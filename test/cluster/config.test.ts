@@ -146,6 +146,8 @@ describe('configuration in a cluster', function () {
     let key: string
     /** Until then no batch is rejected, or its dead letter could be stored before. */
     const away = Promise.withResolvers<void>()
+    /** From then on its owner has read its configuration, which it could not once Postgres is away. */
+    const asked = Promise.withResolvers<void>()
 
     before(async () => {
       open = await newBuffer()
@@ -159,7 +161,11 @@ describe('configuration in a cluster', function () {
       await known(disabled, 400)
       // Known by its key too: the first request with it asks Postgres.
       expect((await send(disabled, 0, { 'x-api-key': key })).status).to.equal(400)
-      sink.on(`/${rejected}`, () => away.promise.then(() => ({ status: 404 })))
+      sink.on(`/${rejected}`, async () => {
+        asked.resolve()
+        await away.promise
+        return { status: 404 }
+      })
     })
 
     function isUnavailable({ status, headers, text }: Answer): void {
@@ -170,6 +176,7 @@ describe('configuration in a cluster', function () {
     it('refuses what needs Postgres with 503, what memory refuses as always, and delivers what is buffered', async () => {
       await accept(rejected, 0)
       await accept(rejected, 1)
+      await asked.promise
       await postgres.stop()
       away.resolve()
       // What is stored, known or not, cannot be charged; what is not known may exist.

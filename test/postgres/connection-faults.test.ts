@@ -1,4 +1,5 @@
 /** The Postgres client on a bad network: no process ends, and no query waits for ever. */
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -70,6 +71,30 @@ describe('the Postgres client on a bad network', function () {
       await eventually(async () => expect([...(await db`SELECT 3 AS three`)]).to.deep.equal([{ three: 3 }]))
     })
   }
+
+  it('rejects what is asked while whatever stands before the server takes connections and closes them', async () => {
+    let closed = 0
+    const balancer = createServer((socket) => {
+      closed++
+      socket.resume().end()
+    })
+    await new Promise<void>((resolve) => balancer.listen(0, '127.0.0.1', resolve))
+    const { port } = balancer.address() as AddressInfo
+    const behind = connect(`postgres://postgres@127.0.0.1:${port}/postgres`, { max: 2 })
+    try {
+      const asked = [behind`SELECT 1`, behind.begin((sql) => sql`SELECT 2`), behind`SELECT 3`]
+      const settled = await Promise.allSettled(asked)
+      const codes = settled.map(
+        (each) => each.status === 'rejected' && (each.reason as { code: string }).code,
+      )
+      expect(codes).to.deep.equal(Array(3).fill('CONNECTION_CLOSED'))
+      // One a question: it does not try on its own, and without a pause between them.
+      expect(closed).to.be.at.most(3)
+    } finally {
+      await behind.end({ timeout: 1 })
+      await new Promise((resolve) => balancer.close(resolve))
+    }
+  })
 
   it('keeps connections that ask for nothing', async () => {
     const told: string[] = []
