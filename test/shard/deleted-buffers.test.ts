@@ -1,79 +1,57 @@
 /** When an owner lets go of a deleted buffer. */
 import { expect } from 'chai'
-import { afterEach, beforeEach, describe, it } from 'mocha'
-import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { describe, it } from 'mocha'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { DeletedBufferReports } from '../../internal/shard/deleted-buffers.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
-import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
-import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
-import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, type Owner, startOwner } from './real-owner.ts'
+import { insertBuffer } from '../support/rows.ts'
+import { ownersOfEachTest } from './owners.ts'
+import type { Owner } from './real-owner.ts'
 
 describe('reports of deleted buffers, real broker and database', function () {
   this.timeout(60_000)
-  let nats: TestBroker
-  let db: Database
-  let buffer: TestBuffer
-  let owners: Owner[]
+  const here = ownersOfEachTest()
 
-  beforeEach(async () => {
-    nats = await brokerAt((await natsAccount()).url)
-    db = connect(await freshDatabase(), { max: 4 })
-    buffer = await insertBuffer(db, await insertCustomer(db))
-    owners = []
-  })
-  afterEach(async () => {
-    await Promise.all(owners.map(({ shard }) => shard.abandon()))
-    await nats.close()
-    await db.end({ timeout: 2 })
-  })
+  const own = (destination: () => Promise<number> | number): Promise<Owner> =>
+    here.own({ destination, deletedBuffers: createDeletedBuffers(here.db, { shards: 1, everyMs: 20 }) })
 
-  async function own(destination: () => Promise<number> | number): Promise<Owner> {
-    const deletedBuffers = createDeletedBuffers(db, { shards: 1, everyMs: 20 })
-    const owner = startOwner({ broker: nats.broker, db, buffer, destination, deletedBuffers })
-    owners.push(owner)
-    await owner.shard.start()
-    return owner
-  }
-
-  const markDeleted = () => db`
+  const markDeleted = () => here.db`
     UPDATE buffers SET deleted_state = 'enabled', deleted_at = now() - interval '1 hour'
-    WHERE uid = ${buffer.uid}`
-  const rowsLeft = async () => (await db`SELECT FROM buffers`).length
-  const held = async () => (await db<{ held: string[] }[]>`SELECT held FROM shard_reports`)[0]?.held
+    WHERE uid = ${here.buffer.uid}`
+  const rowsLeft = async () => (await here.db`SELECT FROM buffers`).length
+  const held = async () => (await here.db<{ held: string[] }[]>`SELECT held FROM shard_reports`)[0]?.held
 
   it('hold a buffer until its last item is over, over a change of the owner too; then its row goes', async () => {
     const { promise: answer, resolve: answerNow } = Promise.withResolvers<number>()
     const first = await own(() => answer)
-    await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }])
+    await here.ingest([{ key: 'a', n: 1 }])
     await eventually(() => first.sent.length === 1)
     await markDeleted()
-    await eventually(async () => expect(await held()).to.deep.equal([buffer.uid]))
+    await eventually(async () => expect(await held()).to.deep.equal([here.buffer.uid]))
     await first.shard.abandon()
-    await db`DELETE FROM shard_reports`
+    await here.db`DELETE FROM shard_reports`
     const second = await own(() => answer)
-    await eventually(async () => expect(await held()).to.deep.equal([buffer.uid]))
+    await eventually(async () => expect(await held()).to.deep.equal([here.buffer.uid]))
     expect(await rowsLeft()).to.equal(1)
     answerNow(200)
     await eventually(async () => expect(await rowsLeft()).to.equal(0))
     expect(second.problems).to.deep.equal([])
-    const [report] = await db`SELECT * FROM shard_reports`
-    const { lastSeq } = await nats.broker.inbox(0).state()
+    const [report] = await here.db`SELECT * FROM shard_reports`
+    const { lastSeq } = await here.broker.inbox(0).state()
     expect(report).to.include({ shard: 0, epoch: second.shard.epoch, position: lastSeq })
   })
 
   it('let go of a buffer that the shard never saw, and say nothing where nothing was deleted', async () => {
     const owner = await own(() => 200)
-    await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }])
+    await here.ingest([{ key: 'a', n: 1 }])
     await eventually(() => owner.sent.length === 1)
-    expect(await db`SELECT FROM shard_reports`).to.have.length(0)
-    const other = await insertBuffer(db, buffer.customerId)
-    await db`UPDATE buffers SET deleted_state = 'disabled', deleted_at = now() - interval '1 hour'
+    expect(await here.db`SELECT FROM shard_reports`).to.have.length(0)
+    const other = await insertBuffer(here.db, here.buffer.customerId)
+    await here.db`UPDATE buffers SET deleted_state = 'disabled', deleted_at = now() - interval '1 hour'
       WHERE uid = ${other.uid}`
     await eventually(async () => expect(await rowsLeft()).to.equal(1))
-    expect(await db`SELECT FROM buffers WHERE uid = ${buffer.uid}`).to.have.length(1)
+    expect(await here.db`SELECT FROM buffers WHERE uid = ${here.buffer.uid}`).to.have.length(1)
   })
 })
 

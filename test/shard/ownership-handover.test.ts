@@ -1,0 +1,125 @@
+/** How an owner lets go of its shard, on the real NATS and Postgres: what runs, what did not begin, what is on its way. */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { eventually } from '../support/eventually.ts'
+import { ownersOfEachTest } from './owners.ts'
+import { holdingCommits, numbersOf } from './real-owner.ts'
+
+describe('a hand-over of a shard, real broker and database', function () {
+  this.timeout(60_000)
+  const here = ownersOfEachTest()
+
+  /** An owner that has let go of its shard in the midst of an attempt, which `answer` ends; then `over` resolves. */
+  async function releasedInAttempt(key: string) {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<number>()
+    const first = await here.own({ destination: () => answered })
+    await here.ingest([{ key, n: 1 }])
+    await eventually(() => first.sent.length === 1)
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const over = first.shard.handOver(10_000, release)
+    await released
+    return { first, over, answer }
+  }
+
+  it('hands over in good order: nothing is sent twice, a release record is written', async () => {
+    const first = await here.own()
+    for (let n = 1; n <= 30; n++) await here.ingest([{ key: `k${n % 3}`, n }])
+    await first.shard.stop(10_000)
+    const second = await here.own()
+    await eventually(() => {
+      const numbers = [...first.sent, ...second.sent].flatMap(({ body }) => numbersOf(body))
+      expect(numbers.sort((a, b) => a - b)).to.deep.equal(Array.from({ length: 30 }, (_, index) => index + 1))
+    })
+    const types = (await here.records())
+      .filter(({ boot }) => boot === first.boot)
+      .map(({ record }) => record.type)
+    expect(types.at(-1)).to.equal('release')
+  })
+
+  it('hands a running attempt over: its result counts there, and its group waits while all others go on', async () => {
+    for (const status of [200, 500]) {
+      const { first, over, answer } = await releasedInAttempt(`slow-${status}`)
+      const second = await here.own()
+      await here.ingest([{ key: `slow-${status}`, n: 2 }])
+      await here.ingest([{ key: `other-${status}`, n: 3 }])
+      await eventually(() => expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([3]))
+      answer(status)
+      await over
+      const repeated = status === 200 ? [] : [1]
+      await eventually(() =>
+        expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([3, ...repeated, 2]),
+      )
+      if (status === 500) expect(second.sent[1]).to.deep.equal(first.sent[0])
+      const records = await here.records()
+      const byFirst = records.filter(({ boot }) => boot === first.boot).map(({ record }) => record.type)
+      expect(byFirst).to.include('seal').and.not.include('done').and.not.include('attempt')
+      await second.shard.stop(10_000)
+      const attempts = (await here.records()).filter(({ boot }) => boot === second.boot)
+      expect(attempts.some(({ record }) => record.type === 'attempt')).to.equal(status === 500)
+      expect([...first.problems, ...second.problems]).to.deep.equal([])
+    }
+  })
+
+  it('hands a running attempt over to one that does not know its buffer yet: the result waits for that', async () => {
+    for (const status of [200, 500]) {
+      const { first, over, answer } = await releasedInAttempt(`slow-${status}`)
+      const { promise: configured, resolve: configure } = Promise.withResolvers<void>()
+      const second = await here.own({ configured })
+      await here.ingest([{ key: `slow-${status}`, n: 2 }])
+      answer(status)
+      await over
+      configure()
+      const repeated = status === 200 ? [] : [1]
+      await eventually(() =>
+        expect(second.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([...repeated, 2]),
+      )
+      await second.shard.stop(10_000)
+      expect(await here.db`SELECT version FROM dlq_items`).to.have.length(0)
+      expect([second.ended, ...first.problems, ...second.problems]).to.deep.equal([null])
+    }
+  })
+
+  it('stops while a seal is on its way: the next owner need not wait for an attempt that never began', async () => {
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+    const first = await here.own({
+      broker: holdingCommits(here.broker, async ({ records }) => {
+        if (!records.some(({ type }) => type === 'seal')) return
+        reach()
+        await opened
+      }),
+    })
+    await here.ingest([{ key: 'a', n: 1 }])
+    await reached
+    const stopped = first.shard.stop(10_000)
+    open()
+    await stopped
+    expect(first.sent).to.deep.equal([])
+    const records = (await here.records()).map(({ record }) => record)
+    expect(records.filter(({ type }) => type === 'seal')).to.have.length(1)
+    expect(records.at(-1)).to.deep.equal({ type: 'release', batches: [] })
+  })
+
+  it('hands over what did not begin yet, too', async () => {
+    const answers: ((status: number) => void)[] = []
+    const first = await here.own({
+      destination: () => new Promise<number>((resolve) => answers.push(resolve)),
+      attemptsPerBuffer: 1,
+    })
+    for (const key of ['a', 'b']) await here.ingest([{ key, n: 1 }])
+    await eventually(async () => {
+      const seals = (await here.records()).filter(({ record }) => record.type === 'seal')
+      expect(seals).to.have.length(2)
+    })
+    expect(first.sent).to.have.length(1)
+    const over = first.shard.handOver(10_000, () => {})
+    await eventually(() => first.shard.state === 'ended')
+    const second = await here.own()
+    answers[0]!(200)
+    await over
+    await eventually(() => expect(second.sent).to.have.length(1))
+    expect(second.sent[0]!.key).to.not.equal(first.sent[0]!.key)
+    await here.done(2)
+    expect(first.sent).to.have.length(1)
+  })
+})
