@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { type Decision, decide } from '../../../operator/reconcile/decide.ts'
-import { ORPHAN_AFTER_MS, ORPHAN_UNANSWERED_MS } from '../../../operator/reconcile/deletion.ts'
+import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/deletion.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import { afterRefusal } from '../../../operator/reconcile/refusal.ts'
 import type { Wish } from '../../../operator/reconcile/wish.ts'
 import { resumeAnnotation } from '../../../operator/resource.ts'
 import {
@@ -329,24 +328,6 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     { act: 'release', orphaned: 'Forbidden' },
   ],
 ]
-
-describe('a deletion that gets no answer', () => {
-  const away = new AdminError('unavailable', 'away')
-  const removal = { act: 'remove', key: OTHER_KEY } as const
-  const gone = { metadata: deleted, status: SYNCED, secrets: [], lastKeys: [OTHER_KEY] }
-
-  it('is repeated, but not for ever once the Secret is gone', () => {
-    const early = observed({ ...gone, strandedMs: ORPHAN_UNANSWERED_MS - 1 })
-    expect(afterRefusal(early, removal, away)).to.equal(undefined)
-    const late = afterRefusal(observed({ ...gone, strandedMs: ORPHAN_UNANSWERED_MS }), removal, away)!
-    expect(decide(late)).to.deep.equal({ act: 'release', orphaned: 'away' })
-  })
-
-  it('is repeated for ever while the Secret is there', () => {
-    const held = observed({ metadata: deleted, status: SYNCED })
-    expect(afterRefusal(held, { act: 'remove', key: KEY }, away)).to.equal(undefined)
-  })
-})
 
 describe('the decision about a buffer', () => {
   for (const [title, given, decision] of TABLE) {

@@ -8,13 +8,14 @@ import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../../internal/postgres/projection.ts'
 import { examine, needsRepair } from '../../../internal/shard/repair/examination.ts'
 import { JournalGoneError } from '../../../internal/shard/repair/journal-repair.ts'
-import { type RepairOptions, repairShard } from '../../../internal/shard/repair/repair.ts'
+import { repairShard } from '../../../internal/shard/repair/repair.ts'
 import { LostTailError } from '../../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../../nats/support.ts'
 import { eventually } from '../../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../../support/rows.ts'
 import { freshDatabase, natsAccount } from '../../support/servers.ts'
 import { journalRecords, numbersOf, type Owner } from '../real-owner.ts'
+import { Interruption, interrupted } from './interruption.ts'
 import { numbersSent, Scene } from './scene.ts'
 
 const SHARDS = 40
@@ -297,38 +298,6 @@ describe('the repair of a shard', function () {
   })
 
   describe('interrupted at any step', () => {
-    class Interruption extends Error {}
-
-    /** The repair ends at its `steps`th write: before it, or right after it was stored. */
-    function interrupted(options: RepairOptions, steps: number, stored: boolean): RepairOptions {
-      let left = steps
-      const guard = async <T>(write: () => Promise<T>): Promise<T> => {
-        if (left === 0 && stored) await write()
-        if (left-- <= 0) throw new Interruption()
-        return write()
-      }
-      const logOf = (log: ReturnType<RepairOptions['broker']['inbox']>) =>
-        new Proxy(log, {
-          get(target, name) {
-            const value = Reflect.get(target, name)
-            if (typeof value !== 'function') return value
-            const bound = value.bind(target)
-            return name === 'append' ? (...args: unknown[]) => guard(() => bound(...args)) : bound
-          },
-        })
-      const { broker, copies } = options
-      return {
-        ...options,
-        broker: { ...broker, inbox: (n) => logOf(broker.inbox(n)), journal: (n) => logOf(broker.journal(n)) },
-        copies: {
-          load: (n) => copies.load(n),
-          save: (n, frames) => guard(() => copies.save(n, frames)),
-          remove: (n) => guard(() => copies.remove(n)),
-          emptyJournal: (n, seq) => guard(() => copies.emptyJournal(n, seq)),
-        },
-      }
-    }
-
     /** Runs the repair again and again, each time one write further, claims in between; resolves when one went through. */
     async function repairBitByBit(): Promise<number> {
       for (let runs = 1; ; runs++) {
