@@ -1,5 +1,5 @@
 /**
- * Ingest of Penstock beside the packed floor and a hand-written service: all three run all the time and are
+ * Ingest of Penstock beside two packed floors and a hand-written service: all of them run all the time and are
  * loaded in turns, so that whatever else the machine does falls on all of them.
  */
 
@@ -46,6 +46,7 @@ export async function compareIngest(options: IngestOptions): Promise<string> {
   const systems = [
     penstock,
     await startRival('floor', options.sync),
+    await startRival('floor, parsing', options.sync),
     await startRival('hand', options.sync),
   ].filter(({ name }) => options.systems?.includes(name) ?? true)
   const rounds = new Map<System, Round[]>(systems.map((system) => [system, []]))

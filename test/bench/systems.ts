@@ -23,14 +23,16 @@ export interface System {
   stop(): Promise<void>
 }
 
-/** `floor` or `hand`, over a NATS of its own. `sync` as PENSTOCK_SYNC. */
+const RIVALS = { floor: 'floor/floor.ts', 'floor, parsing': 'floor/parsing.ts', hand: 'hand/hand.ts' }
+
+/** A program over a NATS of its own. `sync` as PENSTOCK_SYNC. */
 export async function startRival(
-  name: 'floor' | 'hand',
+  name: keyof typeof RIVALS,
   sync: string,
   env: Record<string, string> = {},
 ): Promise<System> {
   const nats = await ownNats({ sync })
-  return serve(name, [process.execPath, `test/bench/${name}/${name}.ts`], nats, {
+  return serve(name, [process.execPath, `test/bench/${RIVALS[name]}`], nats, {
     NATS_URL: nats.url,
     ...env,
   })

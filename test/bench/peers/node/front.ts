@@ -7,14 +7,15 @@ export interface Item {
 }
 
 /** Listens on PORT; the promise of `store` settles the request. */
-export function listen(store: (item: Item) => Promise<unknown>): void {
+export function listen(store: (item: Item, raw: Buffer) => Promise<unknown>): void {
   const app = new Koa()
   app.use(async (ctx) => {
     const chunks: Buffer[] = []
     for await (const chunk of ctx.req) chunks.push(chunk)
-    const item = JSON.parse(Buffer.concat(chunks).toString()) as Item
+    const raw = Buffer.concat(chunks)
+    const item = JSON.parse(raw.toString()) as Item
     if (typeof item.key !== 'string') return ctx.throw(400, 'no key')
-    await store(item)
+    await store(item, raw)
     ctx.status = 202
     ctx.body = { status: 'accepted', messageId: item.messageId }
   })
