@@ -1,5 +1,6 @@
 /** Groups by buffer and key: what an ingress hashes once and not for each item. */
 import { groupToken, shardOf } from '../domain/group.ts'
+import { Generations } from '../runtime/generations.ts'
 
 export interface GroupName {
   /** `groupToken` of the domain. */
@@ -8,12 +9,11 @@ export interface GroupName {
 }
 
 /** Names that are kept, at most twice as many: some 200 bytes each. */
-const GENERATION = 8_192
+const KEPT = 8_192
 
 export class GroupNames {
   readonly #shards: number
-  #young = new Map<string, GroupName>()
-  #old = new Map<string, GroupName>()
+  readonly #names = new Generations<string, GroupName>(KEPT)
 
   constructor(shards: number) {
     this.#shards = shards
@@ -23,15 +23,11 @@ export class GroupNames {
   of(bufferUid: string, groupKey: string): GroupName {
     // A UUID has a fixed length: two pairs never make the same text.
     const pair = bufferUid + groupKey
-    const known = this.#young.get(pair) ?? this.#old.get(pair)
+    const known = this.#names.get(pair)
     if (known !== undefined) return known
     const token = groupToken(bufferUid, groupKey)
     const name = { token, shard: shardOf(token, this.#shards) }
-    if (this.#young.size >= GENERATION) {
-      this.#old = this.#young
-      this.#young = new Map()
-    }
-    this.#young.set(pair, name)
+    this.#names.set(pair, name)
     return name
   }
 }

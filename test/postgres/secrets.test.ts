@@ -20,6 +20,8 @@ describe('secrets at rest', () => {
   it('do not open elsewhere, with another key, changed, cut short or unsealed', () => {
     const box = createSecretBox([{ id: 'a', key: randomBytes(32) }])
     const sealed = box.seal('secret', place)
+    // Opened before: what is remembered of it opens nothing else.
+    expect(box.open(sealed, place)).to.equal('secret')
     const [prefix, body] = [sealed.slice(0, 7), Buffer.from(sealed.slice(7), 'base64url')]
     const flipped = (index: number) => {
       const copy = Buffer.from(body)
