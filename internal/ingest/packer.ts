@@ -34,7 +34,7 @@ const mostPauseMs = 500
  * ms: fewer and larger packs cost every item less, and at saturation also less time.
  */
 const gatherItems = 4
-const gatherMs = 3
+const gatherMs = 1.5
 /** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
 const slotMs = 100
 
