@@ -9,6 +9,7 @@ import { connect } from 'nats'
 
 import { prepareFolder, secretFile } from './data-folder.ts'
 import { EmbeddedServer } from './embedded-server.ts'
+import { restartAfterFullDisk } from './full-disk.ts'
 import { keptPort, newPort } from './port.ts'
 import type { EmbeddedLog } from './ports.ts'
 import { ServerExitedError, untilReady } from './readiness.ts'
@@ -16,6 +17,7 @@ import { ServerProcess, type StopStep, stopOrphans } from './server-process.ts'
 
 const USER = 'penstock'
 const CONFIG = 'nats.conf'
+const LOG = 'nats.log'
 /** A pack is at most 256 KB or one larger item, a commit 512 KB; a batch's items may be replayed together. */
 const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 /**
@@ -64,7 +66,7 @@ export interface NatsServer {
   kill(signal: NodeJS.Signals): void
   /** Stops it when it runs, and starts it on the same store and port. */
   restart(): Promise<void>
-  /** Restarts it whenever it dies; `onLost` when that does not help. */
+  /** Restarts it whenever it dies, and once a disk that was full has room again; `onLost` when that does not help. */
   keepRunning(onLost: (error: Error) => void): void
 }
 
@@ -84,7 +86,13 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
     port = await newPort(portFile)
     return EmbeddedServer.start(spec)
   })
-  return natsServer(server, { port, password, binary: options.binary })
+  const afterFullDisk = () =>
+    restartAfterFullDisk({
+      ...{ logFile: join(dir, LOG), dir, log: options.log },
+      // Restarted as any server that ends unasked.
+      restart: () => server.kill('SIGTERM'),
+    })
+  return natsServer(server, { port, password, binary: options.binary }, afterFullDisk)
 }
 
 /** The password kept in `dir`, generated when absent. */
@@ -95,7 +103,9 @@ export function natsPassword(dir: string): string {
 function natsServer(
   server: EmbeddedServer,
   at: { port: number; password: string; binary: string },
+  afterFullDisk: () => () => void,
 ): NatsServer {
+  let stopWatching = () => {}
   const urlOf = (user: string) => `nats://${user}:${at.password}@127.0.0.1:${at.port}`
   return {
     ...at,
@@ -111,10 +121,17 @@ function natsServer(
     get exited() {
       return server.exited
     },
-    stop: () => server.stop(),
+    stop() {
+      stopWatching()
+      return server.stop()
+    },
     kill: (signal) => server.kill(signal),
     restart: () => server.restart(),
-    keepRunning: (onLost) => server.keepRunning(onLost),
+    keepRunning(onLost) {
+      server.keepRunning(onLost)
+      stopWatching()
+      stopWatching = afterFullDisk()
+    },
   }
 }
 
@@ -125,7 +142,7 @@ async function launchNats(
   password: string,
 ): Promise<ServerProcess> {
   const config = join(dir, CONFIG)
-  const logFile = join(dir, 'nats.log')
+  const logFile = join(dir, LOG)
   writeFileSync(config, configuration(options, dir, port, password), { mode: 0o600 })
   rmSync(join(dir, 'nats.pid'), { force: true })
   const from = sizeOf(logFile)
@@ -154,7 +171,7 @@ function configuration(options: NatsServerOptions, dir: string, port: number, pa
 server_name: ${text(options.name ?? 'penstock')}
 listen: "127.0.0.1:${port}"
 pid_file: ${text(join(dir, 'nats.pid'))}
-log_file: ${text(join(dir, 'nats.log'))}
+log_file: ${text(join(dir, LOG))}
 logfile_size_limit: 10MB
 logfile_max_num: 2
 max_payload: ${MAX_PAYLOAD_BYTES}

@@ -25,6 +25,7 @@ export interface TrialOptions {
   readonly sync?: string
   /** See `ServiceOptions.program`. */
   readonly program?: string
+  readonly dataDir?: string
 }
 
 export type BufferWish = Parameters<ReturnType<Installation['api']>['createBuffer']>[2]
@@ -68,6 +69,7 @@ export class Trial {
     const own = options.servers === 'own' ? await openServers(options.sync) : null
     const installation = await createInstallation({
       ...(options.program !== undefined && { program: options.program }),
+      ...(options.dataDir !== undefined && { dataDir: options.dataDir }),
       env: {
         PENSTOCK_LOG_LEVEL: 'warn',
         PENSTOCK_INITIAL_CREDITS: String(CREDITS),

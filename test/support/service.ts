@@ -120,6 +120,8 @@ export interface InstallationOptions {
   /** Customers that exist from the start, each with an owner key and PENSTOCK_INITIAL_CREDITS. Default `e2e`. */
   customers?: string[]
   program?: string
+  /** Default: a temporary folder. */
+  dataDir?: string
 }
 
 /** A new installation; nothing runs before `start`. */
@@ -138,7 +140,7 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     ...servers,
     ...options.env,
   }
-  return new Installation(tempFolder('data'), env, keys, options.program)
+  return new Installation(options.dataDir ?? tempFolder('data'), env, keys, options.program)
 }
 
 /** `svk_` and 48 hexadecimal characters. */

@@ -1,0 +1,68 @@
+/**
+ * A NATS server whose disk was full never writes to the streams concerned again, also once there is room (2.14.0): it has to
+ * be started anew. Nothing but its log tells, for all is answered except what appends.
+ */
+import { closeSync, openSync, readSync, statfsSync, statSync } from 'node:fs'
+import type { EmbeddedLog } from './ports.ts'
+
+const EVERY_MS = 1_000
+/** Some packs and commits of every shard: with less the restarted server would be where it was, bytes. */
+const ROOM_BYTES = 32 * 1024 * 1024
+/** Most that is read of a log at a time, bytes. */
+const TAIL_BYTES = 64 * 1024
+/** How nats-server says that a stream is done for. */
+const SIGNS = /critical write error|no space left on device/i
+
+export interface FullDiskOptions {
+  /** Of the server; what stands in it already is of the past. */
+  readonly logFile: string
+  /** A folder on the disk that it writes to. */
+  readonly dir: string
+  readonly log: EmbeddedLog
+  readonly restart: () => void
+}
+
+/** Restarts the server whenever its disk was full and has room again; the answer ends that. */
+export function restartAfterFullDisk(options: FullDiskOptions): () => void {
+  const { logFile, dir, log, restart } = options
+  let read = sizeOf(logFile)
+  let full = false
+  const timer = setInterval(() => {
+    const size = sizeOf(logFile)
+    // Smaller than before: the server has begun a new file.
+    const news = textBetween(logFile, size < read ? 0 : read, size)
+    read = size
+    if (!full && SIGNS.test(news)) {
+      full = true
+      log.error({ server: 'nats', dir }, 'the disk is full')
+    }
+    if (!full || freeBytes(dir) < ROOM_BYTES) return
+    full = false
+    log.warn({ server: 'nats', dir }, 'the disk has room again: the server is restarted')
+    restart()
+  }, EVERY_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function freeBytes(dir: string): number {
+  const { bavail, bsize } = statfsSync(dir)
+  return bavail * bsize
+}
+
+/** The last of it, when it is long. */
+function textBetween(file: string, from: number, to: number): string {
+  const start = Math.max(from, to - TAIL_BYTES)
+  if (start >= to) return ''
+  const bytes = Buffer.alloc(to - start)
+  const fd = openSync(file, 'r')
+  try {
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, start))
+  } finally {
+    closeSync(fd)
+  }
+}
