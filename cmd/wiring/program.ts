@@ -24,6 +24,7 @@ import { openDeliveries } from './deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from './foundation.ts'
 import type { Ground } from './ground.ts'
 import { startIngress } from './ingress.ts'
+import { listening } from './listening.ts'
 import { joinInstallation, startClosingLedgers } from './membership.ts'
 import { ensureOwners, type OwnerKey } from './owners.ts'
 import { reportStart } from './report-start.ts'
@@ -174,6 +175,7 @@ interface Faces {
 
 function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Faces): Promise<Listener> {
   const { gate, health, ingress, admin, routes = [] } = faces
+  const { host, port } = config
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
     ...{ gate, isOutage, health, others: routes },
@@ -182,7 +184,7 @@ function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Fac
   })
   return lifecycle.acquire(
     'http listener',
-    () => listen(clock, handler, gate, { host: config.host, port: config.port }),
+    () => listening('PENSTOCK_PORT', () => listen(clock, handler, gate, { host, port })),
     (it) => it.close(8_000),
   )
 }
@@ -205,7 +207,8 @@ async function startObserving({ lifecycle, config }: Node, serving: Serving) {
   const shards = () => serving.shards?.()
   const ops = await lifecycle.acquire(
     'ops port',
-    () => startOps({ host, port, ready, shards, metrics: metrics.handle }),
+    () =>
+      listening('PENSTOCK_OPS_PORT', () => startOps({ host, port, ready, shards, metrics: metrics.handle })),
     (it) => it.close(),
   )
   return { metrics, ops }

@@ -6,7 +6,7 @@
  * leases of one id do is shown in test/nats/leases-faults.test.ts.
  */
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect, type JetStreamManager, type NatsConnection, nanos } from 'nats'
@@ -207,6 +207,18 @@ describe('a start of a node', function () {
     expect(secret)
       .to.match(/^PENSTOCK_SECRET_KEY: /)
       .and.not.include('c2hvcnQ=')
+  })
+
+  it('on a port that somebody else has, or an address that is not here, is refused by the variable’s name', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    ending.push(() => other.close())
+    const taken = String((other.address() as AddressInfo).port)
+    const inUse = (name: string) => `${name}: listen EADDRINUSE: address already in use 127.0.0.1:${taken}`
+    expect(await refusedUnchanged('actor', { PENSTOCK_OPS_PORT: taken })).to.equal(inUse('PENSTOCK_OPS_PORT'))
+    expect(await refusal('ingress', { PENSTOCK_PORT: taken })).to.equal(inUse('PENSTOCK_PORT'))
+    const elsewhere = await refusedUnchanged('actor', { PENSTOCK_HOST: '192.0.2.1' })
+    expect(elsewhere).to.match(/^PENSTOCK_HOST: listen EADDRNOTAVAIL: .* 192\.0\.2\.1/)
   })
 
   it('on a database with newer migrations is refused, by migrate too', async () => {
