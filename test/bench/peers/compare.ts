@@ -12,8 +12,8 @@ const DRAIN_MS = 45_000
 /** Nothing more is waited for once nothing has come for so long, ms: longer than any window and retry. */
 const STALL_MS = 8_000
 const POLL_MS = 100
-/** Of sending, before the first round, ms. */
-const UNMEASURED_MS = 1_000
+/** Of sending, before the first round, ms: services that have run for a while are meant. */
+const UNMEASURED_MS = 8_000
 
 export interface Round {
   outcome: Outcome
@@ -61,7 +61,7 @@ export async function compare(cell: Cell, rounds: number, tools: Tools): Promise
     running.set(row.contender, await definition.start(setting, tools))
   }
   for (const row of comparison.rounds.keys()) {
-    // Code that runs for the first time is slow.
+    // Code is slow until it is compiled.
     await play(running.get(row.contender)!, row, { ...cell, ms: UNMEASURED_MS }, load, rounds)
   }
   for (let round = 0; round < rounds; round++) {
