@@ -141,9 +141,9 @@ function bringsServers(role: ProcessRole): boolean {
   return role === 'penstock' || role === 'cluster'
 }
 
-/** Half the cores, 2 to 8 (design, section 3). */
+/** Half the cores, 1 to 8: as many as owners need, for each further one splits the packs (internal/README.md). */
 export function defaultShards(cores: number = availableParallelism()): number {
-  return Math.min(8, Math.max(2, Math.floor(cores / 2)))
+  return Math.min(8, Math.max(1, Math.floor(cores / 2)))
 }
 
 /** For the start-up summary: each variable that is set, and what holds for it; secrets as `set`. */

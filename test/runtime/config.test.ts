@@ -246,8 +246,8 @@ describe('the configuration', () => {
 })
 
 describe('the number of shards', () => {
-  it('is half the cores, 2 to 8', () => {
-    expect([1, 2, 4, 7, 16, 64].map((cores) => defaultShards(cores))).to.deep.equal([2, 2, 2, 3, 8, 8])
+  it('is half the cores, 1 to 8', () => {
+    expect([1, 2, 4, 7, 16, 64].map((cores) => defaultShards(cores))).to.deep.equal([1, 1, 2, 3, 8, 8])
   })
 })
 
