@@ -4,6 +4,7 @@ import { type Embedded, startEmbedded } from '../../internal/embedded/servers.ts
 import { Receiver } from '../../internal/http/receiver.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
+import type { Config } from '../../internal/runtime/config.ts'
 import type { ServiceProcess } from '../../internal/runtime/process.ts'
 import type { Node } from '../wiring/foundation.ts'
 import type { Ground } from '../wiring/ground.ts'
@@ -12,7 +13,10 @@ import { ownSecretKey } from '../wiring/secrets.ts'
 import { addressLines, welcomeLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
 import { refuseTroublesAt } from './process-shards.ts'
-import { startProcesses } from './processes.ts'
+import { Processes, shareOut } from './processes.ts'
+import { offer } from './shared-receiver.ts'
+
+let receiver: Receiver | undefined
 
 runProgram({
   ...{ role: 'penstock', ingress: true, admin: true, actor: true },
@@ -20,10 +24,22 @@ runProgram({
   async prepare(node, { db }, ground, { fail }) {
     await closeNodes(db, (each) => ground.overBoots.includes(each), 0)
     rememberBoot(node.config.dataDir, node.boot)
-    const opsUrls = await startProcesses(node, ground, fail)
-    return { shards: () => refuseTroublesAt(opsUrls) }
+    const processes = new Processes(node, ground, fail)
+    const actors = await processes.startActors()
+    return {
+      shards: () => refuseTroublesAt(actors),
+      async join(url) {
+        if (isAlone(node.config)) return
+        const receiverUrl = receiver ? await offer(node, receiver) : '-'
+        await processes.startFronts(url, [receiverUrl, ...actors])
+      },
+    }
   },
-  routes: ({ config, clock }) => (config.local ? [new Receiver(clock).middleware] : []),
+  port: (config) => (isAlone(config) ? undefined : 'first'),
+  routes({ config, clock }) {
+    receiver = config.local ? new Receiver(clock) : undefined
+    return receiver ? [receiver.middleware] : []
+  },
   /** Not log lines: they are there to be read and pasted. */
   async greet(node, { url = '', opsPort, owner }) {
     const { host } = node.config
@@ -32,6 +48,11 @@ runProgram({
     if (owner) process.stdout.write(welcomeLines({ url, ...owner }))
   },
 })
+
+/** Among those that take requests. */
+function isAlone({ processes }: Config): boolean {
+  return shareOut(processes).fronts === 1
+}
 
 async function embeddedGround(node: Node, { fail }: ServiceProcess): Promise<Ground> {
   const { config, lifecycle } = node

@@ -1,61 +1,84 @@
 /**
- * The further processes of `npm start` (design, section 11, `PENSTOCK_PROCESSES`): actors over the same servers, so
- * that requests and shards have cores of their own. They share the shards as the nodes of a cluster do, by their leases.
+ * The further processes of `npm start` (design, section 11, `PENSTOCK_PROCESSES`): nodes of a cluster over the same servers.
+ * Half of all take requests, on the one port; the others share the shards, by their leases.
  */
 import { join } from 'node:path'
 import { prepareFolder } from '../../internal/embedded/data-folder.ts'
-import { type NodeProcess, nodesFolder, startNode } from '../../internal/embedded/node-process.ts'
+import {
+  type NodeOptions,
+  type NodeProcess,
+  nodesFolder,
+  startNode,
+} from '../../internal/embedded/node-process.ts'
 import { settingsOfChildren } from '../wiring/child-nodes.ts'
 import type { Node } from '../wiring/foundation.ts'
 import type { Ground } from '../wiring/ground.ts'
 import { secretKeyText } from '../wiring/secrets.ts'
 
 const ACTOR = join(import.meta.dirname, '..', 'actor', 'main.ts')
+const FRONT = join(import.meta.dirname, 'front.ts')
 
-/** Resolves with their ops addresses when all of them are ready. `fail`: one of them keeps dying. */
-export async function startProcesses(
-  node: Node,
-  ground: Ground,
-  fail: (error: Error) => void,
-): Promise<string[]> {
-  const names = Array.from({ length: node.config.processes - 1 }, (_, index) => `actor-${index + 1}`)
-  if (names.length === 0) return []
-  const dir = prepareFolder(nodesFolder(node.config.dataDir))
-  const settings = settingsOf(node, ground)
-  const running: NodeProcess[] = []
-  // A process that ends without a drain, by an error or a second signal, still takes them along.
-  process.once('exit', () => {
-    for (const actor of running) actor.kill('SIGTERM')
-  })
-  return Promise.all(names.map((name) => startOne(node, { name, dir, settings }, running, fail)))
+/** Of `processes` in all: those that take requests, the first included, and those that run shards and nothing else. */
+export function shareOut(processes: number): { fronts: number; actors: number } {
+  const fronts = Math.max(1, Math.floor(processes / 2))
+  return { fronts, actors: processes - fronts }
 }
 
-interface Child {
-  name: string
-  dir: string
-  settings: Record<string, string>
+export class Processes {
+  readonly #node: Node
+  readonly #dir: string
+  readonly #settings: Record<string, string>
+  /** One of them keeps dying. */
+  readonly #fail: (error: Error) => void
+  readonly #running: NodeProcess[] = []
+
+  constructor(node: Node, ground: Ground, fail: (error: Error) => void) {
+    this.#node = node
+    this.#dir = prepareFolder(nodesFolder(node.config.dataDir))
+    this.#settings = settingsOf(node, ground)
+    this.#fail = fail
+    // A process that ends without a drain, by an error or a second signal, still takes them along.
+    process.once('exit', () => {
+      for (const child of this.#running) child.kill('SIGTERM')
+    })
+  }
+
+  /** Resolves with their ops addresses when all of them are ready. */
+  startActors(): Promise<string[]> {
+    const { actors } = shareOut(this.#node.config.processes)
+    return Promise.all(numbered('actor', actors).map((name) => this.#start({ name, program: ACTOR, port: undefined })))
+  }
+
+  /** On the port of `url`; `args`: see `front.ts`. */
+  async startFronts(url: string, args: readonly string[]): Promise<void> {
+    const { fronts } = shareOut(this.#node.config.processes)
+    const port = Number(new URL(url).port)
+    const names = numbered('front', fronts - 1)
+    await Promise.all(names.map((name) => this.#start({ name, program: FRONT, port, args })))
+  }
+
+  async #start(child: Pick<NodeOptions, 'name' | 'program' | 'port' | 'args'>): Promise<string> {
+    const { lifecycle, log } = this.#node
+    const { pid, opsUrl } = await lifecycle.acquire(
+      child.name,
+      async (signal) => {
+        const options = { ...child, dir: this.#dir, settings: this.#settings, opsPort: 0, log, signal }
+        const running = await startNode(options)
+        this.#running.push(running)
+        // At once, not in its turn: its attempts in flight may take as long as those of this process.
+        signal.addEventListener('abort', () => void running.stop())
+        running.keepRunning(this.#fail)
+        return running
+      },
+      (it: NodeProcess) => it.stop(),
+    )
+    log.info({ node: child.name, pid, opsUrl }, 'process started')
+    return opsUrl
+  }
 }
 
-async function startOne(
-  { lifecycle, log }: Node,
-  child: Child,
-  running: NodeProcess[],
-  fail: (error: Error) => void,
-): Promise<string> {
-  const { pid, opsUrl } = await lifecycle.acquire(
-    child.name,
-    async (signal) => {
-      const actor = await startNode({ ...child, program: ACTOR, port: undefined, opsPort: 0, log, signal })
-      running.push(actor)
-      // At once, not in its turn: its attempts in flight may take as long as those of this process.
-      signal.addEventListener('abort', () => void actor.stop())
-      actor.keepRunning(fail)
-      return actor
-    },
-    (it: NodeProcess) => it.stop(),
-  )
-  log.info({ node: child.name, pid, opsUrl }, 'process started')
-  return opsUrl
+function numbered(name: string, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${name}-${index + 1}`)
 }
 
 function settingsOf({ config }: Node, { natsUrls, databaseUrl }: Ground): Record<string, string> {

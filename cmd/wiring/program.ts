@@ -5,7 +5,7 @@ import type { Middleware } from 'koa'
 import type { Catalogue } from '../../internal/billing/catalogue.ts'
 import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
 import type { IngestRoute } from '../../internal/http/ingest.ts'
-import { type Gate, type Listener, listen } from '../../internal/http/listener.ts'
+import { type Gate, type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
 import { createHandler } from '../../internal/http/server.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
@@ -43,6 +43,8 @@ export interface Program {
   readonly ground: (node: Node, service: ServiceProcess) => Promise<Ground>
   /** Once nothing is refused any more, and before anything of the program charges or claims. */
   readonly prepare?: (node: Node, store: Store, ground: Ground, service: ServiceProcess) => Promise<Prepared>
+  /** Its port is also that of other processes of the program. */
+  readonly port?: (config: Config) => ListenerOptions['shared']
   /** Further routes, behind those of ingest and before the management API's. */
   readonly routes?: (node: Node) => readonly Middleware[]
   /** Once it is ready. */
@@ -52,6 +54,8 @@ export interface Program {
 export interface Prepared {
   /** Whether the shards run that other processes of this program have. */
   readonly shards: HealthCheck
+  /** Once it listens, before it is ready. */
+  readonly join?: (url: string) => Promise<void>
 }
 
 export interface Started {
@@ -129,7 +133,9 @@ async function start(
   if (program.admin) await startDayClosing(node, store)
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
-    ...(program.actor && { shards: () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards) }),
+    ...((program.actor || prepared) && {
+      shards: () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards),
+    }),
   })
   const faces = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
   await lifecycle.acquire(
@@ -139,13 +145,14 @@ async function start(
   )
   // Before it listens: a key of the configuration works as soon as the program says that it is ready.
   const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
-  const http = ingress || admin ? await serve(node, metrics.meter, faces) : undefined
+  const http = ingress || admin ? await serve(node, program, metrics.meter, faces) : undefined
+  if (http) await prepared?.join?.(http.url)
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
   await program.greet?.(node, { url: http?.url, opsPort: ops.port, owner })
 }
 
-/** With further processes the first one takes requests, and the others run the shards. */
+/** With further processes those that take requests run no shards (`cmd/penstock/processes.ts`). */
 function runsShards({ actor }: Program, { processes }: Config): boolean {
   return actor && processes === 1
 }
@@ -173,9 +180,11 @@ interface Faces {
   readonly routes: readonly Middleware[] | undefined
 }
 
-function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Faces): Promise<Listener> {
+function serve(node: Node, program: Program, meter: Meter, faces: Faces): Promise<Listener> {
+  const { config, log, clock, lifecycle } = node
   const { gate, health, ingress, admin, routes = [] } = faces
   const { host, port } = config
+  const shared = program.port?.(config)
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
     ...{ gate, isOutage, health, others: routes },
@@ -184,7 +193,7 @@ function serve({ config, log, clock, lifecycle }: Node, meter: Meter, faces: Fac
   })
   return lifecycle.acquire(
     'http listener',
-    () => listening('PENSTOCK_PORT', () => listen(clock, handler, gate, { host, port })),
+    () => listening('PENSTOCK_PORT', () => listen(clock, handler, gate, { host, port, shared })),
     (it) => it.close(8_000),
   )
 }

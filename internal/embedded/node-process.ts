@@ -21,6 +21,8 @@ export interface NodeOptions {
   name: string
   /** Path of its program. */
   program: string
+  /** Words behind it. */
+  args?: readonly string[]
   /** Folder for its variables, ports, id and log, all under its name; see `stopLeftNodes`. */
   dir: string
   /** Its `PENSTOCK_*` variables but for the ports; the caller's own do not reach it. */
@@ -62,7 +64,7 @@ interface Ports {
 export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { name, dir, log } = options
   const file = (ending: string) => join(dir, `${name}.${ending}`)
-  const command = [process.execPath, `--env-file=${file('env')}`, options.program]
+  const command = [process.execPath, `--env-file=${file('env')}`, options.program, ...(options.args ?? [])]
   let ports = await choosePorts(options, keptPort)
   const launch = () => launchNode(options, command, ports)
   const spec = { name, log, stopping: STOPPING, launch }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { type AddressInfo, type ListenOptions, Server as NetServer, type Socket } from 'node:net'
 import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 
@@ -12,6 +12,11 @@ export interface ListenerOptions {
   host: string
   /** 0: any free port. */
   port: number
+  /**
+   * Other processes listen on the port, too, and each connection goes to one of them (SO_REUSEPORT). `first`: refused where
+   * anybody listens already, for whoever joins unasked would be given some of the connections.
+   */
+  shared?: 'first' | 'joining' | undefined
   /** A request that takes longer to arrive in whole, headers and body, is answered 408. Ms, default 30000. */
   requestTimeoutMs?: number
   /** An idle connection is closed after this, ms; default 65000 (longer than the usual load balancer's 60 s). */
@@ -47,14 +52,10 @@ export async function listen(
   gate: Gate,
   options: ListenerOptions,
 ): Promise<Listener> {
+  const { host: at, port: wanted, shared } = options
+  if (shared === 'first' && wanted !== 0) await refuseTaken(wanted, at)
   const server = configure(handler, options)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
+  await bound(server, { port: wanted, host: at, reusePort: shared !== undefined })
   const { port } = server.address() as AddressInfo
   const host = options.host.includes(':') ? `[${options.host}]` : options.host
   return {
@@ -62,6 +63,23 @@ export async function listen(
     port,
     close: (graceMs = 10_000) => close(clock, server, gate, graceMs),
   }
+}
+
+function bound(server: NetServer, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** Rejects as listening alone does, and leaves the port free. */
+async function refuseTaken(port: number, host: string): Promise<void> {
+  const probe = new NetServer()
+  await bound(probe, { port, host })
+  await new Promise((resolve) => probe.close(resolve))
 }
 
 function configure(handler: Handler, options: ListenerOptions): Server {

@@ -146,6 +146,11 @@ export function defaultShards(cores: number = availableParallelism()): number {
   return Math.min(8, Math.max(1, Math.floor(cores / 2)))
 }
 
+/** Half the cores, 1 to 16: the servers, the collector's threads and the kernel have the others. */
+export function defaultProcesses(cores: number = availableParallelism()): number {
+  return Math.min(16, Math.max(1, Math.floor(cores / 2)))
+}
+
 /** For the start-up summary: each variable that is set, and what holds for it; secrets as `set`. */
 export function describeEnvironment(env: Environment): Record<string, string> {
   const shown: Record<string, string> = {}
@@ -191,7 +196,7 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     shards: given.shards,
     replicas: given.replicas ?? places.replicas,
     subjects: given.subjects ?? 'group',
-    processes: given.processes ?? 1,
+    processes: given.processes ?? (role === 'penstock' ? defaultProcesses() : 1),
     catalogFile: given.catalogFile,
     sync: given.sync ?? 'always',
     ownerKeys: given.ownerKeys,

@@ -1,4 +1,4 @@
-/** `npm start` with PENSTOCK_PROCESSES: further actors as its children, over the same servers. */
+/** `npm start` with PENSTOCK_PROCESSES: further nodes as its children, over the same servers. */
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 
-describe('npm start with more processes', function () {
+describe('npm start with three processes', function () {
   this.timeout(120_000)
   let installation: Installation
   let sink: Sink

@@ -1,7 +1,13 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { ConfigError, defaultShards, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
+import {
+  ConfigError,
+  defaultProcesses,
+  defaultShards,
+  describeEnvironment,
+  readConfig,
+} from '../../internal/runtime/config.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const OWNER_KEY = `svk_${'0a'.repeat(24)}`
@@ -24,7 +30,7 @@ describe('the configuration', () => {
       shards: undefined,
       replicas: 1,
       subjects: 'group',
-      processes: 1,
+      processes: defaultProcesses(),
       sync: 'always',
       ownerKeys: undefined,
       secretKeys: undefined,
@@ -242,6 +248,14 @@ describe('the configuration', () => {
       PENSTOCK_SECRET_KEY: 'set',
       PENSTOCK_OWNER_KEYS: 'unset',
     })
+  })
+})
+
+describe('the number of processes', () => {
+  it('is half the cores, 1 to 16, and one of every other program', () => {
+    expect([1, 2, 3, 4, 8, 64].map((cores) => defaultProcesses(cores))).to.deep.equal([1, 1, 1, 2, 4, 16])
+    expect(readConfig({}, 'penstock').processes).to.equal(defaultProcesses())
+    expect(readConfig({}, 'cluster').processes).to.equal(1)
   })
 })
 

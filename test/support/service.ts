@@ -136,6 +136,8 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     : {}
   const env = {
     PENSTOCK_LOG_LEVEL: 'debug',
+    // Whatever the machine has.
+    PENSTOCK_PROCESSES: '1',
     PENSTOCK_OWNER_KEYS: [...keys].map((pair) => pair.join('=')).join(','),
     ...servers,
     ...options.env,

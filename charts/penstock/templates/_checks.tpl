@@ -72,6 +72,7 @@ PENSTOCK_MAX_BODY_BYTES: by config.maxBodyBytes
 PENSTOCK_LOG_LEVEL: by config.logLevel
 PENSTOCK_SYNC: by config.sync
 PENSTOCK_DATA_DIR: for the volume
+PENSTOCK_PROCESSES: for the memory of the pod
 PENSTOCK_ALLOW_DESTINATIONS: by config.allowDestinations
 PENSTOCK_OIDC_ISSUER: by config.oidc.issuer
 PENSTOCK_OIDC_AUDIENCE: by config.oidc.audience

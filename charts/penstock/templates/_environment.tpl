@@ -11,6 +11,8 @@ PENSTOCK_LOG_LEVEL: {{ .logLevel }}
 {{- if eq $.Values.mode "local" }}
 PENSTOCK_SYNC: {{ .sync | quote }}
 PENSTOCK_DATA_DIR: /data/penstock
+{{- /* By itself it would take as many as the node's cores ask for. */}}
+PENSTOCK_PROCESSES: "1"
 {{- end }}
 {{- with .allowDestinations }}
 PENSTOCK_ALLOW_DESTINATIONS: {{ join "," . | quote }}
