@@ -46,7 +46,9 @@ export class Processes {
   /** Resolves with their ops addresses when all of them are ready. */
   startActors(): Promise<string[]> {
     const { actors } = shareOut(this.#node.config.processes)
-    return Promise.all(numbered('actor', actors).map((name) => this.#start({ name, program: ACTOR, port: undefined })))
+    return Promise.all(
+      numbered('actor', actors).map((name) => this.#start({ name, program: ACTOR, port: undefined })),
+    )
   }
 
   /** On the port of `url`; `args`: see `front.ts`. */
