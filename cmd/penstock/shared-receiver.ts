@@ -1,14 +1,16 @@
 /** The receiver of the local instance where several processes take requests: one has it, the others pass on to that. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import Koa, { type Middleware } from 'koa'
+import { type Dispatcher, request } from 'undici'
 import type { Receiver } from '../../internal/http/receiver.ts'
 import type { Node } from '../wiring/foundation.ts'
 
 const PREFIX = '/local/receiver/'
-/** Of an answer, what is not about its connection. */
-const PASSED_ON = ['content-type', 'allow']
+/** Headers that are about the connection they came by. */
+const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'expect'])
+/** What the receiver's answers say besides their length. */
+const PASSED_BACK = ['content-type', 'allow']
 
 /** Its address, for the other processes on this machine. */
 export async function offer({ lifecycle }: Node, receiver: Receiver): Promise<string> {
@@ -30,22 +32,21 @@ export async function offer({ lifecycle }: Node, receiver: Receiver): Promise<st
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Koa middleware: what is for a receiver is answered by that at `url`. */
+/** Koa middleware: what is for a receiver is answered by that at `url`, which sees the request as it came. */
 export function forwardTo(url: string): Middleware {
   return async (ctx, next) => {
     if (!ctx.path.startsWith(PREFIX)) return next()
-    const hasBody = ctx.method !== 'GET' && ctx.method !== 'HEAD'
-    const { connection: _, host: __, 'transfer-encoding': ___, ...headers } = ctx.headers
-    const answer = await fetch(new URL(ctx.url, url), {
-      method: ctx.method,
-      headers: headers as Record<string, string>,
-      ...(hasBody && { body: Readable.toWeb(ctx.req) as ReadableStream, duplex: 'half' as const }),
+    const headers = Object.entries(ctx.headers).filter(([name]) => !OF_CONNECTION.has(name))
+    const answer = await request(new URL(ctx.url, url), {
+      method: ctx.method as Dispatcher.HttpMethod,
+      headers: Object.fromEntries(headers),
+      body: ctx.method === 'GET' || ctx.method === 'HEAD' ? null : ctx.req,
     })
-    ctx.status = answer.status
-    for (const name of PASSED_ON) {
-      const value = answer.headers.get(name)
-      if (value !== null) ctx.set(name, value)
+    ctx.status = answer.statusCode
+    for (const name of PASSED_BACK) {
+      const value = answer.headers[name]
+      if (value !== undefined) ctx.set(name, value)
     }
-    ctx.body = Buffer.from(await answer.arrayBuffer())
+    ctx.body = Buffer.from(await answer.body.arrayBuffer())
   }
 }

@@ -20,6 +20,12 @@ interface Said {
   json: any
 }
 
+/** But for those about the connection. */
+function namesOf(headers: Record<string, string>): string {
+  const names = Object.keys(headers).filter((name) => name !== 'connection')
+  return names.sort().join()
+}
+
 describe('npm start with four processes', function () {
   this.timeout(120_000)
   let installation: Installation
@@ -87,8 +93,13 @@ describe('npm start with four processes', function () {
     await eventually(async () => {
       for (const { status, json } of await askAll('/local/receiver/orders')) {
         expect(status).to.equal(200)
-        const items = (json as { body: { items: object[] } }[]).flatMap(({ body }) => body.items)
-        expect(items).to.have.length(WEBHOOKS)
+        const received = json as { headers: Record<string, string>; body: { items: object[] } }[]
+        expect(received.flatMap(({ body }) => body.items)).to.have.length(WEBHOOKS)
+        // Also of those that were passed on.
+        expect(new Set(received.map(({ headers }) => headers.host))).to.deep.equal(
+          new Set([`127.0.0.1:${port}`]),
+        )
+        expect(new Set(received.map(({ headers }) => namesOf(headers))).size).to.equal(1)
       }
     }, PATIENT)
     for (const { status, json } of await askAll('/v1/admin/buffers/orders'))
