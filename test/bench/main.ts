@@ -59,6 +59,8 @@ for (const name of namedSections()) {
   process.stdout.write(`## ${name}\n\n${result}\n\n${where}\n\n`)
 }
 await stopServers()
+// Programs of a part that failed half-way are there still; they end with this one.
+process.exit()
 
 function namedSections(): string[] {
   const named = process.argv.slice(2)

@@ -34,3 +34,5 @@ for (const name of positionals) {
   process.stdout.write(`${text}\n\n${tableOfGoals(goals)}\n\n`)
 }
 await stopServers()
+// Programs of a part that failed half-way are there still; they end with this one.
+process.exit()
