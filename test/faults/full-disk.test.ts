@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { SmallDisk } from '../support/small-disk.ts'
-import { startLoad } from './crash.ts'
+import { letGo, startLoadBesideHeld } from './held-load.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
 import { Trial, within } from './trial.ts'
@@ -28,11 +28,7 @@ describe('a service whose disk is full', function () {
     if (disk === undefined) return this.skip()
     const dataDir = join(disk.dir, 'data')
     trial = await Trial.open({ label: 'full-disk', seed: SEED, servers: 'embedded', dataDir })
-    for (const bufferId of ['good', 'rejecting', 'held']) await trial.createBuffer(bufferId)
-    const patient = { maxItems: 10_000, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
-    await trial.installation.api().patchBuffer('held', { batch: patient })
-    load = startLoad(trial, { writers: 8, pauseMs: 40 })
-    await eventually(() => load.accepted > 50)
+    load = await startLoadBesideHeld(trial)
   })
   after(async () => {
     await load?.stop()
@@ -57,8 +53,7 @@ describe('a service whose disk is full', function () {
     const { accepted } = load
     await eventually(() => load.accepted > accepted + 200, { timeoutMs: 60_000 })
     fault.to = Date.now()
-    const due = { batch: { maxItems: 20, idleTimeoutMs: 100, maxWaitFromFirstMs: 100 } }
-    await trial.installation.api().patchBuffer('held', due)
+    await letGo(trial)
   })
 
   it('and the whole history holds: each once, and no credit for a refusal', async () => {

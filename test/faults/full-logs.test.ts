@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'mocha'
 import type { LogState } from '../../internal/shard/broker.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
-import { startLoad } from './crash.ts'
+import { letGo, startLoadBesideHeld } from './held-load.ts'
 import type { Load } from './load.ts'
 import { Trial, within } from './trial.ts'
 
@@ -29,11 +29,7 @@ describe('a service whose logs are full', function () {
     for (const [log, maxBytes] of Object.entries(LIMITS)) {
       for (const shard of SHARDS) await streams.update(`${log}_${shard}`, { max_bytes: maxBytes })
     }
-    for (const bufferId of ['good', 'rejecting', 'held']) await trial.createBuffer(bufferId)
-    const patient = { maxItems: 10_000, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
-    await trial.installation.api().patchBuffer('held', { batch: patient })
-    load = startLoad(trial, { writers: 8, pauseMs: 40 })
-    await eventually(() => load.accepted > 50)
+    load = await startLoadBesideHeld(trial)
   })
   after(async () => {
     await load?.stop()
@@ -70,8 +66,7 @@ describe('a service whose logs are full', function () {
   })
 
   it('goes on when what is held may go', async () => {
-    const due = { batch: { maxItems: 20, idleTimeoutMs: 100, maxWaitFromFirstMs: 100 } }
-    await trial.installation.api().patchBuffer('held', due)
+    await letGo(trial)
     const { accepted } = load
     await eventually(() => load.accepted > accepted + 200, { timeoutMs: 30_000 })
     await eventually(async () =>

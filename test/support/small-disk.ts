@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tempFolder } from './temp-folders.ts'
+import { tempFolder, unmount } from './temp-folders.ts'
 
 export class SmallDisk {
   readonly dir: string
@@ -43,7 +43,7 @@ export class SmallDisk {
 
   /** Once nothing uses it any more. */
   unmount(): void {
-    execFileSync('umount', ['-l', this.dir], { stdio: 'pipe' })
+    unmount(this.dir)
   }
 
   get #ballast(): string {

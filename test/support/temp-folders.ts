@@ -2,6 +2,7 @@
  * Temporary folders of one test process: `penstock-test-<pid>-…`. They go with the process; what a killed one
  * left is removed by the next, its servers first.
  */
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,8 +36,14 @@ export async function sweepLeftovers(): Promise<void> {
   }
 }
 
+/** What `SmallDisk` mounts, also of a process that was killed; nothing where nothing is mounted. */
+export function unmount(folder: string): void {
+  spawnSync('umount', ['-l', folder], { stdio: 'ignore' })
+}
+
 async function sweep(folder: string): Promise<void> {
   for (const option of ['--env-file=', '-c ', '-D ', '--pgdata='])
     await stopOrphans(`${option}${folder}/`, [])
+  unmount(folder)
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
