@@ -54,14 +54,22 @@ function freeBytes(dir: string): number {
   return bavail * bsize
 }
 
-/** The last of it, when it is long. */
+/** The last of it, when it is long; nothing when the server has just put the file aside. */
 function textBetween(file: string, from: number, to: number): string {
   const start = Math.max(from, to - TAIL_BYTES)
   if (start >= to) return ''
-  const bytes = Buffer.alloc(to - start)
+  try {
+    return textAt(file, start, to - start)
+  } catch {
+    return ''
+  }
+}
+
+function textAt(file: string, start: number, length: number): string {
+  const bytes = Buffer.alloc(length)
   const fd = openSync(file, 'r')
   try {
-    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, start))
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, length, start))
   } finally {
     closeSync(fd)
   }
