@@ -55,6 +55,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       PENSTOCK_DATA_DIR: options.dataDir,
       PENSTOCK_PORT: '0',
       PENSTOCK_OPS_PORT: '0',
+      // One, however many cores the machine has.
+      PENSTOCK_PROCESSES: '1',
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -136,8 +138,6 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     : {}
   const env = {
     PENSTOCK_LOG_LEVEL: 'debug',
-    // Whatever the machine has.
-    PENSTOCK_PROCESSES: '1',
     PENSTOCK_OWNER_KEYS: [...keys].map((pair) => pair.join('=')).join(','),
     ...servers,
     ...options.env,
