@@ -47,6 +47,7 @@ export async function startIngress(
       }),
     (it) => it.close(2_000),
   )
+  await ledger.open()
   const telemetry = createIngestTelemetry(log, meter)
   const inbox = await lifecycle.acquire(
     'packs',

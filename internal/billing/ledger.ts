@@ -67,6 +67,14 @@ export class CreditLedger {
   }
 
   /**
+   * Makes this node known to Postgres ahead of its first charge, which would wait for that and a connection with the patience of
+   * one statement. Never rejects: the charge tries again.
+   */
+  async open(): Promise<void> {
+    await this.opened().catch(this.options.onProblem)
+  }
+
+  /**
    * Resolves `paid: false` with the balance when that is below `credits`. Rejects within `patienceMs` plus
    * a round when Postgres cannot tell: then nothing is charged, or it is credited back by itself.
    */

@@ -31,6 +31,26 @@ describe('billing: the ledger on Postgres', () => {
     expect(sent).to.equal(1)
   })
 
+  it('is open ahead of its first charge, or by it when Postgres was away', async () => {
+    const { customerId, buffer } = await here.account(1)
+    const opened: string[] = []
+    const statements: CreditStatements = {
+      ...here.applying(here.apply),
+      open: async (boot) => {
+        opened.push(boot)
+        if (opened.length === 1) throw new Error('away')
+        await here.applying(here.apply).open(boot)
+      },
+    }
+    const problems: unknown[] = []
+    const node = here.ledger({ boot: randomUUID(), statements, onProblem: (error) => problems.push(error) })
+    await node.open()
+    expect([opened.length, problems.length]).to.deep.equal([1, 1])
+    await node.open()
+    expect(await node.charge({ customerId, bufferUid: buffer.uid, credits: 1 })).to.deep.equal({ paid: true })
+    expect([opened.length, problems.length]).to.deep.equal([2, 1])
+  })
+
   it('never refuses what the balance pays, in whatever order amounts arrive', async () => {
     const { customerId, buffer } = await here.account(50)
     const node = here.ledger()
