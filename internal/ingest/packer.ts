@@ -30,10 +30,9 @@ const attemptMs = 2_000
 const leastPauseMs = 50
 const mostPauseMs = 500
 /**
- * Under load, when packs hold this many items and more, they leave this long after the last ones at the earliest,
- * ms: fewer and larger packs cost every item less, and at saturation also less time.
+ * Packs leave this long after the last ones at the earliest, ms: an item at rest waits for nothing, and where items come
+ * closer together than that, fewer and larger packs cost each of them less.
  */
-const gatherItems = 4
 const gatherMs = 1.5
 /** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
 const slotMs = 100
@@ -80,8 +79,8 @@ export class Packer implements Inbox {
   readonly #hungry = new Set<Lane>()
   readonly #afterTurn: (task: () => void) => void
   #asked = false
-  /** The packs that left last: when, and whether they were made under load. */
-  #last = { at: Number.NEGATIVE_INFINITY, loaded: false }
+  /** When the last packs left. */
+  #leftAt = Number.NEGATIVE_INFINITY
   #waitingBytes = 0
   #closed = false
   #drained: (() => void) | undefined
@@ -140,7 +139,7 @@ export class Packer implements Inbox {
       this.#feed()
     }
     const { clock } = this.#options
-    const pauseMs = this.#last.loaded ? this.#last.at + gatherMs - clock.monotonic() : 0
+    const pauseMs = this.#leftAt + gatherMs - clock.monotonic()
     if (pauseMs > 0) clock.after(pauseMs, feed)
     else this.#afterTurn(feed)
   }
@@ -171,7 +170,7 @@ export class Packer implements Inbox {
     lane.flying = true
     this.#slots.set(lane, startedAt)
     const entries = lane.takePack(maxPackBytes)
-    this.#last = { at: startedAt, loaded: entries.length >= gatherItems }
+    this.#leftAt = startedAt
     void this.#fly(lane, entries, startedAt)
   }
 

@@ -56,6 +56,8 @@ describe('packer', () => {
     return fate
   }
   const log = () => logs[0]!
+  /** Longer than packs keep apart. */
+  const rest = () => clock.pass(2, 2)
 
   beforeEach(() => {
     clock = new SteppedClock()
@@ -66,26 +68,26 @@ describe('packer', () => {
   it('sends an item at rest alone and answers it after the PubAck, not before', async () => {
     const item = newItem()
     const fate = watched(item)
-    await settled()
+    await rest()
     expect(itemsOf(log().latest.data)).to.deep.equal([item.itemId])
     expect(fate).to.deep.equal({})
     log().store()
-    await settled()
+    await rest()
     expect(fate.stored).to.deep.equal({ duplicateOf: null })
   })
 
   it('has one append in flight: what arrives meanwhile is the next pack, in order', async () => {
     const items = Array.from({ length: 5 }, () => newItem())
     watched(items[0]!)
-    await settled()
+    await rest()
     const fates = items.slice(1).map(watched)
-    await settled()
+    await rest()
     expect(log().attempts).to.have.length(1)
     log().store()
-    await settled()
+    await rest()
     expect(itemsOf(log().latest.data)).to.deep.equal(items.slice(1).map(({ itemId }) => itemId))
     log().store()
-    await settled()
+    await rest()
     for (const { stored } of fates) expect(stored).to.deep.equal({ duplicateOf: null })
     expect(new Set(log().attempts.map(({ msgId }) => msgId)).size).to.equal(2)
     expect(readPackHeader(log().latest.data).packId).to.equal(log().latest.msgId)
@@ -93,7 +95,7 @@ describe('packer', () => {
 
   it('makes one pack of what comes in one burst', async () => {
     for (let i = 0; i < 10; i++) watched(newItem())
-    await settled()
+    await rest()
     expect(log().attempts).to.have.length(1)
     expect(itemsOf(log().latest.data)).to.have.length(10)
   })
@@ -109,6 +111,7 @@ describe('packer', () => {
     expect(turns).to.have.length(1)
     turns.pop()!()
     expect(itemsOf(log().latest.data)).to.have.length(3)
+    await rest()
     watched(newItem())
     log().store()
     await settled()
@@ -119,12 +122,12 @@ describe('packer', () => {
     expect(turns).to.have.length(0)
   })
 
-  it('under load lets 1.5 ms pass between packs, and none at rest', async () => {
+  it('lets 1.5 ms pass between packs, and an item at rest wait for nothing', async () => {
     const send = async (count: number) => {
       for (let i = 0; i < count; i++) watched(newItem())
       await settled()
     }
-    await send(4)
+    await send(1)
     log().store()
     await send(2)
     expect(log().attempts).to.have.length(1)
@@ -135,6 +138,7 @@ describe('packer', () => {
     await settled()
     expect(itemsOf(log().latest.data)).to.have.length(3)
     log().store()
+    await rest()
     await send(1)
     expect(log().attempts).to.have.length(3)
   })
@@ -144,7 +148,7 @@ describe('packer', () => {
     for (const size of sizes) watched(newItem({ payload: Buffer.alloc(size, 0x31) }))
     const counts: number[] = []
     for (let sent = 0; sent < sizes.length; ) {
-      await settled()
+      await rest()
       const count = itemsOf(log().latest.data).length
       counts.push(count)
       sent += count
@@ -157,29 +161,29 @@ describe('packer', () => {
     const [one, other] = [newItem(), newItem({ groupKey: 'order-2' })]
     watched(one)
     watched(newItem())
-    await settled()
+    await rest()
     const token = groupToken(one.bufferUid, one.groupKey)
     expect(log().latest.subject).to.equal(`items.0.${bufferToken(one.bufferUid)}.${token}`)
     log().store()
     watched(one)
     watched(other)
-    await settled()
+    await rest()
     expect(log().latest.subject).to.equal('items.0.mixed')
     make({ subjects: 'shard' })
     watched(one)
-    await settled()
+    await rest()
     expect(log().latest.subject).to.equal('items.0.mixed')
   })
 
   it('repeats an ambiguous append under the same id and bytes, and is content with a duplicate', async () => {
     const fate = watched(newItem())
-    await settled()
+    await rest()
     log().latest.answer({ kind: 'unknown', error: 'no answer in time' })
     await clock.pass(100)
     log().latest.answer({ kind: 'in-process' })
     await clock.pass(100)
     log().latest.answer({ kind: 'stored', seq: 7, duplicate: true })
-    await settled()
+    await rest()
     expect(fate.stored).to.deep.equal({ duplicateOf: null })
     expect(log().attempts).to.have.length(3)
     expect(new Set(log().attempts.map(({ msgId }) => msgId)).size).to.equal(1)
@@ -194,7 +198,7 @@ describe('packer', () => {
         await clock.pass(100)
       }
     }
-    await settled()
+    await rest()
     await answerAll(9_000)
     expect(fate).to.deep.equal({})
     const next = watched(newItem())
@@ -205,15 +209,15 @@ describe('packer', () => {
     expect(Math.max(...deadlines)).to.be.at.most(2_000)
     expect(Math.min(...deadlines)).to.be.above(0)
     log().store()
-    await settled()
+    await rest()
     expect(next.stored).to.deep.equal({ duplicateOf: null })
   })
 
   it('says at once that the inbox is full', async () => {
     const fate = watched(newItem({ explicit: true }))
-    await settled()
+    await rest()
     log().latest.answer({ kind: 'full' })
-    await settled()
+    await rest()
     expect(fate.error).to.include({ reason: 'full' })
     expect(log().attempts).to.have.length(1)
   })
@@ -221,41 +225,41 @@ describe('packer', () => {
   it('refuses what would not fit its memory', async () => {
     make({ maxWaitingBytes: 10_000 })
     watched(newItem({ payload: Buffer.alloc(20_000) }))
-    await settled()
+    await rest()
     const refused = watched(newItem())
-    await settled()
+    await rest()
     expect(refused.error).to.include({ reason: 'overloaded' })
     log().store()
-    await settled()
+    await rest()
     const taken = watched(newItem())
-    await settled()
+    await rest()
     log().store()
-    await settled()
+    await rest()
     expect(taken.stored).not.to.equal(undefined)
   })
 
   it('answers all of a pack that cannot be made, and goes on', async () => {
     const fate = watched(newItem({ itemId: 'no uuid' }))
-    await settled()
+    await rest()
     expect(fate.error?.message).to.contain('UUID')
     watched(newItem())
-    await settled()
+    await rest()
     expect(log().attempts).to.have.length(1)
   })
 
   it('drains before it closes', async () => {
     const fates = [watched(newItem())]
-    await settled()
+    await rest()
     fates.push(watched(newItem()))
     let closed = false
     const closing = packer.close().then(() => {
       closed = true
     })
     const late = watched(newItem())
-    await settled()
+    await rest()
     expect(late.error).to.include({ reason: 'closed' })
     log().store()
-    await settled()
+    await rest()
     expect(closed).to.equal(false)
     log().store()
     await closing
@@ -272,17 +276,17 @@ describe('packer', () => {
 
     it('sends no more at once, and serves shards in turn', async () => {
       for (const shard of [0, 1, 2, 3]) send(shard)
-      await settled()
+      await rest()
       expect(sent()).to.deep.equal([1, 1, 0, 0])
       send(0)
       logs[0]!.store()
-      await settled()
+      await rest()
       expect(sent()).to.deep.equal([1, 1, 1, 0])
       logs[1]!.store()
-      await settled()
+      await rest()
       expect(sent()).to.deep.equal([1, 1, 1, 1])
       logs[2]!.store()
-      await settled()
+      await rest()
       expect(sent()).to.deep.equal([2, 1, 1, 1])
     })
 
@@ -292,9 +296,9 @@ describe('packer', () => {
       expect(sent()).to.deep.equal([1, 1, 1, 1])
       logs[2]!.store()
       logs[3]!.store()
-      await settled()
+      await rest()
       send(2)
-      await settled()
+      await rest()
       expect(sent()).to.deep.equal([1, 1, 2, 1])
     })
   })
@@ -303,23 +307,23 @@ describe('packer', () => {
     it('asks for a verdict, and answers the others of the pack without it', async () => {
       const [plain, explicit, twin] = [newItem(), newItem({ explicit: true }), newItem({ explicit: true })]
       const fates = [plain, explicit, twin].map(watched)
-      await settled()
+      await rest()
       const { replySubject, packId } = readPackHeader(log().latest.data)
       log().store()
-      await settled()
+      await rest()
       expect(fates.map(({ stored }) => stored !== undefined)).to.deep.equal([true, false, false])
       messages.publish(
         replySubject ?? '',
         encodeVerdict({ packId, duplicates: [{ index: 2, of: 'original' }] }),
       )
-      await settled()
+      await rest()
       expect(fates[1]?.stored).to.deep.equal({ duplicateOf: null })
       expect(fates[2]?.stored).to.deep.equal({ duplicateOf: 'original' })
     })
 
     it('names no reply subject without them', async () => {
       watched(newItem())
-      await settled()
+      await rest()
       expect(readPackHeader(log().latest.data).replySubject).to.equal(null)
     })
   })
