@@ -7,10 +7,11 @@ import type { DlqReason } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Burial } from './burial.ts'
 import type { SealedBatch } from './courier.ts'
-import type { Journal } from './journal.ts'
+import type { Committed, Journal } from './journal.ts'
 import type { LiveItem, LiveItems, OpenGroup } from './live.ts'
 import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from './ports.ts'
 import type { Projector } from './projector.ts'
+import type { JournalRecord } from './records.ts'
 import type { Twins } from './twins.ts'
 
 /** Positions in one discard record. */
@@ -95,12 +96,16 @@ export class Endings {
   #settle(sealed: SealedBatch, type: 'done' | 'dead', over: () => void): void {
     const { group, batch } = sealed
     const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
-    this.#options.journal.write({ type, groupId: group.id, version: batch.version, fact }, (seq, applied) => {
+    const record: JournalRecord = { type, groupId: group.id, version: batch.version, fact }
+    const committed: Committed = (seq, applied) => {
       if (applied) this.#options.projector.add(seq, fact)
       if (type === 'dead') this.#forgetTombstone(group, batch.version)
       this.#forget(batch.items)
       over()
-    })
+    }
+    // Of a delivered batch: its group goes on without it, so it rides with whatever is committed next.
+    if (type === 'done') this.#options.journal.writeSoon(record, committed)
+    else this.#options.journal.write(record, committed)
   }
 
   #factOf({ group, batch, sealedAt, last }: SealedBatch, outcome: DeliveryFact['outcome']): DeliveryFact {

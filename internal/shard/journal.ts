@@ -17,6 +17,8 @@ import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.
 const APPEND_TIMEOUT_MS = 2_000
 /** Pause after an answer that asks for patience. */
 const RETRY_PAUSE_MS = 50
+/** What nobody waits for shares the next commit, or has one of its own after so long, ms. */
+const PATIENCE_MS = 5
 /** Every so many commits carry the high-water mark, beside horizons and snapshots. */
 const HIGH_WATER_EVERY = 1_000
 
@@ -58,6 +60,9 @@ export class Journal {
   #number = 0
   #flying: Promise<void> | null = null
   #scheduled = false
+  /** Something in the queue is waited for, or has waited long enough. */
+  #urgent = false
+  #cancelPatience: (() => void) | null = null
   #closed = false
   /** The release record is written: it has to stay the last one, for by it the next owner knows that it may claim. */
   #ending = false
@@ -86,6 +91,11 @@ export class Journal {
     this.#enqueue({ record, bytes: encodeRecord(record), committed })
   }
 
+  /** As `write`, for what nobody waits for: it need not have a commit of its own, but one within 5 ms. */
+  writeSoon(record: JournalRecord, committed?: Committed): void {
+    this.#enqueue({ record, bytes: encodeRecord(record), committed }, false)
+  }
+
   /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
   commit(record: JournalRecord, committed?: Committed): Promise<number> {
     return this.#promised(record, encodeRecord(record), committed)
@@ -106,13 +116,19 @@ export class Journal {
     })
   }
 
-  #enqueue(queued: Queued): void {
+  #enqueue(queued: Queued, urgent = true): void {
     if (this.#closed || this.#ending) {
       queued.lost?.(new JournalClosedError('the journal is closed'))
       return
     }
     this.#ending = queued.record?.type === 'release'
     this.#queue.push(queued)
+    if (urgent) this.#hurry()
+    else this.#cancelPatience ??= this.#options.clock.after(PATIENCE_MS, () => this.#hurry())
+  }
+
+  #hurry(): void {
+    this.#urgent = true
     if (this.#scheduled || this.#flying) return
     this.#scheduled = true
     // After the running task, so that what it writes shares one commit.
@@ -129,8 +145,12 @@ export class Journal {
   }
 
   #pump(): void {
-    if (this.#flying || this.#closed || this.#queue.length === 0) return
+    if (this.#flying || this.#closed || !this.#urgent) return
     const taken = this.#take()
+    // What one commit could not hold has waited already.
+    this.#urgent = this.#queue.length > 0
+    this.#cancelPatience?.()
+    this.#cancelPatience = null
     this.#flying = this.#commit(taken)
       .catch((error: unknown) => this.#lose(error, taken))
       .finally(() => {
@@ -224,6 +244,8 @@ export class Journal {
 
   #refuse(error: Error): void {
     this.#closed = true
+    this.#cancelPatience?.()
+    this.#cancelPatience = null
     for (const { lost } of this.#queue.splice(0)) lost?.(error)
   }
 }

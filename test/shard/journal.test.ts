@@ -2,11 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { AppendAnswer, Log } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { emptyState } from '../../internal/shard/fold.ts'
 import { Journal, JournalClosedError } from '../../internal/shard/journal.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
+import { SteppedClock, settled } from '../ingest/support.ts'
 import { eventually } from '../support/eventually.ts'
 
 const EPOCH = 7
@@ -25,12 +28,58 @@ function heldLog() {
 }
 
 describe('journal', () => {
-  it('writes nothing behind its release, by which the next owner knows that it may claim', async () => {
-    const { log, stored, answer } = heldLog()
-    const journal = new Journal({
-      ...{ log, clock: systemClock(), boot: randomUUID(), epoch: EPOCH, lastSeq: EPOCH, state: emptyState() },
+  const horizon = (seq: number): JournalRecord => ({ type: 'horizon', seq })
+
+  function journalOn(log: Log, clock: Clock = systemClock()): Journal {
+    return new Journal({
+      ...{ log, clock, boot: randomUUID(), epoch: EPOCH, lastSeq: EPOCH, state: emptyState() },
       ...{ highWater: () => null, onCommit: () => {}, onLost: () => {} },
     })
+  }
+
+  it('commits what nobody waits for with what somebody does, before it when it was written before', async () => {
+    const { log, stored, answer } = heldLog()
+    const clock = new SteppedClock()
+    const journal = journalOn(log, clock)
+    const order: string[] = []
+    journal.writeSoon(horizon(1), () => order.push('soon'))
+    await settled()
+    expect(stored).to.have.lengthOf(0)
+    journal.write(horizon(2), () => order.push('now'))
+    await settled()
+    expect(stored.map((data) => decodeCommit(data).records)).to.deep.equal([[horizon(1), horizon(2)]])
+    answer()
+    await settled()
+    expect(order).to.deep.equal(['soon', 'now'])
+    expect([clock.pending, journal.idle]).to.deep.equal([0, true])
+  })
+
+  it('commits it by itself within 5 ms, and behind a commit in flight at once when it is over', async () => {
+    const { log, stored, answer } = heldLog()
+    const clock = new SteppedClock()
+    const journal = journalOn(log, clock)
+    journal.writeSoon(horizon(1))
+    await clock.pass(4, 1)
+    expect([stored.length, journal.idle]).to.deep.equal([0, false])
+    await clock.pass(1)
+    expect(stored).to.have.lengthOf(1)
+    journal.writeSoon(horizon(2))
+    await clock.pass(10, 1)
+    answer()
+    await settled()
+    expect(stored).to.have.lengthOf(2)
+    journal.writeSoon(horizon(3))
+    answer()
+    await settled()
+    expect(stored).to.have.lengthOf(2)
+    await journal.close()
+    await clock.pass(10, 1)
+    expect([stored.length, clock.pending]).to.deep.equal([2, 0])
+  })
+
+  it('writes nothing behind its release, by which the next owner knows that it may claim', async () => {
+    const { log, stored, answer } = heldLog()
+    const journal = journalOn(log)
     const release = journal.commit({ type: 'release', batches: [] })
     await eventually(() => stored.length === 1)
     const late = journal.prove().catch((error: unknown) => error)
