@@ -6,7 +6,7 @@
  * three times as many connections as are left free. Alone it gets three quarters of them; while a few
  * flows hang, others find some free; and where many do, what becomes free goes to those with little.
  */
-import { Fifo } from './fifo.ts'
+import { Fifo } from '../runtime/fifo.ts'
 
 /** How many connections and how much waiting one origin gets. */
 export interface QueueLimits {

@@ -6,6 +6,7 @@
 
 import { idempotencyKey } from '../domain/group.ts'
 import type { Batch } from '../group/model.ts'
+import { Fifo } from '../runtime/fifo.ts'
 import { builderOf } from './body.ts'
 import type { Frames } from './frames.ts'
 import type { LiveItem, OpenGroup } from './live.ts'
@@ -36,7 +37,7 @@ export class BodyMismatchError extends Error {
 
 interface Lane {
   running: number
-  readonly waiting: (() => void)[]
+  readonly waiting: Fifo<() => void>
 }
 
 export interface CourierOptions {
@@ -83,7 +84,7 @@ export class Courier {
       this.#running--
       lane.running--
       lane.waiting.shift()?.()
-      if (lane.running === 0 && lane.waiting.length === 0) this.#lanes.delete(sealed.group.book.uid)
+      if (lane.running === 0 && lane.waiting.size === 0) this.#lanes.delete(sealed.group.book.uid)
     }
   }
 
@@ -110,7 +111,7 @@ export class Courier {
   #laneOf(uid: string): Lane {
     let lane = this.#lanes.get(uid)
     if (!lane) {
-      lane = { running: 0, waiting: [] }
+      lane = { running: 0, waiting: new Fifo() }
       this.#lanes.set(uid, lane)
     }
     return lane
