@@ -2,16 +2,15 @@
  * What more processes bring: the same load on installations of one, two and three actors, and through one and two
  * ingresses. All of them run all the time and are loaded in turns.
  */
-import { Cluster, type ClusterNode } from '../support/cluster.ts'
-import { eventually } from '../support/eventually.ts'
-import { natsServer, postgresServer } from '../support/servers.ts'
+import type { ClusterNode } from '../support/cluster.ts'
+import { cpuMsOf, type Installation, install, KINDS, targetOf } from './cluster/installation.ts'
 import { median, spread, table } from './figures.ts'
 import { LOAD, untilDelivered } from './ingest.ts'
 import { monotonicMs } from './load/program.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
 import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
 
-/** A multiple of all numbers of actors, so that each runs as many. */
+/** A multiple of all numbers of actors. */
 const SHARDS = 6
 /** Each is loaded through one of its ingresses, then through two. */
 const INSTALLATIONS = [
@@ -23,18 +22,8 @@ const GENERATORS = 2
 /** Deliveries keep pace with what is accepted only after the first batches were due. */
 const WARM_MS = 2_000
 const WINDOW = { idleTimeoutMs: 250, maxWaitFromFirstMs: 500, maxItems: 50 }
-const PROJECT = 'bench'
-const BUFFER = 'items'
 /** More ids than a generator needs in a round. */
 const IDS = 1_000_000
-/** Of the installation. */
-const KINDS = ['ingresses', 'actors', 'NATS', 'Postgres'] as const
-
-interface Installation {
-  readonly cluster: Cluster
-  readonly ingresses: readonly ClusterNode[]
-  readonly actors: readonly ClusterNode[]
-}
 
 interface Arrangement {
   readonly installation: Installation
@@ -74,7 +63,8 @@ export async function measureScaleOut(rounds: number, measureMs: number): Promis
   const { sink, url } = await startSink()
   const generators = Array.from({ length: GENERATORS }, startGenerator)
   const installations: Installation[] = []
-  for (const size of INSTALLATIONS) installations.push(await install(size, url))
+  for (const size of INSTALLATIONS)
+    installations.push(await install({ ...size, shards: SHARDS }, WINDOW, url))
   const measured = new Map(
     installations.flatMap(arrangementsOf).map((each): [Arrangement, Round[]] => [each, []]),
   )
@@ -90,40 +80,9 @@ export async function measureScaleOut(rounds: number, measureMs: number): Promis
   return report(measured)
 }
 
-async function install(
-  size: { actors: number; ingresses: number },
-  deliverTo: string,
-): Promise<Installation> {
-  const cluster = await Cluster.create({
-    PENSTOCK_SHARDS: String(SHARDS),
-    PENSTOCK_LOG_LEVEL: 'info',
-    PENSTOCK_INITIAL_CREDITS: '1000000000',
-  })
-  const admin = await cluster.start('admin')
-  const office = cluster.api(admin)
-  await office.createProject(PROJECT)
-  const groupKey = { mode: 'jsonpath', path: '$.key' } as const
-  await office.createBuffer(PROJECT, BUFFER, { batch: WINDOW, groupKey, delivery: { url: deliverTo } })
-  await admin.stop()
-  const start = (role: 'ingress' | 'actor', count: number) =>
-    Promise.all(Array.from({ length: count }, () => cluster.start(role)))
-  const actors = await start('actor', size.actors)
-  const ingresses = await start('ingress', size.ingresses)
-  const isLevel = async () =>
-    (await Promise.all(actors.map(shardsOf))).every((n) => n === SHARDS / size.actors)
-  await eventually(isLevel, { timeoutMs: 60_000, everyMs: 100 })
-  return { cluster, ingresses, actors }
-}
-
 function arrangementsOf(installation: Installation): Arrangement[] {
   const { ingresses } = installation
   return ingresses.map((_, index) => ({ installation, ingresses: ingresses.slice(0, index + 1) }))
-}
-
-/** How many it runs. */
-async function shardsOf({ opsUrl }: ClusterNode): Promise<number> {
-  const text = await (await fetch(`${opsUrl}/metrics`)).text()
-  return [...text.matchAll(/^penstock_shard_epoch\{.*?\} [1-9]/gm)].length
 }
 
 async function measure(arrangement: Arrangement, load: Load): Promise<Round> {
@@ -156,22 +115,18 @@ function send({ installation, ingresses }: Arrangement, load: Load, startAt: num
   const { keys, size } = LOAD
   const connections = LOAD.connections / generators.length
   return generators.map((generator, n) => {
-    const url = `${ingresses[n % ingresses.length]!.url}/v1/ingest/${PROJECT}/${BUFFER}`
-    const headers = { 'X-API-Key': installation.cluster.ownerKey }
+    const target = targetOf(installation, ingresses[n % ingresses.length]!)
     return generator.ask({
-      ...{ kind: 'sliced', url, headers, connections, keys, size, explicit: true },
+      ...{ kind: 'sliced', ...target, connections, keys, size, explicit: true },
       ...{ firstId: firstId + n * IDS, startAt, sliceMs: measureMs, slices: 1 },
     })
   })
 }
 
 async function cpuMs({ installation, ingresses }: Arrangement, load: Load): Promise<Cpu> {
-  const of = (pids: readonly number[]) => sum(pids.map((pid) => sumOf(cpuOf(pid))))
-  const nodes = (all: readonly ClusterNode[]) => of(all.map(({ service }) => service.child.pid!))
-  const servers = [(await natsServer()).pid, (await postgresServer()).pid]
   return {
-    own: [nodes(ingresses), nodes(installation.actors), ...servers.map((pid) => of([pid]))],
-    load: of([...load.generators, load.sink].map(({ pid }) => pid)),
+    own: await cpuMsOf(installation, ingresses),
+    load: sum([...load.generators, load.sink].map(({ pid }) => sumOf(cpuOf(pid)))),
   }
 }
 

@@ -37,34 +37,85 @@ export interface IngestOptions {
   explicit?: boolean
 }
 
+interface Contestant {
+  readonly name: string
+  readonly system: System
+  /** Accepted items go to the sink, and a round ends when all have come. */
+  readonly delivers: boolean
+}
+
 /** Markdown of one comparison. */
 export async function compareIngest(options: IngestOptions): Promise<string> {
-  const generator = startGenerator()
+  const lab = await openLab()
+  const penstock = await contestPenstock('penstock', lab, { sync: options.sync })
+  const names = (['floor', 'floor, parsing', 'hand'] as const).filter(
+    (name) => options.systems?.includes(name) ?? true,
+  )
+  const contestants = [penstock]
+  for (const name of names) {
+    contestants.push({ name, system: await startRival(name, options.sync), delivers: false })
+  }
+  return compare(contestants, lab, options)
+}
+
+/** Markdown: `npm start` with two processes, one that takes requests and one that runs the shards, beside one that does both. */
+export async function compareProcesses(options: Pick<IngestOptions, 'sync' | 'rounds'>): Promise<string> {
+  const lab = await openLab()
+  const contestants: Contestant[] = []
+  for (const [count, name] of [
+    [2, 'two processes'],
+    [1, 'one process'],
+  ] as const) {
+    const env = { PENSTOCK_PROCESSES: String(count) }
+    contestants.push(await contestPenstock(name, lab, { sync: options.sync, env }))
+  }
+  return compare(contestants, lab, options)
+}
+
+interface Lab {
+  readonly generator: Generator
+  readonly sink: Sink
+  readonly sinkUrl: string
+}
+
+async function openLab(): Promise<Lab> {
   const { sink, url } = await startSink()
-  const penstock = await startPenstock({ sync: options.sync })
-  await penstock.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo: url })
-  const systems = [
-    penstock,
-    await startRival('floor', options.sync),
-    await startRival('floor, parsing', options.sync),
-    await startRival('hand', options.sync),
-  ].filter(({ name }) => options.systems?.includes(name) ?? true)
-  const rounds = new Map<System, Round[]>(systems.map((system) => [system, []]))
+  return { generator: startGenerator(), sink, sinkUrl: url }
+}
+
+async function contestPenstock(
+  name: string,
+  { sinkUrl }: Lab,
+  options: Parameters<typeof startPenstock>[0],
+): Promise<Contestant> {
+  const system = await startPenstock(options)
+  await system.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo: sinkUrl })
+  return { name, system, delivers: true }
+}
+
+/** The others beside the first of them. */
+async function compare(
+  contestants: readonly Contestant[],
+  { generator, sink }: Lab,
+  { rounds: count = ROUNDS, explicit = true }: Pick<IngestOptions, 'rounds' | 'explicit'>,
+): Promise<string> {
+  const rounds = new Map<Contestant, Round[]>(contestants.map((contestant) => [contestant, []]))
   let firstId = 0
-  for (const system of systems) {
-    const load = loadOn(system, firstId, options.explicit ?? true)
+  for (const { system, delivers } of contestants) {
+    await sink.ask({ kind: 'reset' })
+    const load = loadOn(system, firstId, explicit)
     const { accepted, failed } = await generator.ask({ ...load, warmMs: 0, measureMs: FIRST_MS })
     firstId += accepted + failed
-    if (system.name === 'penstock') await untilDelivered(sink, accepted)
+    if (delivers) await untilDelivered(sink, accepted)
   }
-  for (let round = 0; round < (options.rounds ?? ROUNDS); round++) {
-    for (const system of systems) {
-      const measured = await measure(system, generator, sink, firstId, options.explicit ?? true)
+  for (let round = 0; round < count; round++) {
+    for (const contestant of contestants) {
+      const measured = await measure(contestant, generator, sink, firstId, explicit)
       firstId += measured.sent.accepted + measured.sent.failed
-      rounds.get(system)!.push(measured)
+      rounds.get(contestant)!.push(measured)
     }
   }
-  await Promise.all(systems.map((system) => system.stop()))
+  await Promise.all(contestants.map(({ system }) => system.stop()))
   await Promise.all([generator.stop(), sink.stop()])
   return report(rounds)
 }
@@ -74,7 +125,7 @@ function loadOn({ ingestUrl, headers }: System, firstId: number, explicit: boole
 }
 
 async function measure(
-  system: System,
+  { system, delivers }: Contestant,
   generator: Generator,
   sink: Sink,
   firstId: number,
@@ -84,7 +135,7 @@ async function measure(
   const before = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
   const load = loadOn(system, firstId, explicit)
   const sent = await generator.ask({ ...load, warmMs: WARM_MS, measureMs: MEASURE_MS })
-  if (system.name === 'penstock') await untilDelivered(sink, sent.accepted)
+  if (delivers) await untilDelivered(sink, sent.accepted)
   const after = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
   const cpuByKind = new Map<string, number>()
   for (const [kind, ms] of after.system) cpuByKind.set(kind, ms - (before.system.get(kind) ?? 0))
@@ -112,18 +163,18 @@ function loadCpu(...programs: { pid: number }[]): number {
   return programs.reduce((sum, { pid }) => sum + sumOf(cpuOf(pid)), 0)
 }
 
-function report(rounds: Map<System, Round[]>): string {
-  const penstock = [...rounds].find(([{ name }]) => name === 'penstock')![1]
+function report(rounds: Map<Contestant, Round[]>): string {
+  const [[{ name: first }, own]] = [...rounds] as [[Contestant, Round[]]]
   const rows = [...rounds].map(([{ name }, measured]) => {
     const perSecond = measured.map(({ sent }) => sent.perSecond)
-    const ratios = measured.map(({ sent }, round) => penstock[round]!.sent.perSecond / sent.perSecond)
+    const ratios = measured.map(({ sent }, round) => own[round]!.sent.perSecond / sent.perSecond)
     const kinds = ['app', 'nats', 'postgres'].map((kind) =>
       median(measured.map(({ cpuByKind }) => cpuByKind.get(kind) ?? 0)).toFixed(0),
     )
     return [
       name,
       spread(perSecond, 0),
-      name === 'penstock' ? '' : spread(ratios, 2),
+      name === first ? '' : spread(ratios, 2),
       `${median(measured.map(({ sent }) => sent.ackP50Ms)).toFixed(1)} / ${median(measured.map(({ sent }) => sent.ackP99Ms)).toFixed(1)}`,
       `${spread(
         measured.map(({ cpuUs }) => cpuUs),
@@ -137,7 +188,7 @@ function report(rounds: Map<System, Round[]>): string {
   const head = [
     '',
     'accepted/s',
-    'Penstock ÷ it',
+    `${first} ÷ it`,
     'ack p50 / p99 ms',
     'CPU µs an item',
     'app + NATS + Postgres',

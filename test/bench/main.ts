@@ -7,12 +7,13 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { killServers, stopServers } from '../support/servers.ts'
 import { measureAdmin } from './admin.ts'
+import { measureCapacity } from './capacity/main.ts'
 import { measureMemory } from './cluster-memory.ts'
 import { measureScaleOut } from './cluster-scale-out.ts'
 import { measureTakeOver } from './cluster-take-over.ts'
 import { measureChanges } from './config.ts'
 import { measureHeap } from './heap.ts'
-import { compareIngest } from './ingest.ts'
+import { compareIngest, compareProcesses } from './ingest.ts'
 import { measureLateness } from './lateness.ts'
 import { measureMillion } from './million.ts'
 import { measureOperator } from './operator.ts'
@@ -33,6 +34,7 @@ const MEMORY = { groups: 100_000, steps: 3 }
 const SECTIONS: Record<string, () => Promise<string>> = {
   'ingest-always': () => compareIngest({ sync: 'always' }),
   'ingest-default': () => compareIngest({ sync: '2m' }),
+  processes: () => compareProcesses({ sync: '2m', rounds: 8 }),
   admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),
   heap: () => measureHeap(HEAP_GROUPS),
@@ -46,6 +48,9 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   peers: () => comparePeers(),
 }
 
+/** Those with a page of their own, which they write themselves. */
+const PAGES: Record<string, (where: string) => Promise<void>> = { capacity: measureCapacity }
+
 // A cluster has a listener for each of its processes.
 process.setMaxListeners(100)
 process.on('exit', killServers)
@@ -53,8 +58,12 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 for (const name of namedSections()) {
   const load = loadavg()[0]!.toFixed(1)
-  const result = await SECTIONS[name]!()
   const where = `${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${availableParallelism()} cores (${cpus()[0]?.model}), load before ${load}.`
+  if (name in PAGES) {
+    await PAGES[name]!(where)
+    continue
+  }
+  const result = await SECTIONS[name]!()
   keep(name, `${result}\n\n${where}`)
   process.stdout.write(`## ${name}\n\n${result}\n\n${where}\n\n`)
 }
@@ -64,12 +73,13 @@ process.exit()
 
 function namedSections(): string[] {
   const named = process.argv.slice(2)
-  const unknown = named.find((name) => !(name in SECTIONS))
+  const all = [...Object.keys(SECTIONS), ...Object.keys(PAGES)]
+  const unknown = named.find((name) => !all.includes(name))
   if (unknown !== undefined) {
-    process.stderr.write(`${unknown}: no such section; there are ${Object.keys(SECTIONS).join(', ')}\n`)
+    process.stderr.write(`${unknown}: no such section; there are ${all.join(', ')}\n`)
     process.exit(2)
   }
-  return named.length > 0 ? named : Object.keys(SECTIONS)
+  return named.length > 0 ? named : all
 }
 
 /** Between `<!-- name -->` and `<!-- /name -->`; what stands around them is written by hand. */

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { errorsOf, leastSquares, type Point } from '../bench/capacity/fit.ts'
+import { PAGE, pageOf, readMeasured } from '../bench/capacity/main.ts'
+import { type Constants, packItems, plan, ROLES, type Role } from '../bench/capacity/model.ts'
+import { simulateShard } from '../bench/capacity/shard-simulation.ts'
+import { CHOICES, constantsOf, DEMANDS, foretold } from '../bench/capacity/tables.ts'
+import { defaultPolicy } from '../group/notation.ts'
+import { seededFractions } from '../support/seeded.ts'
+
+/** What the issue of capacity allows between model and measurement. */
+const TOLERANCE = 0.2
+
+describe('capacity.md', () => {
+  it('has the tables that follow from what was measured', () => {
+    const page = readFileSync(PAGE, 'utf8')
+    const current = page === pageOf(page, readMeasured())
+    expect(current, 'stale: run `node test/bench/capacity/main.ts`').to.equal(true)
+  })
+
+  it('stands on a model that foretells other loads within 20 %', () => {
+    for (const { cpu, pack } of foretold(readMeasured())) {
+      expect(cpu, 'CPU').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
+      expect(pack, 'items a pack').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
+    }
+  })
+})
+
+describe('the model of capacity', () => {
+  const costs = {
+    ingresses: { item: 40, pack: 60, batch: 0, second: 50_000 },
+    actors: { item: 10, pack: 50, batch: 200, second: 80_000 },
+    NATS: { item: 5, pack: 30, batch: 10, second: 0 },
+    Postgres: { item: 1, pack: 0, batch: 0, second: 1_000 },
+  }
+  const constants: Constants = { costs, packMs: 2, replication: 2 }
+
+  function pointOf(itemsPerSecond: number, shards: number, batchItems: number): Point {
+    const items = packItems(itemsPerSecond / shards, constants.packMs)
+    const cpuUs = ROLES.map((role): [Role, number] => {
+      const { item, pack, batch, second } = costs[role]
+      return [role, item + pack / items + batch / batchItems + second / itemsPerSecond]
+    })
+    return {
+      ...{ shards, keys: 1_000, itemsPerSecond, packItems: items, batchItems },
+      cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
+    }
+  }
+
+  it('finds the constants that its points were made with', () => {
+    const points = [pointOf(2_000, 1, 2), pointOf(9_000, 1, 10), pointOf(9_000, 8, 30), pointOf(4_000, 8, 1)]
+    const found = leastSquares(points)
+    expect(found.packMs).to.be.closeTo(2, 0.01)
+    for (const role of ROLES) {
+      for (const part of ['item', 'pack', 'batch', 'second'] as const) {
+        expect(found.costs[role][part], `${role}, ${part}`).to.be.closeTo(costs[role][part], 0.5)
+      }
+    }
+    expect(errorsOf(pointOf(5_000, 2, 5), found).all).to.be.closeTo(1, 0.01)
+  })
+
+  it('needs no less of anything for more items', () => {
+    for (const choice of CHOICES) {
+      const plans = DEMANDS.map((demand) => plan(demand, choice, constants))
+      for (const [n, made] of plans.entries()) {
+        if (n === 0) continue
+        const before = plans[n - 1]!
+        expect(made.ingresses).to.be.at.least(before.ingresses)
+        expect(made.actors).to.be.at.least(before.actors)
+        expect(made.cores.actors).to.be.above(before.cores.actors)
+      }
+    }
+  })
+
+  it('makes smaller packs, and more of everything, of more shards', () => {
+    const [few, many] = [1, 4].map((shardsAnActor) =>
+      plan(DEMANDS[1]!, { ...CHOICES[0]!, shardsAnActor }, constants),
+    )
+    expect(many!.packItems).to.be.below(few!.packItems)
+    expect(many!.cores.NATS).to.be.above(few!.cores.NATS)
+    expect(many!.ingresses).to.be.at.least(few!.ingresses)
+  })
+
+  it('gives each process no more than it is planned to be busy with', () => {
+    const [demand] = DEMANDS
+    const made = plan(demand!, CHOICES[0]!, constants)
+    expect(made.cores.ingresses).to.be.at.most(made.ingresses)
+    expect(made.cores.actors).to.be.at.most(made.actors)
+  })
+
+  it('takes its constants from the fitted points alone', () => {
+    const measured = readMeasured()
+    const without = { ...measured, calibration: { ...measured.calibration, checked: [] } }
+    expect(constantsOf(without)).to.deep.equal(constantsOf(measured))
+  })
+})
+
+describe('a simulated shard', () => {
+  const load = {
+    ...{ keys: 200, itemsPerSecond: 400, itemBytes: 1_024, policy: defaultPolicy },
+    ...{ rampMs: 15_000, warmMs: 45_000, measureMs: 60_000 },
+  }
+
+  it('loses nothing, is never late, and keeps as many groups open as triggers and traffic say', () => {
+    const figures = simulateShard(load, seededFractions(1))
+    expect(figures.items).to.be.within(23_000, 25_000)
+    expect(figures.lateMs).to.equal(0)
+    // Two items a second and key: no group idles 5 s, so each goes after 15 s or at 50 items.
+    expect(figures.items / figures.batches).to.be.within(29, 33)
+    expect(figures.openGroups).to.be.within(180, 200)
+  })
+
+  it('is the same again from the same seed', () => {
+    const run = () => simulateShard({ ...load, warmMs: 1_000, measureMs: 5_000 }, seededFractions(7))
+    expect(run()).to.deep.equal(run())
+  })
+})

@@ -1,0 +1,168 @@
+/**
+ * Points for the constants of the model, and others to check it by: CPU of a cluster's processes under loads that differ
+ * in items a pack (rate, shards) and in items a batch (keys). Items come at a fixed rate: how a closed loop's arrivals gather
+ * says nothing about senders that know nothing of each other. All installations run all the time, loaded in turns.
+ */
+import { join } from 'node:path'
+import { startNatsCluster } from '../../../internal/embedded/nats-cluster.ts'
+import type { ClusterNode } from '../../support/cluster.ts'
+import { readMetrics } from '../../support/metrics.ts'
+import { natsBinary } from '../../support/servers.ts'
+import { tempFolder } from '../../support/temp-folders.ts'
+import {
+  type Brokers,
+  cpuMsOf,
+  type Installation,
+  install,
+  metricsOf,
+  targetOf,
+} from '../cluster/installation.ts'
+import { median } from '../figures.ts'
+import { untilDelivered } from '../ingest.ts'
+import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
+import type { Point } from './fit.ts'
+import { ROLES, type Role } from './model.ts'
+
+interface Load {
+  readonly shards: number
+  /** Items a second. */
+  readonly rate: number
+  readonly keys: number
+}
+
+/** Constants come from these. */
+const FITTED: readonly Load[] = [
+  { shards: 1, rate: 1_500, keys: 100 },
+  { shards: 1, rate: 3_000, keys: 10_000 },
+  { shards: 1, rate: 6_000, keys: 1_000 },
+  { shards: 1, rate: 8_000, keys: 100 },
+  { shards: 8, rate: 1_500, keys: 10_000 },
+  { shards: 8, rate: 3_000, keys: 1_000 },
+  { shards: 8, rate: 5_000, keys: 100 },
+]
+/** Not these: they are what the model has to foretell. */
+const CHECKED: readonly Load[] = [
+  { shards: 1, rate: 4_000, keys: 100 },
+  { shards: 1, rate: 2_000, keys: 1_000 },
+  { shards: 4, rate: 2_000, keys: 10_000 },
+  { shards: 4, rate: 4_000, keys: 1_000 },
+]
+const REPLICATED: Load = { shards: 1, rate: 3_000, keys: 1_000 }
+const CONNECTIONS = 64
+const WINDOW = { idleTimeoutMs: 250, maxWaitFromFirstMs: 500, maxItems: 50 }
+const SIZE = 1_024
+const FIRST_MS = 10_000
+const MEASURE_MS = 5_000
+const ROUNDS = 3
+
+export interface Calibration {
+  fitted: Point[]
+  checked: Point[]
+  /** CPU of three brokers ÷ that of one, for the same items in like packs. */
+  replication: number
+}
+
+interface Lab {
+  readonly generator: Generator
+  readonly sink: Sink
+  /** Of the next item. */
+  firstId: number
+}
+
+export async function calibrate(): Promise<Calibration> {
+  const { sink, url } = await startSink()
+  const lab: Lab = { generator: startGenerator(), sink, firstId: 0 }
+  const installations = new Map<number, Installation>()
+  for (const { shards } of [...FITTED, ...CHECKED]) {
+    if (installations.has(shards)) continue
+    installations.set(shards, await install({ actors: 1, ingresses: 1, shards }, WINDOW, url))
+  }
+  const three = await threeBrokers()
+  const replicated = await install({ actors: 1, ingresses: 1, shards: REPLICATED.shards }, WINDOW, url, three)
+  const single = installations.get(REPLICATED.shards)!
+  const work = [
+    ...[...FITTED, ...CHECKED].map((load) => ({ load, on: installations.get(load.shards)! })),
+    ...[replicated, single].map((on) => ({ load: REPLICATED, on })),
+  ]
+  for (const on of [...installations.values(), replicated]) await measure(lab, on, REPLICATED, FIRST_MS)
+  const measured: Point[][] = work.map(() => [])
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [n, { load, on }] of work.entries())
+      measured[n]!.push(await measure(lab, on, load, MEASURE_MS))
+  }
+  await Promise.all([...installations.values(), replicated].map(({ cluster }) => cluster.stop()))
+  await Promise.all([lab.generator.stop(), sink.stop(), three.stop()])
+  const points = measured.map(middle)
+  const [replicas, one] = points.slice(-2) as [Point, Point]
+  return {
+    fitted: points.slice(0, FITTED.length),
+    checked: points.slice(FITTED.length, FITTED.length + CHECKED.length),
+    replication: replicas.cpuUs.NATS / one.cpuUs.NATS,
+  }
+}
+
+async function threeBrokers(): Promise<Brokers & { stop(): Promise<void> }> {
+  const silent = { info: () => {}, warn: () => {}, error: () => {} }
+  const started = await startNatsCluster({
+    ...{ dir: join(tempFolder('nats-cluster'), 'nats'), size: 3, binary: await natsBinary() },
+    ...{ sync: '2m', log: silent },
+  })
+  process.once('exit', () => started.kill('SIGKILL'))
+  const pids = started.members.map(({ server }) => server.pid)
+  return { urls: started.urls, pids, stop: () => started.stop() }
+}
+
+async function measure(lab: Lab, on: Installation, { shards, rate, keys }: Load, ms: number): Promise<Point> {
+  const { generator, sink } = lab
+  await sink.ask({ kind: 'reset' })
+  const before = { cpu: await cpuMsOf(on), counts: await countsOf(on) }
+  const sent = await generator.ask({
+    ...{ kind: 'recorded', ...targetOf(on, on.ingresses[0]!), size: SIZE, explicit: true },
+    ...{ connections: CONNECTIONS, firstId: lab.firstId, keys: { count: keys }, seed: 1, ms, rate },
+  })
+  const accepted = sent.keys.length
+  if (sent.firstFailure !== undefined) throw new Error(`a request failed: ${sent.firstFailure}`)
+  lab.firstId += accepted
+  await untilDelivered(sink, accepted)
+  const after = { cpu: await cpuMsOf(on), counts: await countsOf(on) }
+  const count = (of: keyof Counts) => after.counts[of] - before.counts[of]
+  const cpuUs = ROLES.map((role, n) => [role, ((after.cpu[n]! - before.cpu[n]!) * 1_000) / accepted])
+  return {
+    ...{ shards, keys, itemsPerSecond: (accepted * 1_000) / ms },
+    packItems: count('items') / count('packs'),
+    batchItems: accepted / count('batches'),
+    cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
+  }
+}
+
+interface Counts {
+  items: number
+  packs: number
+  batches: number
+}
+
+async function countsOf({ ingresses, actors }: Installation): Promise<Counts> {
+  const sum = async (nodes: readonly ClusterNode[], name: string) => {
+    const texts = await Promise.all(nodes.map(metricsOf))
+    return texts.reduce((all, text) => all + readMetrics(text, name), 0)
+  }
+  return {
+    items: await sum(ingresses, 'penstock_pack_items_sum'),
+    packs: await sum(ingresses, 'penstock_pack_items_count'),
+    batches: await sum(actors, 'penstock_batch_items_count'),
+  }
+}
+
+/** Each figure by itself. */
+function middle(points: readonly Point[]): Point {
+  const of = (figure: (point: Point) => number) => median(points.map(figure))
+  const [{ shards, keys }] = points as [Point]
+  const cpuUs = ROLES.map((role) => [role, of((point) => point.cpuUs[role])])
+  return {
+    ...{ shards, keys },
+    itemsPerSecond: of(({ itemsPerSecond }) => itemsPerSecond),
+    packItems: of(({ packItems }) => packItems),
+    batchItems: of(({ batchItems }) => batchItems),
+    cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
+  }
+}

@@ -1,0 +1,78 @@
+/** Constants of the model from measured points: least squares of relative errors, nothing below zero. */
+import { type Constants, type Costs, cpuUs, ROLES, type Role } from './model.ts'
+
+export interface Point {
+  readonly shards: number
+  readonly keys: number
+  readonly itemsPerSecond: number
+  readonly packItems: number
+  readonly batchItems: number
+  /** CPU an item, µs. */
+  readonly cpuUs: Readonly<Record<Role, number>>
+}
+
+/** What a role's CPU can depend on. */
+const PARTS: Readonly<Record<Role, readonly (keyof Costs)[]>> = {
+  ingresses: ['item', 'pack', 'second'],
+  actors: ['item', 'pack', 'batch', 'second'],
+  NATS: ['item', 'pack', 'batch', 'second'],
+  Postgres: ['item', 'second'],
+}
+const SWEEPS = 2_000
+
+export function leastSquares(points: readonly Point[]): Omit<Constants, 'replication'> {
+  const costs = Object.fromEntries(ROLES.map((role) => [role, costsOf(role, points)]))
+  return { costs: costs as Record<Role, Costs>, packMs: packMsOf(points) }
+}
+
+function costsOf(role: Role, points: readonly Point[]): Costs {
+  const weights: Record<keyof Costs, number> = { item: 0, pack: 0, batch: 0, second: 0 }
+  const rows = points.map((point) => {
+    const measured = point.cpuUs[role]
+    return {
+      item: 1 / measured,
+      pack: 1 / point.packItems / measured,
+      batch: 1 / point.batchItems / measured,
+      second: 1 / point.itemsPerSecond / measured,
+    }
+  })
+  // Coordinate descent: each weight in its turn to where it is best, but not below zero.
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    for (const part of PARTS[role]) {
+      let [over, under] = [0, 0]
+      for (const row of rows) {
+        const others = PARTS[role].reduce(
+          (sum, each) => sum + (each === part ? 0 : weights[each] * row[each]),
+          0,
+        )
+        over += row[part] * (1 - others)
+        under += row[part] ** 2
+      }
+      weights[part] = Math.max(0, over / under)
+    }
+  }
+  return weights
+}
+
+/** By relative errors of what joins the first item. */
+function packMsOf(points: readonly Point[]): number {
+  let [over, under] = [0, 0]
+  for (const { itemsPerSecond, shards, packItems } of points) {
+    const slope = itemsPerSecond / shards / 1_000 / packItems
+    over += slope * (1 - 1 / packItems)
+    under += slope ** 2
+  }
+  return over / under
+}
+
+/** Predicted over measured CPU of an item, by role and of all together. */
+export function errorsOf(point: Point, { costs }: Pick<Constants, 'costs'>): Record<Role | 'all', number> {
+  const of = (role: Role) => cpuUs(costs[role], point) + costs[role].second / point.itemsPerSecond
+  const predicted = Object.fromEntries(ROLES.map((role) => [role, of(role)])) as Record<Role, number>
+  const sum = (of: Readonly<Record<Role, number>>) => ROLES.reduce((all, role) => all + of[role], 0)
+  const each = ROLES.map((role) => [role, predicted[role] / point.cpuUs[role]])
+  return { ...Object.fromEntries(each), all: sum(predicted) / sum(point.cpuUs) } as Record<
+    Role | 'all',
+    number
+  >
+}

@@ -1,0 +1,64 @@
+/**
+ * `node test/bench/capacity/main.ts [fleet]`: writes the tables of capacity.md anew from measured.json, which `npm run bench --
+ * capacity` has measured; `fleet`: after the simulation, anew.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defaultPolicy } from '../../group/notation.ts'
+import { calibrate } from './calibration.ts'
+import { type Fleet, simulateFleet } from './fleet.ts'
+import { constantsTable, fleetTable, type Measured, plansTable, pointsTable } from './tables.ts'
+
+export const PAGE = join(import.meta.dirname, '..', 'capacity.md')
+const MEASURED = join(import.meta.dirname, 'measured.json')
+const SEED = 1
+
+/** A million items a second over ten million open groups. */
+const FLEET: Fleet = {
+  ...{ shards: 512, nodes: 128, itemsPerSecond: 1_000_000, itemBytes: 1_024 },
+  // A fifth of all keys is between two groups at any time.
+  keys: 12_500_000,
+  policy: { ...defaultPolicy, idleTimeoutMs: 30_000, maxWaitFromFirstMs: 40_000 },
+  // A group's life, and the time until the next one of its key.
+  ...{ rampMs: 52_500, warmMs: 95_000, measureMs: 15_000 },
+}
+
+const TABLES: Record<string, (measured: Measured) => string> = {
+  constants: constantsTable,
+  points: pointsTable,
+  plans: plansTable,
+  fleet: fleetTable,
+}
+
+export function readMeasured(): Measured {
+  return JSON.parse(readFileSync(MEASURED, 'utf8')) as Measured
+}
+
+/** Measures, simulates, and writes the page. `where`: day and machine. */
+export async function measureCapacity(where: string): Promise<void> {
+  keep({ where, calibration: await calibrate(), fleet: simulated() })
+}
+
+function simulated(): Measured['fleet'] {
+  return { ...FLEET, figures: simulateFleet(FLEET, SEED) }
+}
+
+function keep(measured: Measured): void {
+  writeFileSync(MEASURED, `${JSON.stringify(measured, null, 2)}\n`)
+  writeFileSync(PAGE, pageOf(readFileSync(PAGE, 'utf8'), measured))
+}
+
+/** The page with its tables anew. */
+export function pageOf(page: string, measured: Measured): string {
+  return Object.entries(TABLES).reduce((text, [name, tableOf]) => {
+    const [from, to] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
+    if (!text.includes(from) || !text.includes(to)) throw new Error(`capacity.md has no place for ${name}`)
+    const [before, after] = [text.slice(0, text.indexOf(from) + from.length), text.slice(text.indexOf(to))]
+    return `${before}\n\n${tableOf(measured)}\n\n${after}`
+  }, page)
+}
+
+if (import.meta.main) {
+  const measured = readMeasured()
+  keep(process.argv[2] === 'fleet' ? { ...measured, fleet: simulated() } : measured)
+}

@@ -1,0 +1,126 @@
+/**
+ * What an installation takes: CPU of its processes from what they do an item, a pack and a batch, and from that how many of
+ * each are needed. A pack is one append of one ingress to one shard, so packs shrink as ingresses and shards grow in
+ * number, and everything that is paid a pack is paid more often.
+ */
+
+/** CPU, µs; what a role does not do is 0. */
+export interface Costs {
+  readonly item: number
+  readonly pack: number
+  readonly batch: number
+  /** Of a process in a second, whatever comes: heartbeats, timers, and wake-ups that a busier one shares among its work. */
+  readonly second: number
+}
+
+export const ROLES = ['ingresses', 'actors', 'NATS', 'Postgres'] as const
+export type Role = (typeof ROLES)[number]
+
+export interface Constants {
+  readonly costs: Readonly<Record<Role, Costs>>
+  /** How long a pack takes items: gathering, and the append before it, ms. */
+  readonly packMs: number
+  /** CPU of three brokers with three copies ÷ that of one. */
+  readonly replication: number
+}
+
+export interface Flow {
+  readonly packItems: number
+  readonly batchItems: number
+}
+
+/** CPU of an item at a role, but for what its processes take anyway, µs. */
+export function cpuUs(costs: Costs, { packItems, batchItems }: Flow): number {
+  return costs.item + costs.pack / packItems + costs.batch / batchItems
+}
+
+/** Items of a pack: the one that begins it, and those of its ingress for its shard while it is open. */
+export function packItems(perPairAndSecond: number, packMs: number): number {
+  return 1 + (perPairAndSecond * packMs) / 1_000
+}
+
+export interface Demand {
+  readonly itemsPerSecond: number
+  readonly itemBytes: number
+  /** With something buffered, each with `heldItems`. */
+  readonly openGroups: number
+  readonly batchItems: number
+  /** Copies of each message at the brokers. */
+  readonly replicas: 1 | 3
+}
+
+export interface Choice {
+  /** Shards a process that runs some; more of them spread better and pack worse. */
+  readonly shardsAnActor: number
+  /** Beyond what was measured with, ms that a pack waits for more items. */
+  readonly gatherMs: number
+  /** Independent installations, each with its part of everything. */
+  readonly cells: number
+}
+
+/** Of one cell, but for `cores`. */
+export interface Plan {
+  readonly ingresses: number
+  readonly actors: number
+  readonly shards: number
+  readonly brokers: number
+  readonly packItems: number
+  readonly packsPerSecond: number
+  /** Of all cells, at `BUSY`. */
+  readonly cores: Record<Role, number>
+  readonly groupsAnActor: number
+  /** Of an actor: its groups, and its share of payloads, bytes. */
+  readonly actorBytes: number
+  /** Through the network of one broker, in and out, bytes a second. */
+  readonly brokerBytesPerSecond: number
+  /** Renewals of leases that all nodes hear, a second. */
+  readonly leaseMessagesPerSecond: number
+}
+
+/** How busy a core is planned to be. */
+export const BUSY = 0.6
+/** Of a broker. */
+const BROKER_CORES = 8
+/** Process without groups, and payloads kept in memory at most, bytes (RESULTS.md, "Memory of an actor"). */
+const ACTOR_BYTES = 180e6 + 256e6
+/** Of an open group beyond payloads, bytes of RSS (the same). */
+const GROUP_BYTES = 1_400
+const ROUNDS = 50
+
+export function plan(demand: Demand, choice: Choice, constants: Constants): Plan {
+  const { cells, shardsAnActor, gatherMs } = choice
+  const { costs } = constants
+  const perSecond = demand.itemsPerSecond / cells
+  const packMs = constants.packMs + gatherMs
+  let [ingresses, actors, items] = [1, 1, 1]
+  // More of them make smaller packs, which need more of them: from below to where both agree.
+  for (let round = 0; round < ROUNDS; round++) {
+    items = packItems(perSecond / (ingresses * actors * shardsAnActor), packMs)
+    const flow = { packItems: items, batchItems: demand.batchItems }
+    ingresses = nodesFor(perSecond, costs.ingresses, flow)
+    actors = nodesFor(perSecond, costs.actors, flow)
+  }
+  const flow = { packItems: items, batchItems: demand.batchItems }
+  const replicated = (role: Role) => (role === 'NATS' && demand.replicas === 3 ? constants.replication : 1)
+  const moving = (role: Role) => perSecond * cpuUs(costs[role], flow) * replicated(role)
+  const brokers = Math.max(demand.replicas, Math.ceil(moving('NATS') / 1e6 / BUSY / BROKER_CORES))
+  const processes: Record<Role, number> = { ingresses, actors, NATS: brokers, Postgres: 1 }
+  const coresOf = (role: Role) => (moving(role) + processes[role] * costs[role].second) / 1e6 / BUSY
+  const nodes = ingresses + actors
+  return {
+    ...{ ingresses, actors, brokers, packItems: items },
+    shards: actors * shardsAnActor,
+    packsPerSecond: perSecond / items,
+    cores: Object.fromEntries(ROLES.map((role) => [role, cells * coresOf(role)])) as Record<Role, number>,
+    groupsAnActor: demand.openGroups / cells / actors,
+    actorBytes: ACTOR_BYTES + (demand.openGroups / cells / actors) * GROUP_BYTES,
+    // In from an ingress, out to the followers, out to the owner.
+    brokerBytesPerSecond: (perSecond * demand.itemBytes * (2 * demand.replicas)) / brokers,
+    leaseMessagesPerSecond: nodes * nodes,
+  }
+}
+
+/** Single-threaded processes that take this, at `BUSY`. */
+function nodesFor(perSecond: number, costs: Costs, flow: Flow): number {
+  return Math.max(1, Math.ceil((perSecond * cpuUs(costs, flow)) / (BUSY * 1e6 - costs.second)))
+}
