@@ -43,7 +43,10 @@ export function createKeyCache({
 }: KeyCacheOptions): KeyCache {
   const byHash = new Map<string, ApiKeyRecord>()
   const hashes = new Map<string, string>()
-  /** Of keys that were found: a busy sender's key is hashed once, and not for each webhook. */
+  /**
+   * Of keys that were found, in plain text: a busy sender's key is hashed once, and not for each webhook. They stand in this memory
+   * anyway, in the requests that bring them, and go with the next change of any key.
+   */
   const hashesOfSecrets = new Map<string, string>()
   let uses = new Map<string, number>()
   let cancelWrite: (() => void) | null = null
