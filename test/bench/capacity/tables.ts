@@ -15,7 +15,7 @@ export interface Measured {
 
 export const DEMANDS: readonly Demand[] = [10_000, 100_000, 1_000_000].map((itemsPerSecond) => ({
   ...{ itemsPerSecond, itemBytes: 1_024, openGroups: 10 * itemsPerSecond },
-  ...{ batchItems: 8, replicas: 3 },
+  ...{ batchItems: 4, replicas: 3 },
 }))
 export const CHOICES: readonly Choice[] = [
   { cells: 1, shardsAnActor: 1, gatherMs: 0 },
