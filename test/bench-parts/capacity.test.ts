@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { errorsOf, leastSquares, type Point } from '../bench/capacity/fit.ts'
 import { PAGE, pageOf, readMeasured } from '../bench/capacity/main.ts'
-import { type Constants, packItems, plan, ROLES, type Role } from '../bench/capacity/model.ts'
+import { type Constants, type Demand, packItems, plan, ROLES, type Role } from '../bench/capacity/model.ts'
 import { simulateShard } from '../bench/capacity/shard-simulation.ts'
 import { CHOICES, constantsOf, DEMANDS, foretold } from '../bench/capacity/tables.ts'
 import { defaultPolicy } from '../group/notation.ts'
@@ -72,13 +72,15 @@ describe('the model of capacity', () => {
     }
   })
 
-  it('makes smaller packs, and more of everything, of more shards', () => {
-    const [few, many] = [1, 4].map((shardsAnActor) =>
-      plan(DEMANDS[1]!, { ...CHOICES[0]!, shardsAnActor }, constants),
-    )
-    expect(many!.packItems).to.be.below(few!.packItems)
-    expect(many!.cores.NATS).to.be.above(few!.cores.NATS)
-    expect(many!.ingresses).to.be.at.least(few!.ingresses)
+  it('makes smaller packs of more shards, until these wait for their turn instead', () => {
+    const withShards = (demand: Demand) =>
+      [1, 4].map((shardsAnActor) => plan(demand, { ...CHOICES[0]!, shardsAnActor }, constants))
+    const [few, more] = withShards(DEMANDS[0]!)
+    expect(more!.packItems).to.be.below(few!.packItems)
+    expect(more!.cores.NATS).to.be.above(few!.cores.NATS)
+    const [many, most] = withShards(DEMANDS[2]!)
+    expect(most!.packItems).to.be.closeTo(many!.packItems, 0.01)
+    expect(most!.openMs).to.be.closeTo(4 * many!.openMs, 0.01)
   })
 
   it('gives each process no more than it is planned to be busy with', () => {

@@ -50,7 +50,7 @@ export interface FleetFigures {
 }
 
 export function simulateFleet(fleet: Fleet, seed: number): FleetFigures {
-  const { shards, keys, itemsPerSecond, warmMs, measureMs } = fleet
+  const { shards, keys, itemsPerSecond, rampMs, warmMs, measureMs } = fleet
   const load = { ...fleet, keys: Math.round(keys / shards), itemsPerSecond: itemsPerSecond / shards }
   const before = process.cpuUsage()
   const each = Array.from({ length: shards }, (_, shard) =>
@@ -77,7 +77,8 @@ export function simulateFleet(fleet: Fleet, seed: number): FleetFigures {
     groupsOfShard: spreadOf(each.map(({ openGroups }) => openGroups)),
     groupsOfNode: ofNode((figures) => figures.openGroups),
     itemsOfNode: ofNode((figures) => perSecond(figures.items)),
-    realUs: (user + system) / ((items * (warmMs + measureMs)) / measureMs),
+    // Half of the arrivals of the ramp are of keys that have not begun.
+    realUs: (user + system) / ((items * (warmMs + measureMs - rampMs / 2)) / measureMs),
     planMs,
   }
 }

@@ -39,10 +39,19 @@ export function packItems(perPairAndSecond: number, packMs: number): number {
   return 1 + (perPairAndSecond * packMs) / 1_000
 }
 
+/** An ingress sends so many packs at once (`internal/ingest/packer.ts`), and the next ones so much later, ms. */
+const PACKS_AT_ONCE = 4
+export const SPACING_MS = 1.5
+
+/** How long a pack of one of so many shards takes items, ms: as measured with few, or until its turn among many comes round. */
+export function openMs(shards: number, packMs: number, gatherMs: number): number {
+  return Math.max(packMs + gatherMs, (shards / PACKS_AT_ONCE) * (SPACING_MS + gatherMs))
+}
+
 export interface Demand {
   readonly itemsPerSecond: number
   readonly itemBytes: number
-  /** With something buffered, each with `heldItems`. */
+  /** With something buffered. */
   readonly openGroups: number
   readonly batchItems: number
   /** Copies of each message at the brokers. */
@@ -52,7 +61,7 @@ export interface Demand {
 export interface Choice {
   /** Shards a process that runs some; more of them spread better and pack worse. */
   readonly shardsAnActor: number
-  /** Beyond what was measured with, ms that a pack waits for more items. */
+  /** Beyond what was measured with, ms between the packs of an ingress. No setting: a constant of the packer. */
   readonly gatherMs: number
   /** Independent installations, each with its part of everything. */
   readonly cells: number
@@ -66,12 +75,14 @@ export interface Plan {
   readonly brokers: number
   readonly packItems: number
   readonly packsPerSecond: number
+  /** How long a pack takes items: what the first of them waits, ms. */
+  readonly openMs: number
   /** Of all cells, at `BUSY`. */
   readonly cores: Record<Role, number>
   readonly groupsAnActor: number
   /** Of an actor: its groups, and its share of payloads, bytes. */
   readonly actorBytes: number
-  /** Through the network of one broker, in and out, bytes a second. */
+  /** Into a broker's network, and as much out of it, bytes a second. */
   readonly brokerBytesPerSecond: number
   /** Renewals of leases that all nodes hear, a second. */
   readonly leaseMessagesPerSecond: number
@@ -91,11 +102,11 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
   const { cells, shardsAnActor, gatherMs } = choice
   const { costs } = constants
   const perSecond = demand.itemsPerSecond / cells
-  const packMs = constants.packMs + gatherMs
   let [ingresses, actors, items] = [1, 1, 1]
   // More of them make smaller packs, which need more of them: from below to where both agree.
   for (let round = 0; round < ROUNDS; round++) {
-    items = packItems(perSecond / (ingresses * actors * shardsAnActor), packMs)
+    const shards = actors * shardsAnActor
+    items = packItems(perSecond / (ingresses * shards), openMs(shards, constants.packMs, gatherMs))
     const flow = { packItems: items, batchItems: demand.batchItems }
     ingresses = nodesFor(perSecond, costs.ingresses, flow)
     actors = nodesFor(perSecond, costs.actors, flow)
@@ -111,11 +122,12 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
     ...{ ingresses, actors, brokers, packItems: items },
     shards: actors * shardsAnActor,
     packsPerSecond: perSecond / items,
+    openMs: openMs(actors * shardsAnActor, constants.packMs, gatherMs),
     cores: Object.fromEntries(ROLES.map((role) => [role, cells * coresOf(role)])) as Record<Role, number>,
     groupsAnActor: demand.openGroups / cells / actors,
     actorBytes: ACTOR_BYTES + (demand.openGroups / cells / actors) * GROUP_BYTES,
-    // In from an ingress, out to the followers, out to the owner.
-    brokerBytesPerSecond: (perSecond * demand.itemBytes * (2 * demand.replicas)) / brokers,
+    // In from ingresses and leaders; out to followers and owners is as much.
+    brokerBytesPerSecond: (perSecond * demand.itemBytes * demand.replicas) / brokers,
     leaseMessagesPerSecond: nodes * nodes,
   }
 }

@@ -28,19 +28,20 @@ export function tableOfGoals(goals: readonly Goal[]): string {
 
 /** Those that follow from a cell; what a missing peer is part of is left out. */
 export function goalsOf(comparison: Comparison): Goal[] {
-  const { work, sync, rate, keys } = comparison.cell
+  const { work, sync, rate, keys, size } = comparison.cell
   const goals = new Goals(comparison)
   const zipf = keys.zipf === undefined ? '' : ' by Zipf'
+  const setting = size === 1_024 ? sync : `${size / 1_024} KB, ${sync}`
   const load = `${keys.count.toLocaleString('en')} keys${zipf}, sync ${sync}`
   if (work === 'ingest') {
     goals.add(
-      `ingest accepted/s ÷ hand-written, ${sync}`,
+      `ingest accepted/s ÷ hand-written, ${setting}`,
       ['≥', sync === 'always' ? 3 : 1.5],
       acceptedRate,
       'hand',
     )
-    goals.add(`ingest accepted/s ÷ Asynq, ${sync}`, ['≥', 0.9], acceptedRate, 'asynq')
-    goals.addExplicit(`explicit ids ÷ random ids, accepted/s, ${sync}`, ['≥', 0.8])
+    goals.add(`ingest accepted/s ÷ Asynq, ${setting}`, ['≥', 0.9], acceptedRate, 'asynq')
+    goals.addExplicit(`explicit ids ÷ random ids, accepted/s, ${setting}`, ['≥', 0.8])
   }
   if (work === 'whole') {
     goals.addBest(`end to end items/s ÷ best peer, ${load}`, ['≥', 1.2], deliveredRate)
