@@ -1,6 +1,7 @@
 /** Ingress, admin and actors as processes of their own: what happens at one is right at the others. */
 import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
+import { connect } from '../../internal/postgres/connection.ts'
 import type { Api } from '../support/api.ts'
 import { Cluster, type ClusterNode } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
@@ -98,6 +99,13 @@ describe('a cluster of processes', function () {
         return text.split('\n').filter((line) => /^penstock_shard_epoch\{.* [1-9]/.test(line)).length
       }),
     )
+
+  it('the ledger of every ingress is open before its first webhook', async () => {
+    const db = connect(cluster.databaseUrl, { max: 1 })
+    const [row] = await db<{ open: number }[]>`SELECT count(*)::int AS open FROM ledger_nodes`
+    await db.end()
+    expect(row?.open).to.equal(gates.length)
+  })
 
   it('a buffer that was just made takes webhooks at every ingress, and actors deliver them', async () => {
     await newBuffer()
