@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
+import { withSection } from '../support/sections.ts'
 import { killServers, stopServers } from '../support/servers.ts'
 import { measureAdmin } from './admin.ts'
 import { measureCapacity } from './capacity/main.ts'
@@ -82,11 +83,7 @@ function namedSections(): string[] {
   return named.length > 0 ? named : all
 }
 
-/** Between `<!-- name -->` and `<!-- /name -->`; what stands around them is written by hand. */
+/** What stands around its place is written by hand. */
 function keep(name: string, result: string): void {
-  const text = readFileSync(RESULTS, 'utf8')
-  const [from, to] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
-  if (!text.includes(from) || !text.includes(to)) throw new Error(`RESULTS.md has no place for ${name}`)
-  const [before, after] = [text.slice(0, text.indexOf(from) + from.length), text.slice(text.indexOf(to))]
-  writeFileSync(RESULTS, `${before}\n\n${result}\n\n${after}`)
+  writeFileSync(RESULTS, withSection(readFileSync(RESULTS, 'utf8'), name, result))
 }

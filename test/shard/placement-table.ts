@@ -2,10 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { table } from '../bench/figures.ts'
+import { sectionOf, withSection } from '../support/sections.ts'
 import { type Change, type Simulated, simulate } from './placement-simulation.ts'
 
 const PAGE = join(import.meta.dirname, '..', '..', 'internal', 'shard', 'README.md')
-const [FROM, TO] = ['<!-- placement -->', '<!-- /placement -->']
+const SECTION = 'placement'
 const SHARDS = [16, 64, 256, 1_024, 4_096]
 const NODES = [1, 3, 10, 50, 200, 500]
 
@@ -24,9 +25,7 @@ export function placementTable(rows: readonly Simulated[]): string {
 
 /** The table that stands in the page now. */
 export function writtenTable(): string {
-  const text = readFileSync(PAGE, 'utf8')
-  if (!text.includes(FROM) || !text.includes(TO)) throw new Error(`${PAGE} has no place for the table`)
-  return text.slice(text.indexOf(FROM) + FROM.length, text.indexOf(TO)).trim()
+  return sectionOf(readFileSync(PAGE, 'utf8'), SECTION)
 }
 
 function cellsOf({ shards, nodes, least, most, join, leave, hashedJoin }: Simulated): string[] {
@@ -48,9 +47,7 @@ function shareOf(load: number, mean: number): string {
 }
 
 function write(): void {
-  const text = readFileSync(PAGE, 'utf8')
-  const [before, after] = [text.slice(0, text.indexOf(FROM) + FROM.length), text.slice(text.indexOf(TO))]
-  writeFileSync(PAGE, `${before}\n\n${placementTable(simulateAll())}\n\n${after}`)
+  writeFileSync(PAGE, withSection(readFileSync(PAGE, 'utf8'), SECTION, placementTable(simulateAll())))
 }
 
 if (import.meta.main) write()

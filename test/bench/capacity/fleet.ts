@@ -2,23 +2,16 @@
  * An installation of any size: its shards one after the other, for nothing joins them but the nodes that they share, and
  * those by the real planner, after nodes have come and gone.
  */
-import type { GroupPolicy } from '../../../internal/group/model.ts'
 import { placeShards } from '../../../internal/shard/placement.ts'
 import { carriedOut, idle } from '../../shard/memberships.ts'
 import { seededFractions } from '../../support/seeded.ts'
-import { type ShardFigures, simulateShard } from './shard-simulation.ts'
+import { type ShardFigures, type ShardLoad, simulateShard } from './shard-simulation.ts'
 
-export interface Fleet {
+/** `keys` and `itemsPerSecond` are those of all shards. */
+export interface Fleet extends ShardLoad {
   readonly shards: number
   /** That run shards. */
   readonly nodes: number
-  readonly keys: number
-  readonly itemsPerSecond: number
-  readonly itemBytes: number
-  readonly policy: GroupPolicy
-  readonly rampMs: number
-  readonly warmMs: number
-  readonly measureMs: number
 }
 
 /** Over all shards or all nodes. */

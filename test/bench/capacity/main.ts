@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultPolicy } from '../../group/notation.ts'
+import { withSection } from '../../support/sections.ts'
 import { calibrate } from './calibration.ts'
 import { type Fleet, simulateFleet } from './fleet.ts'
 import { constantsTable, fleetTable, type Measured, plansTable, pointsTable } from './tables.ts'
@@ -50,12 +51,10 @@ function keep(measured: Measured): void {
 
 /** The page with its tables anew. */
 export function pageOf(page: string, measured: Measured): string {
-  return Object.entries(TABLES).reduce((text, [name, tableOf]) => {
-    const [from, to] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
-    if (!text.includes(from) || !text.includes(to)) throw new Error(`capacity.md has no place for ${name}`)
-    const [before, after] = [text.slice(0, text.indexOf(from) + from.length), text.slice(text.indexOf(to))]
-    return `${before}\n\n${tableOf(measured)}\n\n${after}`
-  }, page)
+  return Object.entries(TABLES).reduce(
+    (text, [name, tableOf]) => withSection(text, name, tableOf(measured)),
+    page,
+  )
 }
 
 if (import.meta.main) {

@@ -1,5 +1,6 @@
 /** A clock that stands still until the next task is due. */
 import type { Clock } from '../../../internal/runtime/clock.ts'
+import { Heap } from '../../support/heap.ts'
 
 interface Task {
   readonly at: number
@@ -8,8 +9,7 @@ interface Task {
 
 export class VirtualTime implements Clock {
   #now: number
-  /** A binary heap by `at`. */
-  readonly #tasks: Task[] = []
+  readonly #tasks = new Heap<Task>((one, other) => one.at < other.at)
 
   /** Unix ms. */
   constructor(start: number) {
@@ -26,7 +26,7 @@ export class VirtualTime implements Clock {
 
   after(ms: number, run: () => void): () => void {
     const task: Task = { at: this.#now + ms, run }
-    this.#push(task)
+    this.#tasks.push(task)
     return () => {
       task.run = undefined
     }
@@ -34,36 +34,11 @@ export class VirtualTime implements Clock {
 
   /** Runs what is due before `end`, in order, and stops there. */
   runUntil(end: number): void {
-    for (let first = this.#tasks[0]; first !== undefined && first.at < end; first = this.#tasks[0]) {
-      this.#pop()
+    for (let first = this.#tasks.first; first !== undefined && first.at < end; first = this.#tasks.first) {
+      this.#tasks.pop()
       this.#now = Math.max(this.#now, first.at)
       first.run?.()
     }
     this.#now = end
-  }
-
-  #push(task: Task): void {
-    const tasks = this.#tasks
-    let at = tasks.length
-    tasks.push(task)
-    for (let parent = (at - 1) >> 1; at > 0 && tasks[parent]!.at > task.at; parent = (at - 1) >> 1) {
-      tasks[at] = tasks[parent]!
-      at = parent
-    }
-    tasks[at] = task
-  }
-
-  #pop(): void {
-    const tasks = this.#tasks
-    const last = tasks.pop()!
-    if (tasks.length === 0) return
-    let at = 0
-    for (let child = 1; child < tasks.length; child = 2 * at + 1) {
-      if (child + 1 < tasks.length && tasks[child + 1]!.at < tasks[child]!.at) child++
-      if (tasks[child]!.at >= last.at) break
-      tasks[at] = tasks[child]!
-      at = child
-    }
-    tasks[at] = last
   }
 }

@@ -1,5 +1,6 @@
 /** Virtual time: events in order of their time, each followed by all promises it resolves. */
 import type { Clock, Randomness } from '../../../internal/runtime/clock.ts'
+import { Heap } from '../../support/heap.ts'
 
 interface Event {
   at: number
@@ -13,7 +14,7 @@ export class Events {
   /** Events that ran. */
   count = 0
   #order = 0
-  #heap: Event[] = []
+  readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.order < b.order))
 
   constructor(random: () => number) {
     this.random = random
@@ -21,7 +22,7 @@ export class Events {
 
   after(ms: number, run: () => void): () => void {
     const event = { at: this.now + Math.max(0, ms), order: this.#order++, run }
-    this.#push(event)
+    this.#events.push(event)
     return () => {
       event.run = () => {}
     }
@@ -33,42 +34,14 @@ export class Events {
 
   /** Runs events until `until` says so, or the virtual time is over. */
   async run(untilTime: number, until: () => boolean = () => false): Promise<void> {
-    for (let next = this.#heap[0]; next && next.at <= untilTime && !until(); next = this.#heap[0]) {
-      this.#pop()
+    for (let next = this.#events.first; next && next.at <= untilTime && !until(); next = this.#events.first) {
+      this.#events.pop()
       this.now = Math.max(this.now, next.at)
       this.count++
       next.run()
       // Ticks run when no promise is left to be served: nothing here waits for the real event loop.
       await new Promise<void>((resume) => process.nextTick(resume))
     }
-  }
-
-  #before(a: Event, b: Event): boolean {
-    return a.at < b.at || (a.at === b.at && a.order < b.order)
-  }
-
-  #push(event: Event): void {
-    const heap = this.#heap
-    let at = heap.push(event) - 1
-    while (at > 0 && this.#before(event, heap[(at - 1) >> 1]!)) {
-      heap[at] = heap[(at - 1) >> 1]!
-      at = (at - 1) >> 1
-    }
-    heap[at] = event
-  }
-
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop()!
-    if (heap.length === 0) return
-    let at = 0
-    for (let child = 1; child < heap.length; child = 2 * at + 1) {
-      if (child + 1 < heap.length && this.#before(heap[child + 1]!, heap[child]!)) child++
-      if (!this.#before(heap[child]!, last)) break
-      heap[at] = heap[child]!
-      at = child
-    }
-    heap[at] = last
   }
 }
 
