@@ -43,6 +43,7 @@ describe('the model of capacity', () => {
     })
     return {
       ...{ shards, keys: 1_000, itemsPerSecond, packItems: items, batchItems },
+      secondsAnItem: 1 / itemsPerSecond,
       cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
     }
   }

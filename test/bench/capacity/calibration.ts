@@ -1,7 +1,8 @@
 /**
  * Points for the constants of the model, and others to check it by: CPU of a cluster's processes under loads that differ
  * in items a pack (rate, shards) and in items a batch (keys). Items come at a fixed rate: how a closed loop's arrivals gather
- * says nothing about senders that know nothing of each other. All installations run all the time, loaded in turns.
+ * says nothing about senders that know nothing of each other. One installation runs at a time: idle ones take CPU of NATS and
+ * Postgres too.
  */
 import { join } from 'node:path'
 import { startNatsCluster } from '../../../internal/embedded/nats-cluster.ts'
@@ -58,8 +59,8 @@ const ROUNDS = 3
 export interface Calibration {
   fitted: Point[]
   checked: Point[]
-  /** CPU of three brokers ÷ that of one, for the same items in like packs. */
-  replication: number
+  /** The same load with one broker, and with three and three copies. */
+  copies: { one: Point; three: Point }
 }
 
 interface Lab {
@@ -72,33 +73,42 @@ interface Lab {
 export async function calibrate(): Promise<Calibration> {
   const { sink, url } = await startSink()
   const lab: Lab = { generator: startGenerator(), sink, firstId: 0 }
-  const installations = new Map<number, Installation>()
-  for (const { shards } of [...FITTED, ...CHECKED]) {
-    if (installations.has(shards)) continue
-    installations.set(shards, await install({ actors: 1, ingresses: 1, shards }, WINDOW, url))
+  const loads = [...FITTED, ...CHECKED, REPLICATED]
+  const points: Point[] = []
+  for (const shards of new Set(loads.map((load) => load.shards))) {
+    const on = await install({ actors: 1, ingresses: 1, shards }, WINDOW, url)
+    const some = loads.filter((load) => load.shards === shards)
+    const measured = await measureInTurns(lab, on, some)
+    for (const [n, load] of some.entries()) points[loads.indexOf(load)] = measured[n]!
+    await on.cluster.stop()
   }
-  const three = await threeBrokers()
-  const replicated = await install({ actors: 1, ingresses: 1, shards: REPLICATED.shards }, WINDOW, url, three)
-  const single = installations.get(REPLICATED.shards)!
-  const work = [
-    ...[...FITTED, ...CHECKED].map((load) => ({ load, on: installations.get(load.shards)! })),
-    ...[replicated, single].map((on) => ({ load: REPLICATED, on })),
-  ]
-  for (const on of [...installations.values(), replicated]) await measure(lab, on, REPLICATED, FIRST_MS)
-  const measured: Point[][] = work.map(() => [])
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const [n, { load, on }] of work.entries())
-      measured[n]!.push(await measure(lab, on, load, MEASURE_MS))
-  }
-  await Promise.all([...installations.values(), replicated].map(({ cluster }) => cluster.stop()))
-  await Promise.all([lab.generator.stop(), sink.stop(), three.stop()])
-  const points = measured.map(middle)
-  const [replicas, one] = points.slice(-2) as [Point, Point]
+  const three = await measureThree(lab, url)
+  await Promise.all([lab.generator.stop(), sink.stop()])
   return {
     fitted: points.slice(0, FITTED.length),
-    checked: points.slice(FITTED.length, FITTED.length + CHECKED.length),
-    replication: replicas.cpuUs.NATS / one.cpuUs.NATS,
+    checked: points.slice(FITTED.length, -1),
+    copies: { one: points.at(-1)!, three },
   }
+}
+
+async function measureThree(lab: Lab, sinkUrl: string): Promise<Point> {
+  const brokers = await threeBrokers()
+  const size = { actors: 1, ingresses: 1, shards: REPLICATED.shards }
+  const on = await install(size, WINDOW, sinkUrl, brokers)
+  const [point] = await measureInTurns(lab, on, [REPLICATED])
+  await on.cluster.stop()
+  await brokers.stop()
+  return point!
+}
+
+/** Medians, in the order of `loads`. */
+async function measureInTurns(lab: Lab, on: Installation, loads: readonly Load[]): Promise<Point[]> {
+  await measure(lab, on, REPLICATED, FIRST_MS)
+  const measured: Point[][] = loads.map(() => [])
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [n, load] of loads.entries()) measured[n]!.push(await measure(lab, on, load, MEASURE_MS))
+  }
+  return measured.map(middle)
 }
 
 async function threeBrokers(): Promise<Brokers & { stop(): Promise<void> }> {
@@ -112,10 +122,10 @@ async function threeBrokers(): Promise<Brokers & { stop(): Promise<void> }> {
   return { urls: started.urls, pids, stop: () => started.stop() }
 }
 
-async function measure(lab: Lab, on: Installation, { shards, rate, keys }: Load, ms: number): Promise<Point> {
+async function measure(lab: Lab, on: Installation, { rate, keys }: Load, ms: number): Promise<Point> {
   const { generator, sink } = lab
   await sink.ask({ kind: 'reset' })
-  const before = { cpu: await cpuMsOf(on), counts: await countsOf(on) }
+  const before = { at: performance.now(), cpu: await cpuMsOf(on), counts: await countsOf(on) }
   const sent = await generator.ask({
     ...{ kind: 'recorded', ...targetOf(on, on.ingresses[0]!), size: SIZE, explicit: true },
     ...{ connections: CONNECTIONS, firstId: lab.firstId, keys: { count: keys }, seed: 1, ms, rate },
@@ -124,11 +134,12 @@ async function measure(lab: Lab, on: Installation, { shards, rate, keys }: Load,
   if (sent.firstFailure !== undefined) throw new Error(`a request failed: ${sent.firstFailure}`)
   lab.firstId += accepted
   await untilDelivered(sink, accepted)
-  const after = { cpu: await cpuMsOf(on), counts: await countsOf(on) }
+  const after = { at: performance.now(), cpu: await cpuMsOf(on), counts: await countsOf(on) }
   const count = (of: keyof Counts) => after.counts[of] - before.counts[of]
   const cpuUs = ROLES.map((role, n) => [role, ((after.cpu[n]! - before.cpu[n]!) * 1_000) / accepted])
   return {
-    ...{ shards, keys, itemsPerSecond: (accepted * 1_000) / ms },
+    ...{ shards: on.shards, keys, itemsPerSecond: (accepted * 1_000) / ms },
+    secondsAnItem: (after.at - before.at) / 1_000 / accepted,
     packItems: count('items') / count('packs'),
     batchItems: accepted / count('batches'),
     cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
@@ -161,6 +172,7 @@ function middle(points: readonly Point[]): Point {
   return {
     ...{ shards, keys },
     itemsPerSecond: of(({ itemsPerSecond }) => itemsPerSecond),
+    secondsAnItem: of(({ secondsAnItem }) => secondsAnItem),
     packItems: of(({ packItems }) => packItems),
     batchItems: of(({ batchItems }) => batchItems),
     cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,

@@ -5,6 +5,8 @@ export interface Point {
   readonly shards: number
   readonly keys: number
   readonly itemsPerSecond: number
+  /** For which CPU was counted, until the last delivery, ÷ items. */
+  readonly secondsAnItem: number
   readonly packItems: number
   readonly batchItems: number
   /** CPU an item, µs. */
@@ -33,7 +35,7 @@ function costsOf(role: Role, points: readonly Point[]): Costs {
       item: 1 / measured,
       pack: 1 / point.packItems / measured,
       batch: 1 / point.batchItems / measured,
-      second: 1 / point.itemsPerSecond / measured,
+      second: point.secondsAnItem / measured,
     }
   })
   // Coordinate descent: each weight in its turn to where it is best, but not below zero.
@@ -65,9 +67,16 @@ function packMsOf(points: readonly Point[]): number {
   return over / under
 }
 
+/** What three brokers with three copies take an item ÷ what one takes, both but for what each broker takes anyway. */
+export function replicationOf({ one, three }: { one: Point; three: Point }, { second }: Costs): number {
+  const moving = ({ cpuUs, secondsAnItem }: Point, brokers: number) =>
+    cpuUs.NATS - brokers * second * secondsAnItem
+  return moving(three, 3) / moving(one, 1)
+}
+
 /** Predicted over measured CPU of an item, by role and of all together. */
 export function errorsOf(point: Point, { costs }: Pick<Constants, 'costs'>): Record<Role | 'all', number> {
-  const of = (role: Role) => cpuUs(costs[role], point) + costs[role].second / point.itemsPerSecond
+  const of = (role: Role) => cpuUs(costs[role], point) + costs[role].second * point.secondsAnItem
   const predicted = Object.fromEntries(ROLES.map((role) => [role, of(role)])) as Record<Role, number>
   const sum = (of: Readonly<Record<Role, number>>) => ROLES.reduce((all, role) => all + of[role], 0)
   const each = ROLES.map((role) => [role, predicted[role] / point.cpuUs[role]])

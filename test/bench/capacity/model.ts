@@ -20,7 +20,7 @@ export interface Constants {
   readonly costs: Readonly<Record<Role, Costs>>
   /** How long a pack takes items: gathering, and the append before it, ms. */
   readonly packMs: number
-  /** CPU of three brokers with three copies ÷ that of one. */
+  /** CPU of three brokers with three copies ÷ that of one, but for what each takes anyway. */
   readonly replication: number
 }
 

@@ -1,7 +1,7 @@
 /** The tables of capacity.md. */
 import { table } from '../figures.ts'
 import type { Calibration } from './calibration.ts'
-import { errorsOf, leastSquares, type Point } from './fit.ts'
+import { errorsOf, leastSquares, type Point, replicationOf } from './fit.ts'
 import type { Fleet, FleetFigures } from './fleet.ts'
 import {
   type Choice,
@@ -35,7 +35,8 @@ export const CHOICES: readonly Choice[] = [
 ]
 
 export function constantsOf({ calibration }: Measured): Constants {
-  return { ...leastSquares(calibration.fitted), replication: calibration.replication }
+  const fitted = leastSquares(calibration.fitted)
+  return { ...fitted, replication: replicationOf(calibration.copies, fitted.costs.NATS) }
 }
 
 /** Predicted ÷ measured of the points that the constants do not come from: CPU of an item in all, and items of a pack. */
@@ -58,7 +59,7 @@ export function constantsTable(measured: Measured): string {
     return [role, ...[item, pack, batch, second / 1_000].map((cost) => (cost === 0 ? '' : cost.toFixed(0)))]
   })
   const first = table(['CPU of', 'an item, µs', 'a pack, µs', 'a batch, µs', 'a process a second, ms'], rows)
-  return `${first}\n\nA pack takes items for ${packMs.toFixed(1)} ms. Three brokers with three copies take ${replication.toFixed(2)} times the CPU of one.\n\n${measured.where}`
+  return `${first}\n\nA pack takes items for ${packMs.toFixed(1)} ms. Three brokers with three copies take ${replication.toFixed(2)} times the CPU of one, besides what each takes anyway.\n\n${measured.where}`
 }
 
 export function pointsTable(measured: Measured): string {

@@ -22,6 +22,7 @@ export interface Installation {
   /** Of its NATS servers. */
   readonly brokerPids: readonly number[]
   readonly cluster: Cluster
+  readonly shards: number
   readonly ingresses: readonly ClusterNode[]
   readonly actors: readonly ClusterNode[]
 }
@@ -57,7 +58,7 @@ export async function install(
   const isLevel = async () =>
     (await Promise.all(nodes.actors.map(shardsOf))).every((count) => count === shards / actors)
   await eventually(isLevel, { timeoutMs: 60_000, everyMs: 100 })
-  return { cluster, ...nodes, brokerPids: brokers?.pids ?? [(await natsServer()).pid] }
+  return { cluster, shards, ...nodes, brokerPids: brokers?.pids ?? [(await natsServer()).pid] }
 }
 
 /** Where items are sent, and as whom. */
