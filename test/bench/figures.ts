@@ -6,12 +6,16 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN
 }
 
+/** The mean of the two in the middle of an even number. */
 export function median(values: readonly number[]): number {
-  return quantile(values, 0.5)
+  const sorted = Float64Array.from(values).sort()
+  const half = sorted.length / 2
+  return (sorted[Math.ceil(half) - 1]! + sorted[Math.floor(half)]!) / 2
 }
 
-/** `median (least–most)`. */
+/** `median (least–most)`; one value alone. */
 export function spread(values: readonly number[], digits: number): string {
+  if (values.length === 1) return values[0]!.toFixed(digits)
   const [low, high] = [Math.min(...values), Math.max(...values)]
   return `${median(values).toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`
 }

@@ -7,8 +7,10 @@ import { eventually } from '../support/eventually.ts'
 import { median, spread, table } from './figures.ts'
 import type { Sent } from './load/generator.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
+import { SECRET } from './peers/contenders.ts'
+import { type Goal, tableOfGoals } from './peers/goals.ts'
 import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
-import { type System, startPenstock, startRival } from './systems.ts'
+import { type Penstock, type System, startPenstock, startRival } from './systems.ts'
 
 /** Size in bytes. */
 export const LOAD = { connections: 64, keys: 1_000, size: 1_024 }
@@ -29,47 +31,56 @@ interface Round {
   foreign: number
 }
 
-export interface IngestOptions {
-  sync: string
-  rounds?: number
-  systems?: string[]
-  /** Message ids by the sender: deduplicated. */
-  explicit?: boolean
-}
-
 interface Contestant {
   readonly name: string
   readonly system: System
+  readonly url: string
   /** Accepted items go to the sink, and a round ends when all have come. */
   readonly delivers: boolean
 }
 
-/** Markdown of one comparison. */
-export async function compareIngest(options: IngestOptions): Promise<string> {
+type Rounds = Map<Contestant, Round[]>
+
+const [SIGNED, UNSIGNED] = ['penstock', 'penstock, signatures off']
+/** Not slower than `KOA=1 PACK=1` of the comparison that it was first measured by. */
+const FLOOR = 'floor, parsing'
+
+/** Markdown of one comparison. `least`: of accepted/s ÷ the floor's with signatures, where it has a goal. */
+export async function compareIngest(sync: string, least?: number): Promise<string> {
   const lab = await openLab()
-  const penstock = await contestPenstock('penstock', lab, { sync: options.sync })
-  const names = (['floor', 'floor, parsing', 'hand'] as const).filter(
-    (name) => options.systems?.includes(name) ?? true,
-  )
-  const contestants = [penstock]
-  for (const name of names) {
-    contestants.push({ name, system: await startRival(name, options.sync), delivers: false })
+  const system = await startPenstock({ sync })
+  const contestants = [
+    await contestantOn(system, SIGNED, lab, 'signed', SECRET),
+    await contestantOn(system, UNSIGNED, lab, 'unsigned'),
+  ]
+  for (const name of ['floor', FLOOR, 'hand'] as const) {
+    const system = await startRival(name, sync)
+    contestants.push({ name, system, url: system.ingestUrl, delivers: false })
   }
-  return compare(contestants, lab, options)
+  const rounds = await compare(contestants, lab, ROUNDS)
+  const ratio = (of: string): number[] => {
+    const [own, floor] = [of, FLOOR].map((name) => [...rounds].find(([each]) => each.name === name)![1])
+    return own!.map(({ sent }, round) => sent.perSecond / floor![round]!.sent.perSecond)
+  }
+  const goals: Goal[] = [{ figure: `${UNSIGNED} ÷ ${FLOOR}`, bound: ['≥', 0.6], values: ratio(UNSIGNED) }]
+  if (least !== undefined) {
+    goals.push({ figure: `${SIGNED} ÷ ${FLOOR}`, bound: ['≥', least], values: ratio(SIGNED) })
+  }
+  return `${report(rounds)}\n\n${tableOfGoals(goals)}`
 }
 
 /** Markdown: `npm start` with two processes, one that takes requests and one that runs the shards, beside one that does both. */
-export async function compareProcesses(options: Pick<IngestOptions, 'sync' | 'rounds'>): Promise<string> {
+export async function compareProcesses(sync: string, rounds: number): Promise<string> {
   const lab = await openLab()
   const contestants: Contestant[] = []
   for (const [count, name] of [
     [2, 'two processes'],
     [1, 'one process'],
   ] as const) {
-    const env = { PENSTOCK_PROCESSES: String(count) }
-    contestants.push(await contestPenstock(name, lab, { sync: options.sync, env }))
+    const system = await startPenstock({ sync, env: { PENSTOCK_PROCESSES: String(count) } })
+    contestants.push(await contestantOn(system, name, lab, 'items', SECRET))
   }
-  return compare(contestants, lab, options)
+  return report(await compare(contestants, lab, rounds))
 }
 
 interface Lab {
@@ -83,57 +94,59 @@ async function openLab(): Promise<Lab> {
   return { generator: startGenerator(), sink, sinkUrl: url }
 }
 
-async function contestPenstock(
+/** A buffer of its own. `secret`: webhooks must be signed with it, and deliveries are. */
+async function contestantOn(
+  system: Penstock,
   name: string,
-  { sinkUrl }: Lab,
-  options: Parameters<typeof startPenstock>[0],
+  { sinkUrl: deliverTo }: Lab,
+  bufferId: string,
+  secret?: string,
 ): Promise<Contestant> {
-  const system = await startPenstock(options)
-  await system.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo: sinkUrl })
-  return { name, system, delivers: true }
+  await system.createBuffer({ bufferId, batch: WINDOW, deliverTo, ...(secret !== undefined && { secret }) })
+  return { name, system, url: system.urlOf(bufferId), delivers: true }
 }
 
-/** The others beside the first of them. */
 async function compare(
   contestants: readonly Contestant[],
   { generator, sink }: Lab,
-  { rounds: count = ROUNDS, explicit = true }: Pick<IngestOptions, 'rounds' | 'explicit'>,
-): Promise<string> {
-  const rounds = new Map<Contestant, Round[]>(contestants.map((contestant) => [contestant, []]))
+  count: number,
+): Promise<Rounds> {
+  const rounds: Rounds = new Map(contestants.map((contestant) => [contestant, []]))
   let firstId = 0
-  for (const { system, delivers } of contestants) {
+  for (const contestant of contestants) {
     await sink.ask({ kind: 'reset' })
-    const load = loadOn(system, firstId, explicit)
+    const load = loadOn(contestant, firstId)
     const { accepted, failed } = await generator.ask({ ...load, warmMs: 0, measureMs: FIRST_MS })
     firstId += accepted + failed
-    if (delivers) await untilDelivered(sink, accepted)
+    if (contestant.delivers) await untilDelivered(sink, accepted)
   }
   for (let round = 0; round < count; round++) {
     for (const contestant of contestants) {
-      const measured = await measure(contestant, generator, sink, firstId, explicit)
+      const measured = await measure(contestant, generator, sink, firstId)
       firstId += measured.sent.accepted + measured.sent.failed
       rounds.get(contestant)!.push(measured)
     }
   }
-  await Promise.all(contestants.map(({ system }) => system.stop()))
+  await Promise.all([...new Set(contestants.map(({ system }) => system))].map((system) => system.stop()))
   await Promise.all([generator.stop(), sink.stop()])
-  return report(rounds)
+  return rounds
 }
 
-function loadOn({ ingestUrl, headers }: System, firstId: number, explicit: boolean) {
-  return { kind: 'closed' as const, url: ingestUrl, headers, firstId, explicit, ...LOAD }
+/** Signed for all, so that the load costs the same; whoever does not check it does not. */
+function loadOn({ url, system: { headers } }: Contestant, firstId: number) {
+  return { kind: 'closed' as const, url, headers, firstId, explicit: true, secret: SECRET, ...LOAD }
 }
 
 async function measure(
-  { system, delivers }: Contestant,
+  contestant: Contestant,
   generator: Generator,
   sink: Sink,
   firstId: number,
-  explicit: boolean,
 ): Promise<Round> {
+  const { system, delivers } = contestant
   await sink.ask({ kind: 'reset' })
   const before = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
-  const load = loadOn(system, firstId, explicit)
+  const load = loadOn(contestant, firstId)
   const sent = await generator.ask({ ...load, warmMs: WARM_MS, measureMs: MEASURE_MS })
   if (delivers) await untilDelivered(sink, sent.accepted)
   const after = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
@@ -163,7 +176,8 @@ function loadCpu(...programs: { pid: number }[]): number {
   return programs.reduce((sum, { pid }) => sum + sumOf(cpuOf(pid)), 0)
 }
 
-function report(rounds: Map<Contestant, Round[]>): string {
+/** The others beside the first of them. */
+function report(rounds: Rounds): string {
   const [[{ name: first }, own]] = [...rounds] as [[Contestant, Round[]]]
   const rows = [...rounds].map(([{ name }, measured]) => {
     const perSecond = measured.map(({ sent }) => sent.perSecond)

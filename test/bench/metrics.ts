@@ -29,6 +29,10 @@ export function between(before: Buckets, after: Buckets): Buckets {
   return { ...after, counts: after.counts.map((count, i) => count - (before.counts[i] ?? 0)) }
 }
 
+export function plus(a: Buckets, b: Buckets): Buckets {
+  return { ...a, counts: a.counts.map((count, i) => count + b.counts[i]!) }
+}
+
 /** `<= bound` of the bucket that holds the quantile. */
 export function bucketOf({ bounds, counts }: Buckets, q: number): string {
   const total = counts.at(-1) ?? 0

@@ -6,13 +6,14 @@ import { measureBacklog } from './peers/backlog.ts'
 import { cellOf, STANDARD } from './peers/cells.ts'
 import { compare } from './peers/compare.ts'
 import { measureEventLoop } from './peers/event-loop.ts'
-import { goalsOf, tableOfGoals } from './peers/goals.ts'
+import { type Goal, goalsOf } from './peers/goals.ts'
 import { measureGroupMemory } from './peers/group-memory.ts'
+import { keepPart } from './peers/kept.ts'
 import { measureOpenGroups } from './peers/open-groups.ts'
 import type { Part } from './peers/part.ts'
 import { tableOf } from './peers/report.ts'
-import { reportedElsewhere } from './peers/reported.ts'
 import { Tools } from './peers/tools.ts'
+import { whereNow } from './results.ts'
 
 /** Of everything. */
 export const ROUNDS = 5
@@ -30,25 +31,23 @@ export const PARTS: Record<string, (rounds: number, tools: Tools) => Promise<Par
   'event-loop': (rounds) => measureEventLoop(rounds),
 }
 
-/** Markdown: every figure that has a goal, then all tables. At most 25 minutes. */
-export async function comparePeers(): Promise<string> {
+/** What `npm run bench -- peers` measures, in its order. */
+export const ALL: readonly string[] = [...STANDARD, ...Object.keys(PARTS)]
+
+/** All of it, each part kept as soon as it is measured. What fails is told in its place: the others of a long run still count. */
+export async function comparePeers(): Promise<void> {
   const tools = new Tools()
-  const parts: Part[] = []
-  for (const name of [...STANDARD, ...Object.keys(PARTS)]) {
-    parts.push(await measured(name, tools))
-    process.stdout.write(`${parts.at(-1)!.text}\n\n`)
-  }
-  const goals = parts.flatMap((part) => part.goals)
-  return [tableOfGoals(goals), ...parts.map(({ text }) => text), reportedElsewhere()].join('\n\n')
+  for (const name of ALL) await keepMeasured(name, ROUNDS, tools)
 }
 
-/** What fails is told in its place: the others of a long run still count. */
-async function measured(name: string, tools: Tools): Promise<Part> {
-  try {
-    return await measurePart(name, ROUNDS, tools)
-  } catch (error) {
-    return { text: `**${name} failed: ${error}**`, goals: [] }
-  }
+export async function keepMeasured(name: string, rounds: number, tools: Tools): Promise<void> {
+  const where = whereNow()
+  const part = await measurePart(name, rounds, tools).catch((error): Part => {
+    const failed: Goal = { figure: `${name} failed`, bound: ['≥', 0], values: [] }
+    return { text: `**${name} failed: ${error}**`, goals: [failed] }
+  })
+  keepPart(name, part, where, ALL)
+  process.stdout.write(`${part.text}\n\n`)
 }
 
 /** A cell or another part; `ms`: sending of a cell's round, when it is not its own. */

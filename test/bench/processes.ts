@@ -52,11 +52,11 @@ export function sumOf(cpu: Map<string, number>): number {
   return [...cpu.values()].reduce((sum, ms) => sum + ms, 0)
 }
 
-/** CPU ms that the whole machine has been busy. */
+/** CPU ms that the whole machine has been busy, or was kept waiting by another one on the same host. */
 export function machineBusyMs(): number {
   const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/)
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = times.map(Number)
-  return (user + nice + system + irq + softirq) * MS_A_TICK
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = times.map(Number)
+  return (user + nice + system + irq + softirq + steal) * MS_A_TICK
 }
 
 function processes(): Map<number, Process> {

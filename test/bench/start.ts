@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { startService, untilHealthy } from '../support/service.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { spread, table } from './figures.ts'
+import { tableOfGoals } from './peers/goals.ts'
 
 export async function measureStarts(rounds: number): Promise<string> {
   const cold: number[] = []
@@ -13,7 +14,11 @@ export async function measureStarts(rounds: number): Promise<string> {
     warm.push(await startOnce(dataDir))
   }
   const row = (name: string, ms: number[]) => [name, String(ms.length), spread(ms, 0)]
-  return table(['data folder', 'starts', 'ms to ready'], [row('empty', cold), row('of a clean stop', warm)])
+  const starts = table(
+    ['data folder', 'starts', 'ms to ready'],
+    [row('empty', cold), row('of a clean stop', warm)],
+  )
+  return `${starts}\n\n${tableOfGoals([{ figure: 'warm start, ms to ready', bound: ['≤', 3_000], values: warm }])}`
 }
 
 /** Ms from the spawn of npm to the first 200 of `/health`. */

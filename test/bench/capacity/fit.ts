@@ -1,5 +1,5 @@
 /** Constants of the model from measured points: least squares of relative errors, nothing below zero. */
-import { type Constants, type Costs, cpuUs, ROLES, type Role } from './model.ts'
+import { type Constants, type Costs, cpuUs, openMs, packItems, ROLES, type Role } from './model.ts'
 
 export interface Point {
   readonly shards: number
@@ -18,17 +18,24 @@ const PARTS: Readonly<Record<Role, readonly (keyof Costs)[]>> = {
   ingresses: ['item', 'pack', 'second'],
   actors: ['item', 'pack', 'batch', 'second'],
   NATS: ['item', 'pack', 'batch', 'second'],
-  Postgres: ['item', 'second'],
+  Postgres: ['item', 'second', 'shard'],
 }
 const SWEEPS = 2_000
 
-export function leastSquares(points: readonly Point[]): Omit<Constants, 'replication'> {
+/** What follows from points with one broker. */
+export interface Fitted {
+  readonly costs: Constants['costs']
+  /** With one copy of each message. */
+  readonly packMs: number
+}
+
+export function leastSquares(points: readonly Point[]): Fitted {
   const costs = Object.fromEntries(ROLES.map((role) => [role, costsOf(role, points)]))
   return { costs: costs as Record<Role, Costs>, packMs: packMsOf(points) }
 }
 
 function costsOf(role: Role, points: readonly Point[]): Costs {
-  const weights: Record<keyof Costs, number> = { item: 0, pack: 0, batch: 0, second: 0 }
+  const weights: Record<keyof Costs, number> = { item: 0, pack: 0, batch: 0, second: 0, shard: 0 }
   const rows = points.map((point) => {
     const measured = point.cpuUs[role]
     return {
@@ -36,6 +43,7 @@ function costsOf(role: Role, points: readonly Point[]): Costs {
       pack: 1 / point.packItems / measured,
       batch: 1 / point.batchItems / measured,
       second: point.secondsAnItem / measured,
+      shard: (point.shards * point.secondsAnItem) / measured,
     }
   })
   // Coordinate descent: each weight in its turn to where it is best, but not below zero.
@@ -57,7 +65,7 @@ function costsOf(role: Role, points: readonly Point[]): Costs {
 }
 
 /** By relative errors of what joins the first item. */
-function packMsOf(points: readonly Point[]): number {
+export function packMsOf(points: readonly Point[]): number {
   let [over, under] = [0, 0]
   for (const { itemsPerSecond, shards, packItems } of points) {
     const slope = itemsPerSecond / shards / 1_000 / packItems
@@ -67,21 +75,28 @@ function packMsOf(points: readonly Point[]): number {
   return over / under
 }
 
-/** What three brokers with three copies take an item ÷ what one takes, both but for what each broker takes anyway. */
-export function replicationOf({ one, three }: { one: Point; three: Point }, { second }: Costs): number {
-  const moving = ({ cpuUs, secondsAnItem }: Point, brokers: number) =>
-    cpuUs.NATS - brokers * second * secondsAnItem
-  return moving(three, 3) / moving(one, 1)
+/** What three brokers with three copies take ÷ what one would take for the same packs, both but for what each broker takes anyway. */
+export function replicationOf(three: Point, costs: Costs): number {
+  return (three.cpuUs.NATS - 3 * costs.second * three.secondsAnItem) / cpuUs(costs, three)
 }
 
-/** Predicted over measured CPU of an item, by role and of all together. */
-export function errorsOf(point: Point, { costs }: Pick<Constants, 'costs'>): Record<Role | 'all', number> {
-  const of = (role: Role) => cpuUs(costs[role], point) + costs[role].second * point.secondsAnItem
-  const predicted = Object.fromEntries(ROLES.map((role) => [role, of(role)])) as Record<Role, number>
-  const sum = (of: Readonly<Record<Role, number>>) => ROLES.reduce((all, role) => all + of[role], 0)
-  const each = ROLES.map((role) => [role, predicted[role] / point.cpuUs[role]])
-  return { ...Object.fromEntries(each), all: sum(predicted) / sum(point.cpuUs) } as Record<
-    Role | 'all',
-    number
-  >
+/**
+ * Predicted over measured: CPU of an item, by role and of all together, and items of a pack. Items of a batch are the
+ * traffic's and its windows', so they are given.
+ */
+export function errorsOf(point: Point, fitted: Fitted): Record<Role | 'all' | 'pack', number> {
+  const { shards, secondsAnItem, batchItems } = point
+  const items = packItems(point.itemsPerSecond / shards, openMs(shards, fitted.packMs, 0))
+  const predicted = (role: Role) => {
+    const costs = fitted.costs[role]
+    const anyway = (costs.second + shards * costs.shard) * secondsAnItem
+    return cpuUs(costs, { packItems: items, batchItems }) + anyway
+  }
+  const sum = (of: (role: Role) => number) => ROLES.reduce((all, role) => all + of(role), 0)
+  const each = ROLES.map((role) => [role, predicted(role) / point.cpuUs[role]])
+  return {
+    ...(Object.fromEntries(each) as Record<Role, number>),
+    all: sum(predicted) / sum((role) => point.cpuUs[role]),
+    pack: items / point.packItems,
+  }
 }

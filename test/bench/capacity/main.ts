@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultPolicy } from '../../group/notation.ts'
 import { withSection } from '../../support/sections.ts'
+import { whereNow } from '../results.ts'
 import { calibrate } from './calibration.ts'
 import { type Fleet, simulateFleet } from './fleet.ts'
 import { constantsTable, fleetTable, type Measured, plansTable, pointsTable } from './tables.ts'
@@ -35,9 +36,9 @@ export function readMeasured(): Measured {
   return JSON.parse(readFileSync(MEASURED, 'utf8')) as Measured
 }
 
-/** Measures, simulates, and writes the page. `where`: day and machine. */
-export async function measureCapacity(where: string): Promise<void> {
-  keep({ where, calibration: await calibrate(), fleet: simulated() })
+/** Measures, simulates, and writes the page. */
+export async function measureCapacity(): Promise<void> {
+  keep({ where: whereNow(), calibration: await calibrate(), fleet: simulated() })
 }
 
 function simulated(): Measured['fleet'] {

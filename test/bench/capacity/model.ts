@@ -11,6 +11,8 @@ export interface Costs {
   readonly batch: number
   /** Of a process in a second, whatever comes: heartbeats, timers, and wake-ups that a busier one shares among its work. */
   readonly second: number
+  /** Of each shard in a second. */
+  readonly shard: number
 }
 
 export const ROLES = ['ingresses', 'actors', 'NATS', 'Postgres'] as const
@@ -18,11 +20,14 @@ export type Role = (typeof ROLES)[number]
 
 export interface Constants {
   readonly costs: Readonly<Record<Role, Costs>>
-  /** How long a pack takes items: gathering, and the append before it, ms. */
-  readonly packMs: number
-  /** CPU of three brokers with three copies ÷ that of one, but for what each takes anyway. */
+  /** How long a pack takes items: gathering, and the append before it, ms; by the copies of each message. */
+  readonly packMs: Readonly<Record<Replicas, number>>
+  /** CPU of three brokers with three copies ÷ that of one for the same packs, but for what each takes anyway. */
   readonly replication: number
 }
+
+/** Copies of each message at the brokers. */
+export type Replicas = 1 | 3
 
 export interface Flow {
   readonly packItems: number
@@ -43,9 +48,12 @@ export function packItems(perPairAndSecond: number, packMs: number): number {
 const PACKS_AT_ONCE = 4
 export const SPACING_MS = 1.5
 
-/** How long a pack of one of so many shards takes items, ms: as measured with few, or until its turn among many comes round. */
+/**
+ * How long a pack of one of so many shards takes items, ms: as measured with few, or until its turn among many comes
+ * round. A turn is the spacing, or the append where that takes longer.
+ */
 export function openMs(shards: number, packMs: number, gatherMs: number): number {
-  return Math.max(packMs + gatherMs, (shards / PACKS_AT_ONCE) * (SPACING_MS + gatherMs))
+  return Math.max(packMs + gatherMs, (shards / PACKS_AT_ONCE) * Math.max(SPACING_MS + gatherMs, packMs))
 }
 
 export interface Demand {
@@ -54,8 +62,7 @@ export interface Demand {
   /** With something buffered. */
   readonly openGroups: number
   readonly batchItems: number
-  /** Copies of each message at the brokers. */
-  readonly replicas: 1 | 3
+  readonly replicas: Replicas
 }
 
 export interface Choice {
@@ -65,6 +72,8 @@ export interface Choice {
   readonly gatherMs: number
   /** Independent installations, each with its part of everything. */
   readonly cells: number
+  /** Brokers sync each append before they answer, and that takes so long, ms. 0: they do not. */
+  readonly fsyncMs: number
 }
 
 /** Of one cell, but for `cores`. */
@@ -101,12 +110,13 @@ const ROUNDS = 50
 export function plan(demand: Demand, choice: Choice, constants: Constants): Plan {
   const { cells, shardsAnActor, gatherMs } = choice
   const { costs } = constants
+  const packMs = constants.packMs[demand.replicas] + choice.fsyncMs
   const perSecond = demand.itemsPerSecond / cells
   let [ingresses, actors, items] = [1, 1, 1]
   // More of them make smaller packs, which need more of them: from below to where both agree.
   for (let round = 0; round < ROUNDS; round++) {
     const shards = actors * shardsAnActor
-    items = packItems(perSecond / (ingresses * shards), openMs(shards, constants.packMs, gatherMs))
+    items = packItems(perSecond / (ingresses * shards), openMs(shards, packMs, gatherMs))
     const flow = { packItems: items, batchItems: demand.batchItems }
     ingresses = nodesFor(perSecond, costs.ingresses, flow)
     actors = nodesFor(perSecond, costs.actors, flow)
@@ -115,14 +125,19 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
   const replicated = (role: Role) => (role === 'NATS' && demand.replicas === 3 ? constants.replication : 1)
   const moving = (role: Role) => perSecond * cpuUs(costs[role], flow) * replicated(role)
   const brokers = Math.max(demand.replicas, Math.ceil(moving('NATS') / 1e6 / BUSY / BROKER_CORES))
-  const processes: Record<Role, number> = { ingresses, actors, NATS: brokers, Postgres: 1 }
-  const coresOf = (role: Role) => (moving(role) + processes[role] * costs[role].second) / 1e6 / BUSY
   const nodes = ingresses + actors
+  const shards = actors * shardsAnActor
+  // What Postgres takes anyway is what an ingress and an actor ask of it.
+  const processes: Record<Role, number> = { ingresses, actors, NATS: brokers, Postgres: nodes / 2 }
+  const coresOf = (role: Role) => {
+    const { second, shard } = costs[role]
+    return (moving(role) + processes[role] * second + shards * shard) / 1e6 / BUSY
+  }
   return {
     ...{ ingresses, actors, brokers, packItems: items },
-    shards: actors * shardsAnActor,
+    shards,
     packsPerSecond: perSecond / items,
-    openMs: openMs(actors * shardsAnActor, constants.packMs, gatherMs),
+    openMs: openMs(shards, packMs, gatherMs),
     cores: Object.fromEntries(ROLES.map((role) => [role, cells * coresOf(role)])) as Record<Role, number>,
     groupsAnActor: demand.openGroups / cells / actors,
     actorBytes: ACTOR_BYTES + (demand.openGroups / cells / actors) * GROUP_BYTES,

@@ -12,8 +12,8 @@ const DRAIN_MS = 45_000
 /** Nothing more is waited for once nothing has come for so long, ms: longer than any window and retry. */
 const STALL_MS = 8_000
 const POLL_MS = 100
-/** Of sending, before the first round, ms: services that have run for a while are meant. */
-const UNMEASURED_MS = 8_000
+/** In a closed loop before the first round, ms: services that have run for a while are meant. */
+const UNMEASURED_MS = 15_000
 
 export interface Round {
   outcome: Outcome
@@ -61,11 +61,20 @@ export async function compare(cell: Cell, rounds: number, tools: Tools): Promise
     running.set(row.contender, await definition.start(setting, tools))
   }
   for (const row of comparison.rounds.keys()) {
-    // Code is slow until it is compiled.
-    await play(running.get(row.contender)!, row, { ...cell, ms: UNMEASURED_MS }, load, rounds)
+    // Code is slow until it is compiled, and a fixed rate would take minutes to get it there.
+    await play(
+      running.get(row.contender)!,
+      row,
+      { ...cell, rate: undefined, ms: UNMEASURED_MS },
+      load,
+      rounds,
+    )
   }
+  const rows = [...comparison.rounds]
   for (let round = 0; round < rounds; round++) {
-    for (const [row, measured] of comparison.rounds) {
+    // Each time another one is first.
+    const [before, after] = [rows.slice(0, round % rows.length), rows.slice(round % rows.length)]
+    for (const [row, measured] of [...after, ...before]) {
       measured.push(await play(running.get(row.contender)!, row, cell, load, round))
     }
   }

@@ -43,12 +43,14 @@ export async function measureEventLoop(rounds: number): Promise<Part> {
   await penstock.createBuffer({ bufferId: 'segments', batch: SEGMENT, deliverTo })
   const lab: Lab = { penstock, sink, generator: startGenerator(), nextId: 0 }
   const large = () => sendBodies(penstock, largeBody())
-  const deep = () => sendBodies(penstock, deepBody())
+  const deep = () => sendBodies(penstock, deepBody(1))
+  const largeAndDeep = () => sendBodies(penstock, deepBody(LARGE_BYTES))
   const segment = () => sendSegment(lab)
   const loads = new Map<string, () => Promise<unknown>>([
     ['nothing', () => delay(BODIES_MS)],
     ['bodies of 1 MB of small members', large],
     [`bodies ${DEPTH} levels deep`, deep],
+    [`bodies of 1 MB, all of it ${DEPTH} levels deep`, largeAndDeep],
     [`a segment of ${SEGMENT_ITEMS.toLocaleString('en')} items of 1 KB`, segment],
     ['all of them', () => Promise.all([large(), deep(), segment()])],
   ])
@@ -108,10 +110,13 @@ function largeBody(): string {
   return `{"key":"large","rows":[${member.repeat(Math.floor(room / member.length))}null]}`
 }
 
-function deepBody(): string {
-  // The body itself is the first level.
-  const levels = DEPTH - 1
-  return `{"key":"deep","levels":${'['.repeat(levels)}${']'.repeat(levels)}}`
+/** Of about so many bytes. */
+function deepBody(bytes: number): string {
+  // The body itself and its list are the first two levels.
+  const levels = DEPTH - 2
+  const member = `${'['.repeat(levels)}${']'.repeat(levels)},`
+  const members = Math.max(1, Math.floor((bytes - 100) / member.length))
+  return `{"key":"deep","levels":[${member.repeat(members)}null]}`
 }
 
 function partOf(delays: Map<string, Delay[]>): Part {
@@ -125,7 +130,7 @@ function partOf(delays: Map<string, Delay[]>): Part {
     ),
   ])
   return {
-    text: `**Event loop of the service** (ticks of 1 ms; sync default)\n\n${table(HEAD, rows)}`,
+    text: `**Event loop of the service** (ticks of 1 ms, quantiles by time; sync default)\n\n${table(HEAD, rows)}`,
     goals: [...delays]
       .filter(([name]) => name !== 'nothing')
       .map(([name, measured]) => ({

@@ -1,10 +1,10 @@
 /**
- * `node test/bench/peers/main.ts [--rounds n] [--ms n] <part>…`: parts of the comparison, onto the terminal. A part is
- * one of those of `peers.ts`, or any cell `<ingest|whole|rate>-<100|1k|10k|100k>-<uniform|zipf>-<1kb|10kb>-<default|always>`.
+ * `node test/bench/peers/main.ts [--keep] [--rounds n] [--ms n] <part>…`: parts of the comparison, onto the terminal, or, those
+ * of the page, into it (`--keep`). A part is one of those of `peers.ts`, or any cell `<ingest|whole|rate>-<100|1k|10k|100k>-<uniform|zipf>-<1kb|10kb>-<default|always>`.
  */
 import { parseArgs } from 'node:util'
 import { killServers, stopServers } from '../../support/servers.ts'
-import { measurePart, PARTS, ROUNDS } from '../peers.ts'
+import { ALL, keepMeasured, measurePart, PARTS, ROUNDS } from '../peers.ts'
 import { cellOf } from './cells.ts'
 import { tableOfGoals } from './goals.ts'
 import { Tools } from './tools.ts'
@@ -14,10 +14,12 @@ process.on('exit', killServers)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 const { values, positionals } = parseArgs({
-  options: { rounds: { type: 'string' }, ms: { type: 'string' } },
+  options: { rounds: { type: 'string' }, ms: { type: 'string' }, keep: { type: 'boolean' } },
   allowPositionals: true,
 })
-const unknown = positionals.find((name) => cellOf(name) === undefined && !(name in PARTS))
+const isKnown = (name: string) =>
+  values.keep ? ALL.includes(name) : cellOf(name) !== undefined || name in PARTS
+const unknown = positionals.find((name) => !isKnown(name))
 if (unknown !== undefined || positionals.length === 0) {
   process.stderr.write(
     `${unknown ?? 'nothing'}: no such part; there are cells and ${Object.keys(PARTS).join(', ')}\n`,
@@ -30,6 +32,10 @@ const [rounds, ms] = [
 ]
 const tools = new Tools()
 for (const name of positionals) {
+  if (values.keep) {
+    await keepMeasured(name, rounds, tools)
+    continue
+  }
   const { text, goals } = await measurePart(name, rounds, tools, ms)
   process.stdout.write(`${text}\n\n${tableOfGoals(goals)}\n\n`)
 }

@@ -56,9 +56,13 @@ function rowOf({ name, contender }: Row, { sync, work }: Cell, rounds: readonly 
   const of = (figure: (outcome: Outcome) => number, digits: number) => spread(outcomes.map(figure), digits)
   const mid = (figure: (outcome: Outcome) => number) => median(outcomes.map(figure)).toFixed(1)
   const all = (figure: (outcome: Outcome) => number) => String(outcomes.map(figure).reduce((a, b) => a + b))
-  const lost = work === 'ingest' ? '–' : all(({ lost }) => lost)
+  const arrived = [
+    ({ lost }: Outcome) => lost,
+    ({ duplicates }: Outcome) => duplicates,
+    ({ inversions }: Outcome) => inversions,
+  ]
   const counts = [
-    ...[lost, all(({ duplicates }) => duplicates), all(({ inversions }) => inversions)],
+    ...arrived.map((figure) => (work === 'ingest' ? '–' : all(figure))),
     all(({ failed }) => failed),
   ]
   return [
