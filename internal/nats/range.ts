@@ -20,15 +20,17 @@ export async function* readRange(
     (messages) => batches.offer(messages),
     (error) => batches.failed(error),
   )
+  let next = from
   try {
     for (;;) {
       const batch = await batches.next()
-      // Purged meanwhile, to the last message: nothing would ever come.
-      if (batch === undefined && (await endOf(log, from, end)) === undefined) return
+      // Purged meanwhile to the last message, or lost from its end: nothing would ever come.
+      if (batch === undefined && (await endOf(log, next, end)) === undefined) return
       for (const message of batch ?? []) {
         if (message.seq > to) return
         yield message
         if (message.seq >= end) return
+        next = message.seq + 1
       }
     }
   } finally {

@@ -40,6 +40,10 @@ export interface ShardEvents {
   readonly onFatal: (error: Error) => void
   /** Everything that the inbox held at the claim has its place. */
   readonly onReplayed: () => void
+  /** The journal does not take what is written. */
+  readonly onRefused: (error: Error) => void
+  /** It took something. */
+  readonly onCommit: () => void
   /** Something failed that is tried again. */
   readonly onProblem: (what: string, error: unknown) => void
   readonly ended: () => boolean
@@ -56,6 +60,7 @@ export interface ShardParts {
   readonly frames: Frames
   readonly groups: Groups
   readonly batches: Batches
+  readonly restoration: Restoration
   readonly courier: Courier
   readonly projector: Projector
   readonly housekeeping: Housekeeping
@@ -70,7 +75,7 @@ export interface ShardParts {
 export async function assembleShard(options: ShardOptions, events: ShardEvents): Promise<ShardParts> {
   const { shard, broker } = options
   const [inboxLog, journalLog] = [broker.inbox(shard), broker.journal(shard)]
-  const claim = await claimShard({ ...options, stopped: events.ended })
+  const claim = await claimShard({ ...options, stopped: events.ended, onRefused: events.onRefused })
   const reader: { intake: Intake | null } = { intake: null }
   const journal = openJournal(options, claim, events, () => reader.intake)
   await journal.prove()
@@ -141,6 +146,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       frames,
       groups,
       batches,
+      restoration,
       projector,
       housekeeping,
     },
@@ -206,7 +212,11 @@ function openJournal(
     ...{ clock, boot, epoch: claim.epoch, state: claim.state },
     lastSeq: claim.epoch,
     highWater: () => reader()?.highWater ?? claim.state.highWater,
-    onCommit: (event) => telemetry.commit({ shard, ...event }),
+    onCommit: (event) => {
+      events.onCommit()
+      telemetry.commit({ shard, ...event })
+    },
+    onRefused: events.onRefused,
     onLost: events.onFatal,
   })
 }
@@ -266,7 +276,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   })
   const batches: Batches = new Batches({
     ...{ shard, clock, randomness, journal, groups, wakes, sealer, courier, endings, elsewhere },
-    ...{ telemetry, onFatal },
+    ...{ telemetry, onFatal, mayAct: () => !groups.paused && (options.holds?.() ?? true) },
   })
   return Object.assign(acting, {
     raised,

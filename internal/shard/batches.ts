@@ -48,6 +48,8 @@ export interface BatchesOptions {
   /** Attempts that the last owner released while they ran. */
   readonly elsewhere: AttemptsElsewhere
   readonly telemetry: ShardTelemetry
+  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
+  readonly mayAct: () => boolean
   /** The shard cannot go on: it was lost, or an invariant is broken. */
   readonly onFatal: (error: Error) => void
 }
@@ -64,6 +66,11 @@ export class Batches {
 
   constructor(options: BatchesOptions) {
     this.#options = options
+  }
+
+  /** Attempts that run or wait for their turn, here or, as was told, at the last owner. */
+  get attempting(): number {
+    return this.#attempted.size
   }
 
   /** Batches on their way into the dead letter queue. */
@@ -207,14 +214,22 @@ export class Batches {
   async #deliver(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
     const sealed = this.#sealedOf(group, batch)
     try {
-      const mayBegin = () => !this.#draining && group.machine.policy.state === 'active'
+      // Groups are told in slices that their node may have been replaced; nothing is sent meanwhile.
+      const mayBegin = () =>
+        !this.#draining && this.#options.mayAct() && group.machine.policy.state === 'active'
       this.#ended(sealed, await this.#options.courier.attempt(sealed, mayBegin), UNSENT_PAUSE_MS)
     } catch (error) {
       if (error instanceof UnknownSerializerError) return this.#withdraw(group, batch, UNBUILDABLE_PAUSE_MS)
-      if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
-      await this.#options.journal.prove()
-      if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)
+      await this.#giveUp(sealed, error)
     }
+  }
+
+  /** Its body cannot be had again. Nothing follows from that before a commit: a stale owner sees the purges of its successor. */
+  async #giveUp(sealed: SealedBatch, error: unknown): Promise<void> {
+    if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
+    if (this.#draining) return
+    await this.#options.journal.prove()
+    if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)
   }
 
   #ended(sealed: SealedBatch, result: AttemptResult | null, pauseMs: number): void {
@@ -276,10 +291,17 @@ export class Batches {
   }
 
   async #bury(group: OpenGroup, batch: Batch<LiveItem>, reason: DlqReason): Promise<void> {
-    const over = () => this.#over(group, batch)
+    const sealed = this.#sealedOf(group, batch)
     this.#burying++
     try {
-      await this.#options.endings.bury(this.#sealedOf(group, batch), reason, () => this.#stopped, over)
+      await this.#options.endings.bury(
+        sealed,
+        reason,
+        () => this.#stopped,
+        () => this.#over(group, batch),
+      )
+    } catch (error) {
+      await this.#giveUp(sealed, error)
     } finally {
       this.#burying--
     }

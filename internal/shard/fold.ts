@@ -123,6 +123,8 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
       if (!batch || record.attempt <= batch.attempt) return false
       batch.attempt = record.attempt
       batch.nextAt = record.nextAt
+      // Whoever was told of the attempt that ran at a hand-over wrote this: nobody owes its result any more.
+      state.released.delete(batchKey(record))
       return true
     }
     case 'done':

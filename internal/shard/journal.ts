@@ -12,6 +12,7 @@ import { encodeCommit, encodeRecord } from './codec.ts'
 import { applyCommit, type FoldState } from './fold.ts'
 import { FencedError } from './ports.ts'
 import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
+import { Refusals } from './refusals.ts'
 
 /** One try of an append; then again under the same id. */
 const APPEND_TIMEOUT_MS = 2_000
@@ -49,6 +50,8 @@ export interface JournalOptions {
   readonly highWater: () => HighWater | null
   /** Round trip of a commit, ms. */
   readonly onCommit: (event: { ms: number; records: number; bytes: number }) => void
+  /** A commit is not taken, and tried again; told after 5 s and every 30 s. */
+  readonly onRefused?: (error: Error) => void
   /** Called once, when this owner lost its shard or the journal broke; nothing is written afterwards. */
   readonly onLost: (error: Error) => void
 }
@@ -204,6 +207,7 @@ export class Journal {
 
   async #store(data: Buffer, msgId: string): Promise<number> {
     const { log, clock } = this.#options
+    const refusals = new Refusals(clock, this.#options.onRefused ?? (() => {}))
     for (;;) {
       const answer = await log.append(data, {
         msgId,
@@ -217,18 +221,21 @@ export class Journal {
       }
       if (this.#closed)
         throw new JournalClosedError('the journal was closed before its last commit was answered')
+      refusals.again(answer)
       await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
     }
   }
 
   /**
    * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else
-   * is another claim. undefined: the broker did not answer, ask again.
+   * is another claim. undefined: the broker did not answer, or its last message is the one that was expected
+   * (a leader that was not up to date): ask again.
    */
   async #ownLast(msgId: string): Promise<number | undefined> {
     const last = await this.#options.log.last().catch(() => null)
     if (last === null) return undefined
     if (last?.msgId === msgId) return last.seq
+    if (last?.seq === this.#lastSeq) return undefined
     throw new FencedError(
       `the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`,
     )

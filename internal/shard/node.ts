@@ -2,6 +2,7 @@
  * An actor node: runs the shards that the plan gives it. Whatever happens sets one flag, and one loop plans anew
  * from scratch (design, section 4): membership, the own lease, a shard that was fenced, or a second gone by.
  */
+import { DeadlineError, withDeadline } from '../runtime/deadline.ts'
 import { Claims } from './claims.ts'
 import type { Lease, Membership } from './membership.ts'
 import { placeShards } from './placement.ts'
@@ -16,6 +17,8 @@ export interface ActorNodeOptions extends Omit<ShardOptions, 'shard' | 'claim' |
   readonly isOver?: (boot: string) => boolean
   /** How long the members must have been the same before shards move, ms. Default 2,000. */
   readonly settleMs?: number
+  /** So long the first claims may take before the node does without them, ms; they go on. Default 10,000. */
+  readonly firstClaimsMs?: number
 }
 
 const SETTLE_MS = 2_000
@@ -23,11 +26,18 @@ const SETTLE_MS = 2_000
 const LOOK_EVERY_MS = 1_000
 /** A hand-over may take as long as the attempts that run. */
 const HAND_OVER_MS = 12_000
+const FIRST_CLAIMS_MS = 10_000
+/** Whoever stops waits until nobody has said anything for so long, in all at most, ms. */
+const OTHERS_QUIET_MS = 300
+const OTHERS_WAIT_MS = 1_000
+const POLL_MS = 20
 
 export class ActorNode {
   readonly #options: ActorNodeOptions
   readonly #claims: Claims
   readonly #seats = new Map<number, Seat>()
+  /** Shards that were released, whose last attempts still run here. */
+  readonly #leaving = new Set<Promise<void>>()
   readonly #unsubscribe: () => void
   /** Shards whose journal is being looked at before a claim. */
   readonly #asking = new Set<number>()
@@ -47,27 +57,56 @@ export class ActorNode {
     this.#unsubscribe = membership.onChange(() => this.#look())
   }
 
-  /** Claims what it should run and may; resolves when each of those shards runs or has failed once. */
+  /**
+   * Claims what it should run and may; resolves when each of those shards runs or has failed once, or after a while: one
+   * whose broker takes nothing, or that has much to read, does not keep the node from everything else.
+   */
   async start(): Promise<void> {
-    await this.#steer()
+    const { clock, firstClaimsMs = FIRST_CLAIMS_MS } = this.#options
+    const claims = this.#steer()
+    await withDeadline(clock, firstClaimsMs, claims).catch((error: unknown) => {
+      if (!(error instanceof DeadlineError)) throw error
+    })
   }
 
   /**
-   * Lets all shards go, within `timeoutMs`: to the other nodes when there are any, else in good order for the
+   * Lets all shards go, within `timeoutMs`: to the other nodes when there are any that stay, else in good order for the
    * next start.
    */
   async stop(timeoutMs: number): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true
     this.#cancelLook()
+    const { clock, membership } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
+    membership.announce({ accepting: false })
+    await this.#othersSettled()
     this.#unsubscribe()
-    const { boot, membership } = this.#options
-    const others = this.#actors().some((lease) => lease.boot !== boot)
-    if (others) membership.announce({ accepting: false })
+    const leftMs = Math.max(0, deadline - clock.monotonic())
+    const others = this.#actors().length > 0
     const ends = [...this.#seats].map(([number, seat]) =>
-      others ? seat.handOver(timeoutMs, () => this.#left(number)) : seat.stop(timeoutMs),
+      others ? seat.handOver(leftMs, () => this.#left(number)) : seat.stop(leftMs),
     )
-    await Promise.all(ends)
+    // What was released before may still run here, and its results are still to be passed on.
+    const before = Promise.allSettled(this.#leaving)
+    const bounded = withDeadline(clock, leftMs, before).catch(() => {})
+    await Promise.all([...ends, bounded])
+  }
+
+  /**
+   * Often all nodes are told to stop at once. Shards that they handed to each other would be nobody's, and results of attempts
+   * that run would be lost: so each says that it takes none any more, and listens before it decides.
+   */
+  async #othersSettled(): Promise<void> {
+    const { clock, membership } = this.#options
+    const end = clock.monotonic() + OTHERS_WAIT_MS
+    let quietAt = clock.monotonic() + OTHERS_QUIET_MS
+    const unsubscribe = membership.onChange(() => {
+      quietAt = clock.monotonic() + OTHERS_QUIET_MS
+    })
+    while (clock.monotonic() < Math.min(quietAt, end) && this.#actors().length > 0)
+      await new Promise<void>((resume) => clock.after(POLL_MS, resume))
+    unsubscribe()
   }
 
   /** Shards of this node that do not run, with their reasons. */
@@ -165,8 +204,7 @@ export class ActorNode {
       const owner = await this.#claims.ownerOf(number)
       if (owner !== null || this.#stopping || this.#seats.has(number)) return
     } catch (error) {
-      const what = 'the owner of a shard cannot be read'
-      this.#options.telemetry.problem({ shard: number, what, error: String(error) })
+      this.#problem(number, 'the owner of a shard cannot be read', error)
       return
     } finally {
       this.#asking.delete(number)
@@ -178,7 +216,10 @@ export class ActorNode {
     const { clock, telemetry, membership } = this.#options
     const seat: Seat = new Seat({
       ...{ number, clock, telemetry },
-      create: (onEnd) => new Shard({ ...this.#options, shard: number, claim: ++this.#claimed, onEnd }),
+      create: (onEnd) => {
+        const holds = () => membership.held
+        return new Shard({ ...this.#options, holds, shard: number, claim: ++this.#claimed, onEnd })
+      },
       onFenced: () => {
         if (this.#seats.get(number) === seat) this.#left(number)
       },
@@ -190,12 +231,15 @@ export class ActorNode {
   }
 
   #handOver(number: number, seat: Seat): void {
-    seat
+    const leaving = seat
       .handOver(HAND_OVER_MS, () => this.#left(number))
-      .catch((error: unknown) => {
-        const what = 'a hand-over failed'
-        this.#options.telemetry.problem({ shard: number, what, error: String(error) })
-      })
+      .catch((error: unknown) => this.#problem(number, 'a hand-over failed', error))
+      .finally(() => this.#leaving.delete(leaving))
+    this.#leaving.add(leaving)
+  }
+
+  #problem(shard: number, what: string, error: unknown): void {
+    this.#options.telemetry.problem({ shard, what, error: String(error) })
   }
 
   #left(number: number): void {

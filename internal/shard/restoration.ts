@@ -36,9 +36,16 @@ export class Restoration {
   readonly #members = new Map<OpenBatch, PositionMap<LiveItem>>()
   readonly #groups = new Map<OpenBatch, OpenGroup>()
   #stopped = false
+  #finished: boolean
 
   constructor(options: RestorationOptions) {
     this.#options = options
+    this.#finished = options.outstanding.length === 0
+  }
+
+  /** Every batch is on its way. */
+  get finished(): boolean {
+    return this.#finished
   }
 
   stop(): void {
@@ -75,6 +82,7 @@ export class Restoration {
       if (known.has(batchKey(batch))) this.#dead(batch, into)
       else this.#restore(batch, into)
     }
+    this.#finished = true
   }
 
   async #known(): Promise<Set<string>> {
@@ -116,11 +124,20 @@ export class Restoration {
     const { fact } = record
     into.journal.write(record, (seq, applied) => {
       if (applied) into.projector.add(seq, fact)
+      this.#forgetTombstone(batch)
       for (const item of items) {
         into.twins.remove(item)
         into.live.remove(item)
       }
       this.#resume(batch, into.resume)
+    })
+  }
+
+  /** Its row may have been deleted meanwhile: only until its `dead` record is there must nobody bury it again. */
+  #forgetTombstone({ groupId, version }: OpenBatch): void {
+    const { deadLetters, fence, telemetry } = this.#options
+    deadLetters.forgetTombstones(fence, [{ groupId, version }]).catch((error: unknown) => {
+      telemetry.problem({ shard: fence.shard, what: 'a tombstone stays', error: String(error) })
     })
   }
 

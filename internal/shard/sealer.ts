@@ -38,17 +38,23 @@ export class Sealer {
     const owner = group.book.record!.buffer
     const build = (data: FrameData) => buildBody(owner, group.id, batch.segment, batch.items, data)
     const ready = this.#options.frames.with(batch.items, build)
-    const built = ready instanceof Promise ? await this.#proven(ready) : ready
-    if (!wanted()) return
+    const built = ready instanceof Promise ? await this.#proven(ready, wanted) : ready
+    if (built === undefined || !wanted()) return
     this.#commit(group, batch, built, sealed)
   }
 
-  /** Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor. */
-  async #proven<T>(reading: Promise<T>): Promise<T> {
+  /**
+   * Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor.
+   * undefined: there was none, and no batch is wanted any more.
+   */
+  async #proven<T>(reading: Promise<T>, wanted: () => boolean): Promise<T | undefined> {
     try {
       return await reading
     } catch (error) {
-      if (error instanceof MissingFrameError) await this.#options.journal.prove()
+      if (error instanceof MissingFrameError) {
+        if (!wanted()) return undefined
+        await this.#options.journal.prove()
+      }
       throw error
     }
   }

@@ -42,9 +42,9 @@ export class Seat {
     return this.#shard
   }
 
-  /** Why it does not run: null while it does. */
+  /** Why it does not run, or does not go on: null while it does. */
   get trouble(): string | null {
-    return this.#trouble
+    return this.#trouble ?? this.#shard?.trouble ?? null
   }
 
   /** Of its claim; `quarantined` before the next one, `lost` when there will be none before a repair. */

@@ -6,6 +6,7 @@
 import type { Clock, Randomness } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
 import { assembleShard, type ShardParts } from './assembly.ts'
+import { batchKey } from './batch-name.ts'
 import type { Broker } from './broker.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
 import { PassedResults } from './handover.ts'
@@ -39,6 +40,8 @@ export interface ShardOptions {
   readonly projection: Projection
   readonly telemetry: ShardTelemetry
   readonly limits: ShardLimits
+  /** Whether the node surely still holds its lease; asked before each attempt. Absent: it does. */
+  readonly holds?: () => boolean
   /** Called once when the shard ended by itself: fenced, or an invariant is broken. */
   readonly onEnd: (error: Error) => void
 }
@@ -48,7 +51,7 @@ const POLL_MS = 20
 const LAST_COUNTERS_MS = 500
 /** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
 const EPOCH_MS = 500
-/** How long a hand-over waits for batches on their way into the dead letter queue, ms. */
+/** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
 const BURIALS_MS = 500
 
 export class Shard {
@@ -56,6 +59,10 @@ export class Shard {
   #parts: ShardParts | null = null
   #ended = false
   #paused = false
+  /** Counts pauses: a proof from before the last one proves nothing. */
+  #pauses = 0
+  #proving = false
+  #refused: string | null = null
   #state: 'claiming' | 'replaying' | 'running' | 'draining' | 'ended' = 'claiming'
 
   constructor(options: ShardOptions) {
@@ -87,10 +94,38 @@ export class Shard {
     return this.#parts && !this.#ended ? figuresOf(this.#parts, now) : null
   }
 
-  /** While paused nothing is sealed and no attempt begins; items go on to be taken and dropped as duplicates. */
+  /** Why it does not go on although it runs: its journal takes nothing. null while it does. */
+  get trouble(): string | null {
+    return this.#refused
+  }
+
+  /**
+   * While paused nothing is sealed and no attempt begins; items go on to be taken and dropped as duplicates. Whoever was
+   * paused may have been replaced, and its successor may have sent what is due here: it goes on once a commit proves
+   * that nobody else has claimed the shard.
+   */
   pause(paused: boolean): void {
+    if (paused && !this.#paused) this.#pauses++
     this.#paused = paused
-    this.#parts?.groups.pause(paused)
+    const parts = this.#parts
+    if (parts === null || parts.groups.paused === paused) return
+    if (paused) parts.groups.pause(true)
+    else if (!this.#proving) void this.#goOn(parts)
+  }
+
+  async #goOn(parts: ShardParts): Promise<void> {
+    this.#proving = true
+    try {
+      while (!this.#paused && !this.#ended && parts.groups.paused) {
+        const pauses = this.#pauses
+        await parts.journal.prove()
+        if (pauses === this.#pauses && !this.#ended) parts.groups.pause(false)
+      }
+    } catch {
+      // The journal is lost or closed: this owner ends, or has.
+    } finally {
+      this.#proving = false
+    }
   }
 
   /** One round of housekeeping now. */
@@ -110,6 +145,13 @@ export class Shard {
     const parts = await assembleShard(this.#options, {
       onFatal: (error) => this.#fail(error),
       onReplayed: replayed,
+      onRefused: (error) => {
+        this.#refused = error.message
+        this.#problem('the shard stands still', error)
+      },
+      onCommit: () => {
+        this.#refused = null
+      },
       onProblem: (what, error) => this.#problem(what, error),
       ended: () => this.#ended,
     })
@@ -121,7 +163,7 @@ export class Shard {
     this.#parts = parts
     // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
     await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
-    if (this.#ended) return
+    if (this.#ended || this.#isDraining()) return
     parts.groups.pause(this.#paused)
     this.#state = 'replaying'
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
@@ -145,9 +187,11 @@ export class Shard {
     parts.housekeeping.stop()
     const { clock } = this.#options
     const deadline = clock.monotonic() + timeoutMs
-    const busy = () => parts.courier.running > 0 || parts.batches.burying > 0 || !parts.journal.idle
+    // With what runs at the last owner: there is nobody else to take note of its results.
+    const busy = () => parts.batches.attempting > 0 || parts.batches.burying > 0 || !parts.journal.idle
+    await this.#untilRestored(parts, deadline)
     await this.#until(() => !busy(), deadline)
-    if (!this.#ended) await this.#sayRelease(parts, parts.batches.inFlight(clock.now()), deadline)
+    if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, clock.now()), deadline)
     if (!this.#ended) await this.#countLast(parts)
     this.#end('released')
     await parts.journal.close()
@@ -170,11 +214,13 @@ export class Shard {
     parts.housekeeping.stop()
     const { clock, broker, shard, boot } = this.#options
     const deadline = clock.monotonic() + timeoutMs
-    await this.#until(() => parts.batches.burying === 0, clock.monotonic() + BURIALS_MS)
-    const inFlight = parts.batches.inFlight(clock.now())
-    const passed = new PassedResults({ messages: broker, clock, shard, boot, inFlight })
+    const soon = clock.monotonic() + BURIALS_MS
+    await this.#untilRestored(parts, soon)
+    await this.#until(() => parts.batches.burying === 0, soon)
+    const running = inFlight(parts, clock.now())
+    const passed = new PassedResults({ messages: broker, clock, shard, boot, inFlight: running })
     parts.batches.passOn(passed)
-    if (!this.#ended) await this.#sayRelease(parts, inFlight, deadline)
+    if (!this.#ended) await this.#sayRelease(parts, running, deadline)
     this.#end('released')
     released()
     while (!passed.done && clock.monotonic() < deadline) await this.#pause()
@@ -201,6 +247,17 @@ export class Shard {
       said = true
     })
     await this.#until(() => said, deadline)
+  }
+
+  /** What runs at the last owner is known here only once it is restored, which is after the replay. */
+  async #untilRestored({ restoration, intake, state }: ShardParts, deadline: number): Promise<void> {
+    if (intake.replaying) return
+    await this.#until(() => restoration.finished || state.released.size === 0, deadline)
+  }
+
+  /** `stop` was called while it started. */
+  #isDraining(): boolean {
+    return this.#state === 'draining'
   }
 
   /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
@@ -249,4 +306,16 @@ export class Shard {
     })
     this.#options.clock.after(GAUGES_EVERY_MS, () => this.#gauge())
   }
+}
+
+/** What runs here, and, while not all is restored, what the last owner said of attempts that run there. */
+function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
+  const running = batches.inFlight(now)
+  if (restoration.finished) return running
+  const named = new Set(running.map(batchKey))
+  const elsewhere = [...state.released].flatMap(([key, deadline]) => {
+    const batch = named.has(key) || deadline <= now ? undefined : state.batches.get(key)
+    return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
+  })
+  return [...running, ...elsewhere]
 }

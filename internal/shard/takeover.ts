@@ -9,6 +9,7 @@ import { decodeCommit, encodeCommit, encodeRecord } from './codec.ts'
 import { type FoldState, highestNamed, JournalFold } from './fold.ts'
 import type { DeliveryFact } from './ports.ts'
 import type { HighWater } from './records.ts'
+import { Refusals } from './refusals.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
@@ -44,6 +45,8 @@ export interface ClaimOptions {
   /** Of this claim among all of this boot. */
   readonly claim: number
   readonly stopped: () => boolean
+  /** The claim is not taken, and tried again; told after 5 s and every 30 s. */
+  readonly onRefused?: (error: Error) => void
 }
 
 /** Appends the epoch record and folds the journal up to it. Rejects when stopped, or when the journal cannot be read. */
@@ -57,14 +60,17 @@ export async function claimShard(options: ClaimOptions): Promise<Claim> {
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
 export async function appendEpoch(
   journal: Log,
-  { boot, claim, clock, stopped }: Pick<ClaimOptions, 'boot' | 'claim' | 'clock' | 'stopped'>,
+  options: Pick<ClaimOptions, 'boot' | 'claim' | 'clock' | 'stopped' | 'onRefused'>,
 ): Promise<number> {
+  const { boot, claim, clock, stopped, onRefused = () => {} } = options
+  const refusals = new Refusals(clock, onRefused)
   const header = { boot, epoch: 0, at: clock.now(), highWater: null }
   const data = encodeCommit(header, [encodeRecord({ type: 'epoch' })])
   while (!stopped()) {
     // No expectation: a conditional claim starves against a zombie that keeps writing. The last claim wins.
     const answer = await journal.append(data, { msgId: `${boot}:${claim}`, timeoutMs: APPEND_TIMEOUT_MS })
     if (answer.kind === 'stored') return answer.seq
+    refusals.again(answer)
     await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
   }
   throw new Error('stopped before the claim was stored')

@@ -31,6 +31,7 @@ const OUTLETS: Record<keyof Required<ShardOptions>, 'writes' | 'does not'> = {
   projection: 'writes',
   policies: 'does not',
   deliverer: 'does not',
+  holds: 'does not',
   telemetry: 'does not',
   clock: 'does not',
   randomness: 'does not',

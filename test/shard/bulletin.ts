@@ -4,6 +4,7 @@ import type { Lease, Membership } from '../../internal/shard/membership.ts'
 export class Bulletin {
   readonly #leases = new Map<string, Lease>()
   readonly #cut = new Set<string>()
+  readonly #expired = new Map<string, Lease>()
   readonly #listeners = new Set<() => void>()
 
   /** The membership that a node sees. */
@@ -41,13 +42,18 @@ export class Bulletin {
     this.#tell()
   }
 
+  /** It renews its lease again, as it was when that ran out. */
   mend(boot: string): void {
     this.#cut.delete(boot)
+    const expired = this.#expired.get(boot)
+    if (expired) this.#leases.set(boot, expired)
     this.#tell()
   }
 
   /** Its lease has run out. */
   expire(boot: string): void {
+    const lease = this.#leases.get(boot)
+    if (lease) this.#expired.set(boot, lease)
     this.#leases.delete(boot)
     this.#tell()
   }

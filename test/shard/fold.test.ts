@@ -145,6 +145,17 @@ describe('fold of the journal', () => {
     expect(state.released.size).to.equal(0)
   })
 
+  it('release: of what was attempted since nobody owes the result any more', () => {
+    const batch = { groupId: groupId(0), version: FIRST }
+    const { state } = fold(
+      [seal(0, [at(1)])],
+      [{ type: 'release', batches: [{ ...batch, deadline: 9 }] }],
+      [{ type: 'attempt', ...batch, attempt: 2, nextAt: 5 }],
+    )
+    expect(state.released.size).to.equal(0)
+    expect([...state.batches.values()]).to.have.length(1)
+  })
+
   it('keeps the highest high-water mark of any commit', () => {
     const state = emptyState()
     const mark = (seq: number): Commit => ({ ...commitOf([]), highWater: { seq, packId: `p${seq}` } })

@@ -30,10 +30,11 @@ function heldLog() {
 describe('journal', () => {
   const horizon = (seq: number): JournalRecord => ({ type: 'horizon', seq })
 
-  function journalOn(log: Log, clock: Clock = systemClock()): Journal {
+  function journalOn(log: Log, clock: Clock = systemClock(), onRefused?: (error: Error) => void): Journal {
     return new Journal({
       ...{ log, clock, boot: randomUUID(), epoch: EPOCH, lastSeq: EPOCH, state: emptyState() },
       ...{ highWater: () => null, onCommit: () => {}, onLost: () => {} },
+      ...(onRefused && { onRefused }),
     })
   }
 
@@ -75,6 +76,33 @@ describe('journal', () => {
     await journal.close()
     await clock.pass(10, 1)
     expect([stored.length, clock.pending]).to.deep.equal([2, 0])
+  })
+
+  it('asks again when a commit is refused that expected the last message there is', async () => {
+    const answers: AppendAnswer[] = [{ kind: 'wrong-sequence' }, { kind: 'stored', seq: 9, duplicate: false }]
+    const log = {
+      append: async () => answers.shift()!,
+      last: async () => ({ seq: EPOCH, at: 0, data: Buffer.alloc(0), msgId: 'the claim' }),
+    } as Partial<Log> as Log
+    expect(await journalOn(log).commit(horizon(1))).to.equal(9)
+    expect(answers).to.deep.equal([])
+  })
+
+  it('tells after 5 s, and then every 30 s, that its commit is not taken', async () => {
+    const clock = new SteppedClock()
+    const log = { append: async () => ({ kind: 'full' }) as AppendAnswer } as Partial<Log> as Log
+    const told: string[] = []
+    const journal = journalOn(log, clock, ({ message }) => told.push(message))
+    journal.write(horizon(1))
+    await clock.pass(4_900, 50)
+    expect(told).to.deep.equal([])
+    await clock.pass(200, 50)
+    expect(told).to.deep.equal(['the journal does not take a commit: full'])
+    await clock.pass(29_000, 50)
+    expect(told).to.have.lengthOf(1)
+    await clock.pass(2_000, 50)
+    expect(told).to.have.lengthOf(2)
+    await Promise.all([journal.close(), clock.pass(100, 50)])
   })
 
   it('writes nothing behind its release, by which the next owner knows that it may claim', async () => {

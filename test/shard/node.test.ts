@@ -6,7 +6,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { createNode, ingest, numbersOf } from './real-owner.ts'
+import { createNode, ingest, numbersOf, refusingCommits } from './real-owner.ts'
 
 describe('actor node', function () {
   this.timeout(30_000)
@@ -44,6 +44,29 @@ describe('actor node', function () {
     await eventually(() =>
       expect(created.problems.filter((text) => text.includes('quarantined')).length).to.be.above(1),
     )
+  })
+
+  it('does without a shard whose journal takes nothing, says so, and runs it once it does', async () => {
+    let full = true
+    const broker = refusingCommits(nats.broker, 0, () => full)
+    const created = createNode({ broker, db, buffer, firstClaimsMs: 300 }, 2)
+    node = created.node
+    await node.start()
+    expect(node.troubles()).to.deep.equal([{ shard: 0, trouble: 'starting' }])
+    expect(node.shard(1)?.state).to.equal('running')
+    await eventually(() => expect(created.problems.join()).to.include('does not take a commit: full'))
+    expect(node.troubles()).to.have.length(1)
+    full = false
+    await eventually(() => expect(node.shard(0)?.state).to.equal('running'))
+    await eventually(() => expect(node.troubles()).to.deep.equal([]))
+    // The same of one that runs already.
+    full = true
+    await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }], 0)
+    await eventually(() => expect(node.troubles().map(({ shard }) => shard)).to.deep.equal([0]))
+    expect(created.sent).to.deep.equal([])
+    full = false
+    await eventually(() => expect(node.troubles()).to.deep.equal([]))
+    await eventually(() => expect(created.sent).to.have.length(1))
   })
 
   it('runs every shard, and hands all of them back', async () => {

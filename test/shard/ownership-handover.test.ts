@@ -100,6 +100,18 @@ describe('a hand-over of a shard, real broker and database', function () {
     expect(records.at(-1)).to.deep.equal({ type: 'release', batches: [] })
   })
 
+  it('begins no attempt while its node does not hold its lease, whatever the groups know of that', async () => {
+    const owner = await here.own({ holds: () => false })
+    await here.ingest([{ key: 'a', n: 1 }])
+    await eventually(async () => {
+      const seals = (await here.records()).filter(({ record }) => record.type === 'seal')
+      expect(seals).to.have.length(1)
+    })
+    const next = await here.own()
+    await eventually(() => expect(next.sent).to.have.length(1))
+    expect(owner.sent).to.deep.equal([])
+  })
+
   it('hands over what did not begin yet, too', async () => {
     const answers: ((status: number) => void)[] = []
     const first = await here.own({

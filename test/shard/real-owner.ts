@@ -46,6 +46,12 @@ export interface OwnerOptions {
   batch?: Partial<BufferRecord['buffer']['batch']>
   maxAttempts?: number
   attemptsPerBuffer?: number
+  /** Of a node; default 10,000. */
+  firstClaimsMs?: number
+  /** Between attempts; default 50. */
+  backoffMs?: number
+  /** Whether the node holds its lease; default: it does. */
+  holds?: () => boolean
   deletedBuffers?: DeletedBuffers
   /** Before it settles the buffer's record cannot be read; default: at once. */
   configured?: Promise<void>
@@ -74,7 +80,7 @@ export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}
       delivery: { url: 'http://127.0.0.1/', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
       throughput: {
         maxAttempts: options.maxAttempts ?? 2,
-        backoff: { initialMs: 50, maxMs: 50, multiplier: 1 },
+        backoff: { initialMs: options.backoffMs ?? 50, maxMs: options.backoffMs ?? 50, multiplier: 1 },
         minDelayBetweenFlushMs: 0,
         maxConcurrencyPerGroup: 1,
       },
@@ -143,6 +149,7 @@ function surroundings(options: OwnerOptions) {
       deadLetters: createDeadLetters(options.db),
       projection: createProjection(options.db),
       ...(options.deletedBuffers && { deletedBuffers: options.deletedBuffers }),
+      ...(options.holds && { holds: options.holds }),
       limits: {
         payloadBudget: options.payloadBudget ?? 16 * 1024 * 1024,
         attemptsPerBuffer: options.attemptsPerBuffer ?? 16,
@@ -173,7 +180,8 @@ export function createNode(
 ) {
   const { told, ports } = surroundings(options)
   const membership = members(ports.boot)
-  const node = new ActorNode({ ...ports, shards, membership, settleMs })
+  const { firstClaimsMs = 10_000 } = options
+  const node = new ActorNode({ ...ports, shards, membership, settleMs, firstClaimsMs })
   return { ...told, boot: ports.boot, node }
 }
 
@@ -187,6 +195,18 @@ export function holdingCommits(broker: Broker, before: (commit: Commit) => Promi
       },
     })
   return through(broker, { journal: (shard: number) => holding(broker.journal(shard)) })
+}
+
+/** The same broker, but the journal of that shard takes nothing while `refuses`. */
+export function refusingCommits(broker: Broker, refusing: number, refuses: () => boolean): Broker {
+  const full = (log: Log) =>
+    through(log, {
+      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) =>
+        refuses() ? { kind: 'full' } : log.append(data, options),
+    })
+  const journal = (shard: number) =>
+    shard === refusing ? full(broker.journal(shard)) : broker.journal(shard)
+  return through(broker, { journal })
 }
 
 /** `target` but for these methods; its own run on itself. */

@@ -64,7 +64,7 @@ export class Ingress {
   }
 
   #append(data: Uint8Array, msgId: string): number {
-    const answer = this.#world.inbox.append(this.#events.now, data, msgId)
+    const answer = this.#world.appendInbox(data, msgId)
     if (answer.kind !== 'stored') throw new Error('the inbox took no pack')
     return answer.seq
   }

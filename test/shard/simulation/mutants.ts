@@ -76,6 +76,12 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'forget-originals',
+    rule: 'an item is no original any more once it is over',
+    file: 'shard/twins.ts',
+    edits: [['    if (known === item) this.#originals.delete(item.messageId)\n    else if', '    if']],
+  },
+  {
     name: 'keep',
     rule: 'what the horizon leaves behind is carried into the journal',
     file: 'shard/housekeeping.ts',

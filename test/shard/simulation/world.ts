@@ -1,11 +1,13 @@
 /** Everything outside the owners: the broker's streams, Postgres, the destination. Every step on it is atomic. */
 import { createHash, type Hash } from 'node:crypto'
+import { decodePack } from '../../../internal/domain/pack.ts'
 import type { BatchName } from '../../../internal/shard/batch-name.ts'
 import { batchKey } from '../../../internal/shard/batch-name.ts'
 import type { AppendAnswer } from '../../../internal/shard/broker.ts'
 import { decodeCommit } from '../../../internal/shard/codec.ts'
-import { applyCommit, emptyState, type FoldState } from '../../../internal/shard/fold.ts'
+import { applyCommit, emptyState, type FoldState, isOver } from '../../../internal/shard/fold.ts'
 import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
+import type { DropRecord, JournalRecord, Position } from '../../../internal/shard/records.ts'
 import type { Events } from './events.ts'
 import { Stream } from './streams.ts'
 
@@ -48,6 +50,10 @@ export class World {
   failing = 0.3
 
   readonly #leftOut: Rule | undefined
+  /** Of items, where they were stored first: `seq/index`. */
+  readonly #positions = new Map<string, string>()
+  /** Sequence of the commit that says so, by position. */
+  readonly #overAt = new Map<string, number>()
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
 
@@ -90,12 +96,56 @@ export class World {
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     this.#note('commit', data)
     const commit = decodeCommit(data)
+    const claims = commit.records.some(({ type }) => type === 'epoch')
+    if (!claims && commit.epoch !== this.truth.epoch)
+      this.wrong.push(`a commit of epoch ${commit.epoch} behind the claim ${this.truth.epoch}`)
+    const ending = commit.records.flatMap((record) => this.#endedBy(record))
     const applied = applyCommit(this.truth, { seq: answer.seq, commit })
+    for (const position of ending)
+      if (isOver(this.truth, position)) this.#overAt.set(`${position.seq}/${position.index}`, answer.seq)
     commit.records.forEach((record, index) => {
       if (record.type === 'done') this.delivered.add(batchKey(record))
       if ((record.type === 'done' || record.type === 'dead') && applied[index]) this.settled++
+      if (record.type === 'drop' && applied[index]) this.#judgeDrop(record, answer.seq)
     })
     return answer
+  }
+
+  /** Duplicate or not, its items stand where the first append put them. */
+  appendInbox(data: Uint8Array, msgId: string): AppendAnswer {
+    const answer = this.inbox.append(this.events.now, data, msgId)
+    if (answer.kind !== 'stored') return answer
+    const { seq } = answer
+    decodePack(data, ({ itemId }, index) => {
+      if (!this.#positions.has(itemId)) this.#positions.set(itemId, `${seq}/${index}`)
+    })
+    return answer
+  }
+
+  /** Positions that a record says are over. */
+  #endedBy(record: JournalRecord): readonly Position[] {
+    switch (record.type) {
+      case 'done':
+      case 'dead':
+        return this.truth.batches.get(batchKey(record))?.seal.positions ?? []
+      case 'discard':
+        return record.batch
+          ? (this.truth.batches.get(batchKey(record.batch))?.seal.positions ?? [])
+          : record.positions
+      case 'drop':
+        return [record.position]
+      default:
+        return []
+    }
+  }
+
+  /** The owner learns that an original is over with the answer to its commit: what it drops may be in the next one. */
+  #judgeDrop({ originalItemId, itemId }: DropRecord, seq: number): void {
+    // An append that was stored twice.
+    if (originalItemId === itemId) return
+    const overAt = this.#overAt.get(this.#positions.get(originalItemId) ?? '')
+    if (overAt !== undefined && overAt < seq - 1)
+      this.wrong.push(`${itemId} was dropped although its original was over`)
   }
 
   deliver(key: string, body: Uint8Array, epoch: number): number {

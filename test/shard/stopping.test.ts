@@ -1,0 +1,114 @@
+/** Actor nodes that are told to stop, or that lost their lease for a while, while attempts run: nothing is sent again for it. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { eventually } from '../support/eventually.ts'
+import { nodesOfEachTest, runningOn, type TestNode } from './nodes.ts'
+import { type Destination, numbersOf } from './real-owner.ts'
+
+const SHARDS = 4
+
+describe('actor nodes that stop', function () {
+  this.timeout(60_000)
+  const here = nodesOfEachTest(SHARDS)
+
+  /** Its requests wait until `answer`. */
+  function slowDestination(): { destination: Destination; answer: (status: number) => void } {
+    const { promise, resolve } = Promise.withResolvers<number>()
+    return { destination: () => promise, answer: resolve }
+  }
+
+  async function oneItemEach(): Promise<void> {
+    for (let shard = 0; shard < SHARDS; shard++) await here.ingest(`k${shard}`, shard + 1, shard)
+    await eventually(() => expect(here.sent()).to.have.length(SHARDS))
+  }
+
+  /** So many shards are with a node that waits for what runs. */
+  async function draining(count: number): Promise<void> {
+    const all = () => here.all.flatMap(({ node }) => [...node.running()])
+    await eventually(() =>
+      expect(all().filter(([, { state }]) => state === 'draining')).to.have.length(count),
+    )
+  }
+
+  it('all at once, do not hand over to each other: what runs is finished and written down', async () => {
+    const { destination, answer } = slowDestination()
+    await here.join({ destination })
+    await here.join({ destination })
+    await here.shared([2, 2])
+    await oneItemEach()
+    const stopped = here.all.map(({ node }) => node.stop(8_000))
+    await draining(SHARDS)
+    answer(200)
+    await Promise.all(stopped)
+    await here.done(SHARDS)
+    await here.join()
+    await here.shared([0, 0, SHARDS])
+    expect(here.sent()).to.have.length(SHARDS)
+  })
+
+  it('after a hand-over, stay until what it left running is finished and known to the next owner', async () => {
+    const { promise: moved, resolve: answer } = Promise.withResolvers<number>()
+    const { promise: stayed, resolve: answerOthers } = Promise.withResolvers<number>()
+    let next: TestNode | undefined
+    const first = await here.join({
+      destination: async ({ body }) => {
+        const [n] = numbersOf(Buffer.from(body).toString())
+        await here.shared([2, 2])
+        return runningOn(next!).includes(n! - 1) ? moved : stayed
+      },
+    })
+    await oneItemEach()
+    next = await here.join()
+    await here.shared([2, 2])
+    answerOthers(200)
+    await here.done(2)
+    let over = false
+    const stopped = first.node.stop(8_000).then(() => {
+      over = true
+    })
+    await eventually(() => expect(runningOn(next!)).to.have.length(SHARDS))
+    await delay(100)
+    expect(over).to.equal(false)
+    answer(200)
+    await stopped
+    await here.done(SHARDS)
+    expect(next.sent).to.deep.equal([])
+  })
+
+  it('with nobody to take over, wait for what still runs at the node that handed over to them', async () => {
+    const { destination, answer } = slowDestination()
+    const first = await here.join({ destination })
+    await oneItemEach()
+    const next = await here.join()
+    await here.shared([2, 2])
+    const stopped = [first.node.stop(8_000)]
+    await eventually(() => expect(runningOn(next)).to.have.length(SHARDS))
+    stopped.push(next.node.stop(8_000))
+    await draining(SHARDS)
+    answer(200)
+    await Promise.all(stopped)
+    await here.done(SHARDS)
+    expect(next.sent).to.deep.equal([])
+  })
+
+  it('get their lease back and send nothing of what another has taken over meanwhile', async () => {
+    // By a round of housekeeping, or of counters each second, the old one would learn that it is not the owner any more.
+    const housekeeping = { everyMs: 60_000 }
+    const old = await here.join({ destination: () => 500, backoffMs: 200, housekeeping })
+    await here.ingest('a', 1, 0)
+    await eventually(() => expect(old.sent).to.have.length(1))
+    // The second attempt is due in 200 ms.
+    await eventually(async () => expect(await here.recordTypes()).to.include('attempt'))
+    here.bulletin.cut(old.boot)
+    here.bulletin.expire(old.boot)
+    const next = await here.join({ backoffMs: 200 })
+    await here.done(1)
+    expect(next.sent).to.deep.equal(old.sent)
+    // The old one has not heard of the next yet when it hears of its own lease.
+    here.bulletin.expire(next.boot)
+    here.bulletin.mend(old.boot)
+    await eventually(() => expect(old.states.filter((state) => state === 'fenced')).to.have.length(SHARDS))
+    expect(old.sent).to.have.length(1)
+  })
+})
