@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import type { ClusterTrial } from './cluster-trial.ts'
 import type { Fault } from './history.ts'
-import type { Act } from './plan.ts'
+import { type Act, isFault } from './plan.ts'
 
 /** Of a slow network, ms in each direction. */
 const LATENCY_MS = 150
@@ -20,9 +20,9 @@ export async function perform(trial: ClusterTrial, act: Act): Promise<Fault | nu
     case 'freeze':
       return frozen(trial, target, holdMs)
     case 'restart':
-      return restarted(trial, target)
+      return what === 'actors' ? allActorsRestarted(trial) : restarted(trial, target)
     case 'join':
-      return joined(trial, holdMs)
+      return joined(trial, act)
     case 'broker':
       return what === 'freeze' ? brokerFrozen(trial, target, holdMs) : brokerKilled(trial, target)
     case 'destination':
@@ -64,12 +64,23 @@ async function restarted(trial: ClusterTrial, target: string): Promise<null> {
   return null
 }
 
-/** A node more, which leaves again: in good order, or, when it stayed long, by a kill. */
-async function joined(trial: ClusterTrial, holdMs: number): Promise<Fault | null> {
+/** All are told to stop at once, as by whoever shuts an installation down. */
+async function allActorsRestarted(trial: ClusterTrial): Promise<null> {
+  const places = trial.placesOf('actor').filter(({ wanted }) => wanted)
+  const ends = await Promise.all(places.map((place) => place.end('SIGTERM')))
+  const bad = ends.findIndex((end) => end !== 0)
+  if (bad >= 0) throw trial.failure([{ rule: 'exit', detail: { name: places[bad]!.name, end: ends[bad] } }])
+  await Promise.all(places.map((place) => place.start()))
+  return null
+}
+
+/** A node more, which leaves again. */
+async function joined(trial: ClusterTrial, act: Act): Promise<Fault | null> {
+  const { holdMs } = act
   const place = await trial.addPlace('actor')
   await place.start()
   await delay(holdMs)
-  if (holdMs > 5_000) {
+  if (isFault(act)) {
     const fault = trial.beginFault(`kill ${place.name}`)
     await place.end('SIGKILL')
     return fault

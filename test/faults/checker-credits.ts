@@ -2,6 +2,7 @@
  * Credits (design, section 7): charged is what was accepted and is no duplicate; a fault gives away at most
  * what was in flight at it, and never costs a credit.
  */
+import { cutsCharges } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
 import type { SentItem } from './history.ts'
 
@@ -23,8 +24,9 @@ export function checkCredits(evidence: Evidence): Violation[] {
 function wasInFlight(evidence: Evidence, { answer, sentAt, messageId }: SentItem): boolean {
   if (answer?.status !== 202) return true
   // Whoever waits for a verdict in vain is answered without it, also for a while after the fault.
-  const lag = messageId === null ? 0 : UNSETTLED_MS
-  return evidence.faultsBetween(sentAt - lag, answer.at + UNSETTLED_MS).length > 0
+  const explicit = messageId !== null
+  const faults = evidence.faultsBetween(sentAt - (explicit ? UNSETTLED_MS : 0), answer.at + UNSETTLED_MS)
+  return faults.some((fault) => cutsCharges(fault, explicit))
 }
 
 function sum(items: readonly SentItem[]): number {

@@ -19,8 +19,12 @@ function checkTold(evidence: Evidence, item: SentItem): Violation[] {
   const dropped = item.answer?.status === 202 && evidence.lastSeen(item.n) === undefined
   if (item.answer?.duplicate) {
     if (!dropped) violations.push({ rule: 'duplicate-sent', detail: item })
-    const original = evidence.twinsOf(item).find((twin) => ownItemId(twin) === item.answer?.itemId)
+    const twins = evidence.twinsOf(item)
+    const original = twins.find((twin) => ownItemId(twin) === item.answer?.itemId)
     if (original && !evidence.settled(original.n)) violations.push({ rule: 'original-lost', detail: item })
+    // One whose answer did not come may have the id that is named.
+    if (!original && !twins.some(({ answer }) => answer?.itemId === undefined))
+      violations.push({ rule: 'duplicate-of-nothing', detail: item })
   }
   if (dropped && !evidence.twinsOf(item).some((twin) => mayBeBuffered(evidence, twin, item.sentAt)))
     violations.push({ rule: 'duplicate-of-what-is-over', detail: item })

@@ -143,6 +143,11 @@ describe('the checker of fault runs', () => {
       'resent',
     )
     expect(broken(again([kill(SENT + 3_000)], SENT + 2_000)), 'the fault came later').to.include('resent')
+    const by = (kind: string) => broken(again([{ ...kill(SENT + 710), kind }], SENT + 2_000))
+    for (const kind of ['kill actor-2', 'nats-down actor-1', 'freeze nats', 'destination-reset -'])
+      expect(by(kind), kind).to.deep.equal([])
+    for (const kind of ['freeze admin-1', 'nats-up ingress-2', 'postgres-reset actor-1', 'postgres-away'])
+      expect(by(kind), kind).to.deep.equal(['resent'])
   })
 
   it('catches a batch that is sent after its dead letter was stored', () => {
@@ -260,6 +265,14 @@ describe('the checker of fault runs', () => {
     expect(broken(later([kill(SENT + 600, LONG - 100)]), twins()), 'the record was cut off').to.deep.equal([])
   })
 
+  it('catches a duplicate of an item that nobody sent', () => {
+    const named = (itemId: string) => (history: History) => {
+      history.sent[1]!.answer = { ...history.sent[1]!.answer!, itemId }
+    }
+    expect(broken(named('id-1'), twins())).to.deep.equal([])
+    expect(broken(named('id-9'), twins())).to.deep.equal(['duplicate-of-nothing'])
+  })
+
   it('catches twins that were buffered together and both sent', () => {
     const bothLater = (history: History) => {
       history.sent[1]!.answer = { at: SENT + 25, status: 202, itemId: 'id-2' }
@@ -285,6 +298,11 @@ describe('the checker of fault runs', () => {
     expect(broken(left(97, []))).to.deep.equal(['undercharged'])
     expect(broken(left(95, [kill(SENT + 42)]))).to.deep.equal(['overcharged'])
     expect(broken(left(97, [kill(SENT + 42)]))).to.deep.equal([])
+    const by = (kind: string) => broken(left(97, [{ ...kill(SENT + 42), kind }]))
+    for (const kind of ['kill ingress-1', 'postgres-away', 'kill nats'])
+      expect(by(kind), kind).to.deep.equal([])
+    for (const kind of ['kill actor-1', 'freeze admin-1', 'destination-latency -'])
+      expect(by(kind), kind).to.deep.equal(['undercharged'])
     const unsure = (history: History) => {
       left(97, [])(history)
       history.sent[3]!.answer = { at: SENT + 45, status: 503 }

@@ -3,6 +3,7 @@
  * itself with histories that each break one rule. It is asked after the faults are over and everything is
  * drained.
  */
+import { cutsDeliveries } from './causes.ts'
 import { checkCredits } from './checker-credits.ts'
 import { checkTwins } from './checker-twins.ts'
 import { Evidence, type Violation } from './evidence.ts'
@@ -148,13 +149,15 @@ function heldBack({ history }: Evidence, { at }: Delivery, since: number): boole
 }
 
 function excused(evidence: Evidence, before: Delivery, next: Delivery): boolean {
-  return evidence.faultsBetween(before.at, before.answeredAt + SETTLE_MS).some(({ from }) => from <= next.at)
+  return evidence
+    .faultsBetween(before.at, before.answeredAt + SETTLE_MS)
+    .some((fault) => fault.from <= next.at && cutsDeliveries(fault))
 }
 
 function checkAttempts(evidence: Evidence): Violation[] {
   return [...evidence.attempts].flatMap(([key, attempts]) => {
-    const faults = evidence.faultsBetween(attempts[0]!.at, attempts.at(-1)!.at).length
-    const most = evidence.history.maxAttempts + faults
+    const faults = evidence.faultsBetween(attempts[0]!.at, attempts.at(-1)!.at)
+    const most = evidence.history.maxAttempts + faults.filter(cutsDeliveries).length
     return attempts.length > most ? [{ rule: 'attempts', detail: { key, made: attempts.length, most } }] : []
   })
 }

@@ -5,9 +5,12 @@ import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
 import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
 import type { Load } from './load.ts'
-import { type Kind, planOf, type Step } from './plan.ts'
+import { faultsOf, type Kind, LEAST_FAULTS, planOf, type Step } from './plan.ts'
 import type { SelfEnd } from './self-ends.ts'
 import { within } from './trial.ts'
+
+/** Of a run. */
+const LEAST_GROUPS = 100
 
 export interface ClusterRunOptions extends Omit<ClusterTrialOptions, 'label'> {
   /** The load goes on until so many requests are accepted. */
@@ -54,10 +57,23 @@ export async function clusterRun(options: ClusterRunOptions): Promise<ClusterSum
     await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
     await within(load.stop(), 60_000, 'the writers do not end')
     await trial.judge()
+    // Nothing to excuse, to drop or to bury: whatever held then says little.
+    const missing = missingOf(trial, options.kinds ? 0 : LEAST_FAULTS - faultsOf(plan))
+    if (missing.length > 0) throw trial.failure([{ rule: 'content', detail: missing }])
     return summary(trial, load, plan, healMs)
   } finally {
     await trial.close()
   }
+}
+
+function missingOf({ history }: ClusterTrial, faults: number): string[] {
+  const groups = new Set(history.sent.map(({ bufferId, groupKey }) => `${bufferId}/${groupKey}`)).size
+  return [
+    ...(faults > 0 ? [`${faults} faults`] : []),
+    ...(groups < LEAST_GROUPS ? [`${LEAST_GROUPS - groups} groups`] : []),
+    ...(history.dead.length === 0 ? ['dead letters'] : []),
+    ...(history.sent.some(({ answer }) => answer?.duplicate) ? [] : ['twins that were told']),
+  ]
 }
 
 /** How long the cluster took to heal, ms. */

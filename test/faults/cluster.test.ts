@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { clusterRun } from './cluster-run.ts'
-import { KINDS, planOf } from './plan.ts'
+import { faultsOf, KINDS, LEAST_FAULTS, planOf } from './plan.ts'
 
 const SEED = Number(process.env.FAULTS_SEED ?? 23)
 /** What is over soon; standing still past a lease takes its time. */
@@ -29,9 +29,20 @@ describe('the plan of a fault run', () => {
     const acts = steps.flatMap((step) => step.acts)
     expect(new Set(acts.map(({ kind }) => kind))).to.deep.equal(new Set(KINDS))
     expect(steps.some((step) => step.acts.length === 2)).to.equal(true)
+    for (const { acts } of steps.filter(({ acts }) => acts.some(({ kind }) => kind === 'restart-actors')))
+      expect(acts).to.have.length(1)
     for (const { acts } of steps)
       expect(new Set(acts.map(({ target }) => target)).size, JSON.stringify(acts)).to.equal(acts.length)
     expect(Math.max(...acts.map(({ holdMs }) => holdMs))).to.be.at.most(15_000)
+  })
+
+  it('has three faults at least, whatever its steps are', () => {
+    for (let seed = 0; seed < 300; seed++) {
+      const steps = planOf(seed, { ...cast, steps: 1 })
+      expect(faultsOf(steps), `seed ${seed}`).to.be.at.least(LEAST_FAULTS)
+      expect(steps.length).to.be.below(12)
+    }
+    expect(planOf(1, { ...cast, steps: 2, kinds: ['restart'] })).to.have.length(2)
   })
 
   it('touches no network to a broker that is reached without proxies', () => {

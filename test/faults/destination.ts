@@ -4,6 +4,7 @@
  *
  *   ok       200
  *   slow     200 after up to 300 ms
+ *   patient  200 after 2 to 6 s
  *   flaky    500 to the first two attempts of a batch
  *   reject   400
  *   failing  500
@@ -65,6 +66,7 @@ export class Destination {
       return { fault: 'hang' } as const
     }
     if (batch.groupKey.startsWith('slow')) await delay(this.#random() * 300)
+    if (batch.groupKey.startsWith('patient')) await delay(2_000 + this.#random() * 4_000)
     this.#answered(index, status)
     return { status }
   }

@@ -28,7 +28,7 @@ interface Group {
 }
 
 /** One writer's groups; see `Destination` for what their names do. */
-const KINDS = ['ok', 'ok', 'ok', 'ok', 'slow', 'flaky', 'reject', 'beside']
+const KINDS = ['ok', 'ok', 'ok', 'ok', 'slow', 'patient', 'flaky', 'reject', 'beside']
 
 export class Load {
   readonly #options: LoadOptions

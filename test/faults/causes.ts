@@ -1,0 +1,26 @@
+/** Which faults can be the cause of what: nothing is excused by one that cannot. */
+import type { Fault } from './history.ts'
+
+/** Of the node that a fault is about; undefined: it is about the whole service, a broker, or the network to the destination. */
+function roleOf({ kind }: Fault): string | undefined {
+  return / (admin|ingress|actor)-\d+$/.exec(kind)?.[1]
+}
+
+/**
+ * An attempt is cut off, or the record of what it brought: by whoever delivers, its broker, or the network to the
+ * destination. Postgres has no part in either.
+ */
+export function cutsDeliveries(fault: Fault): boolean {
+  const role = roleOf(fault)
+  return !fault.kind.startsWith('postgres-') && (role === undefined || role === 'actor')
+}
+
+/**
+ * A charge is not settled: by whoever takes webhooks, its broker and its database. Of one with an id (`explicit`), for which a
+ * verdict is awaited, by its owner as well.
+ */
+export function cutsCharges(fault: Fault, explicit: boolean): boolean {
+  const role = roleOf(fault)
+  if (fault.kind.startsWith('destination-') || role === 'admin') return false
+  return explicit || role !== 'actor'
+}
