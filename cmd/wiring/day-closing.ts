@@ -1,5 +1,5 @@
 /** Moves the counters of days that are over to where they are read quickly, beside the management API. */
-import { DayClosing } from '../../internal/analytics/closing.ts'
+import { createDayClosing } from '../../internal/analytics/closing.ts'
 import { createOpenDays } from '../../internal/postgres/open-days.ts'
 import type { Node, Store } from './foundation.ts'
 
@@ -8,7 +8,7 @@ export async function startDayClosing({ lifecycle, clock, log }: Node, { db }: S
     'closing of days',
     () => {
       const onProblem = (error: unknown) => log.warn({ error: String(error) }, 'the closing of days waits')
-      const closing = new DayClosing({ openDays: createOpenDays(db), clock, onProblem })
+      const closing = createDayClosing({ openDays: createOpenDays(db), clock, onProblem })
       closing.start()
       return closing
     },

@@ -20,6 +20,7 @@ import { createTable, startActor } from './actor.ts'
 import { type Admin, createAdmin } from './admin.ts'
 import { publishCatalogue, readCatalogue } from './billing.ts'
 import { startDayClosing } from './day-closing.ts'
+import { startDeadLetterSweep } from './dead-letter-sweep.ts'
 import { openDeliveries } from './deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from './foundation.ts'
 import type { Ground } from './ground.ts'
@@ -130,7 +131,10 @@ async function start(
     : undefined
   const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
   const admin = program.admin ? createAdmin(node, store, deliveries, ledger) : undefined
-  if (program.admin) await startDayClosing(node, store)
+  if (program.admin) {
+    await startDayClosing(node, store)
+    await startDeadLetterSweep(node, store)
+  }
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
     ...((program.actor || prepared) && {

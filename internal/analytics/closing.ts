@@ -4,6 +4,7 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
+import { Rounds, untilNone } from '../runtime/rounds.ts'
 import type { OpenDays } from './ports.ts'
 
 /** A round when the node starts and then each hour finds a day soon after it may be closed, ms. */
@@ -17,42 +18,12 @@ export interface DayClosingOptions {
   onProblem: (error: unknown) => void
 }
 
-export class DayClosing {
-  readonly #options: DayClosingOptions
-  #round: Promise<void> | undefined
-  #cancelTimer: (() => void) | undefined
-  #stopped = false
-
-  constructor(options: DayClosingOptions) {
-    this.#options = options
-  }
-
-  /** Begins the first round at once. */
-  start(): void {
-    this.#round = this.#doAll().finally(() => {
-      if (this.#stopped) return
-      this.#cancelTimer = this.#options.clock.after(ROUND_EVERY_MS, () => this.start())
-    })
-  }
-
-  /** Resolves when what runs is done; nothing begins afterwards. */
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancelTimer?.()
-    await this.#round
-  }
-
-  async #doAll(): Promise<void> {
-    const { openDays } = this.#options
-    try {
-      await this.#untilNone(() => openDays.close(ROWS_AT_ONCE))
-      await this.#untilNone(() => openDays.prune(ROWS_AT_ONCE))
-    } catch (error) {
-      if (!this.#stopped) this.#options.onProblem(error)
-    }
-  }
-
-  async #untilNone(some: () => Promise<number>): Promise<void> {
-    for (let rows = 1; rows > 0 && !this.#stopped; ) rows = await some()
-  }
+export function createDayClosing({ openDays, clock, onProblem }: DayClosingOptions): Rounds {
+  return new Rounds({
+    ...{ clock, onProblem, everyMs: ROUND_EVERY_MS },
+    async round(stopped) {
+      await untilNone(() => openDays.close(ROWS_AT_ONCE), stopped)
+      await untilNone(() => openDays.prune(ROWS_AT_ONCE), stopped)
+    },
+  })
 }

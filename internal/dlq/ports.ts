@@ -23,6 +23,14 @@ export interface DeadLetterStore {
   remove(dlqId: string): Promise<boolean>
 }
 
+/** Removes the oldest first, `limit` at most, and none that is tried again at this moment; answers how many. */
+export interface ExpiredDeadLetters {
+  /** Created before this moment, Unix ms. */
+  removeOlder(before: number, limit: number): Promise<number>
+  /** Of customers with more than `quota`, but for the newest `quota` of each. */
+  removeBeyond(quota: number, limit: number): Promise<number>
+}
+
 /** Where a dead letter goes now. */
 export interface RetryDestination {
   bufferUid: string

@@ -6,6 +6,7 @@
 import { availableParallelism } from 'node:os'
 
 import { type Cidr, parseCidr } from '../delivery/addresses.ts'
+import type { DeadLetterLimits } from '../dlq/sweep.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
 import { accept, type Parsed, refuse } from '../domain/parsed.ts'
 import { parseSecretKeys, type SecretKey } from '../postgres/secrets.ts'
@@ -74,6 +75,7 @@ export interface Config {
   /** undefined: ID tokens are off. */
   oidc: OidcConfig | undefined
   maxBodyBytes: number
+  deadLetters: DeadLetterLimits
   operator: OperatorConfig
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 }
@@ -113,6 +115,8 @@ const SETTINGS = {
   oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
   oidcJwksUrl: url('PENSTOCK_OIDC_JWKS_URL', ['https', 'http']),
   maxBodyBytes: integer('PENSTOCK_MAX_BODY_BYTES', 1, 64_000_000),
+  dlqRetentionDays: integer('PENSTOCK_DLQ_RETENTION_DAYS', 1, 3_650),
+  dlqQuota: integer('PENSTOCK_DLQ_QUOTA', 1, 1_000_000_000),
   adminUrl: { name: 'PENSTOCK_ADMIN_URL', parse: baseUrl },
   adminCaFile: text('PENSTOCK_ADMIN_CA_FILE'),
   watchNamespaces: list('PENSTOCK_WATCH_NAMESPACES', namespace),
@@ -206,6 +210,10 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
+    deadLetters: {
+      ...(given.dlqRetentionDays !== undefined && { retentionDays: given.dlqRetentionDays }),
+      ...(given.dlqQuota !== undefined && { quota: given.dlqQuota }),
+    },
     operator: {
       adminUrl: given.adminUrl,
       adminCaFile: given.adminCaFile,

@@ -1,7 +1,8 @@
 /** What a destination got again although it had accepted it: the price of faults, never an error by itself. */
+import { cutsDeliveries } from './causes.ts'
 import type { Delivery, Fault, History } from './history.ts'
 
-/** Deliveries of a key after a 2xx to it, by the kind of the latest fault that began before; `none` without one. */
+/** Deliveries of a key after a 2xx to it, by the kind of the latest fault that began before and can cause that; `none` without one. */
 export function duplicatesByFault(history: History): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const attempts of Map.groupBy(history.deliveries, ({ key }) => key).values()) {
@@ -22,7 +23,7 @@ export function timesOfFaults(faults: readonly Fault[]): Record<string, number> 
 }
 
 function kindAt(faults: readonly Fault[], { at }: Delivery): string {
-  const fault = faults.findLast(({ from }) => from <= at)
+  const fault = faults.findLast((each) => each.from <= at && cutsDeliveries(each))
   return fault ? kindOf(fault) : 'none'
 }
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
-import { DayClosing } from '../../internal/analytics/closing.ts'
+import { createDayClosing } from '../../internal/analytics/closing.ts'
 import type { AnalyticsFilter, DayCounts, DayRange, OpenDays } from '../../internal/analytics/ports.ts'
 import type { Scope } from '../../internal/domain/principal.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
@@ -180,7 +180,7 @@ describe('postgres: the closing of days', () => {
     const problems: unknown[] = []
     const rounds: (() => void)[] = []
     let failing = true
-    const closing = new DayClosing({
+    const closing = createDayClosing({
       openDays: {
         close: (limit) => (failing ? Promise.reject(new Error('away')) : open.close(limit)),
         prune: open.prune,

@@ -38,6 +38,7 @@ describe('the configuration', () => {
       initialCredits: 100_000,
       oidc: undefined,
       maxBodyBytes: 1_000_000,
+      deadLetters: {},
       logLevel: 'info',
     })
     expect(config.allowDestinations.map(({ prefix }) => prefix)).to.deep.equal([8, 128])
@@ -95,6 +96,8 @@ describe('the configuration', () => {
         PENSTOCK_OIDC_AUDIENCE: 'penstock',
         PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys',
         PENSTOCK_MAX_BODY_BYTES: '2000',
+        PENSTOCK_DLQ_RETENTION_DAYS: '30',
+        PENSTOCK_DLQ_QUOTA: '10000',
         NATS_SERVER_BIN: '/bin/nats-server',
         PENSTOCK_ADMIN_URL: 'https://admin.example/base',
         PENSTOCK_ADMIN_CA_FILE: '/ca.crt',
@@ -121,6 +124,7 @@ describe('the configuration', () => {
       local: false,
       initialCredits: 5,
       maxBodyBytes: 2_000,
+      deadLetters: { retentionDays: 30, quota: 10_000 },
       natsServerBin: '/bin/nats-server',
       operator: {
         adminUrl: 'https://admin.example/base',
@@ -166,6 +170,8 @@ describe('the configuration', () => {
     PENSTOCK_OIDC_ISSUER: ['id.example'],
     PENSTOCK_OIDC_JWKS_URL: ['ftp://id.example'],
     PENSTOCK_MAX_BODY_BYTES: ['0', '64000001'],
+    PENSTOCK_DLQ_RETENTION_DAYS: ['0', '3651', '30d'],
+    PENSTOCK_DLQ_QUOTA: ['0', '1.5', 'many'],
     PENSTOCK_ADMIN_URL: [
       'ftp://admin',
       'admin:8080',

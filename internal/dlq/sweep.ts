@@ -1,0 +1,45 @@
+/**
+ * Retention and quota of the dead letter queue, both off unless the installation's variables say otherwise: a dead letter
+ * is data that somebody was promised, so whoever runs the installation decides that it may go.
+ */
+import type { Clock } from '../runtime/clock.ts'
+import { Rounds, untilNone } from '../runtime/rounds.ts'
+import type { ExpiredDeadLetters } from './ports.ts'
+
+const ROUND_EVERY_MS = 10 * 60_000
+/** Rows of one transaction; each may have a body of megabytes. */
+const ROWS_AT_ONCE = 200
+const DAY_MS = 86_400_000
+
+export interface DeadLetterLimits {
+  /** Older ones are removed. Absent: none for its age. */
+  readonly retentionDays?: number
+  /** So many of a customer stay, the newest. Absent: all. */
+  readonly quota?: number
+}
+
+export interface DeadLetterSweepOptions {
+  readonly expired: ExpiredDeadLetters
+  readonly limits: DeadLetterLimits
+  readonly clock: Clock
+  /** After a round that removed something. */
+  readonly onRemoved: (removed: { old: number; overQuota: number }) => void
+  readonly onProblem: (error: unknown) => void
+}
+
+export function createDeadLetterSweep(options: DeadLetterSweepOptions): Rounds {
+  const { expired, limits, clock, onRemoved, onProblem } = options
+  const { retentionDays, quota } = limits
+  return new Rounds({
+    ...{ clock, onProblem, everyMs: ROUND_EVERY_MS },
+    async round(stopped) {
+      const before = clock.now() - (retentionDays ?? 0) * DAY_MS
+      const removed = { old: 0, overQuota: 0 }
+      if (retentionDays !== undefined)
+        removed.old = await untilNone(() => expired.removeOlder(before, ROWS_AT_ONCE), stopped)
+      if (quota !== undefined)
+        removed.overQuota = await untilNone(() => expired.removeBeyond(quota, ROWS_AT_ONCE), stopped)
+      if (removed.old + removed.overQuota > 0) onRemoved(removed)
+    },
+  })
+}

@@ -1,0 +1,39 @@
+/** Dead letters that the installation's retention or quota lets go. The trigger of a removal leaves tombstones. */
+import type { ExpiredDeadLetters } from '../dlq/ports.ts'
+import type { Database } from './connection.ts'
+
+/** A sweep is in nobody's way: it may take longer than a request, ms. */
+const STATEMENT_MS = 60_000
+
+export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
+  return {
+    removeOlder: (before, limit) =>
+      db.begin(async (transaction) => {
+        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
+        const removed = await transaction`
+          DELETE FROM dlq_items WHERE dlq_id IN (
+            SELECT dlq_id FROM dlq_items WHERE created_at < ${before} AND ${idle(db)}
+            ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
+        return removed.count
+      }),
+    removeBeyond: (quota, limit) =>
+      db.begin(async (transaction) => {
+        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
+        const removed = await transaction`
+          DELETE FROM dlq_items WHERE dlq_id IN (
+            SELECT i.dlq_id FROM (
+              SELECT customer_id FROM dlq_items GROUP BY customer_id HAVING count(*) > ${quota}
+            ) AS c CROSS JOIN LATERAL (
+              SELECT dlq_id FROM dlq_items
+              WHERE customer_id = c.customer_id ORDER BY created_at DESC, dlq_id DESC OFFSET ${quota}
+            ) AS beyond JOIN dlq_items i USING (dlq_id)
+            WHERE ${idle(db)} LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED)`
+        return removed.count
+      }),
+  }
+}
+
+/** Nobody tries it again at this moment. */
+function idle(db: Database) {
+  return db`(retry_until IS NULL OR retry_until <= clock_timestamp())`
+}

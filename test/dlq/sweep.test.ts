@@ -1,0 +1,135 @@
+/** Retention and quota of the dead letter queue, on the real Postgres, and in the program that does it. */
+import { expect } from 'chai'
+import { after, before, beforeEach, describe, it } from 'mocha'
+import { createDeadLetterSweep, type DeadLetterLimits } from '../../internal/dlq/sweep.ts'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
+import { createRetryStore } from '../../internal/postgres/dlq-retries.ts'
+import { createExpiredDeadLetters } from '../../internal/postgres/expired-dead-letters.ts'
+import { createSecretBox } from '../../internal/postgres/secrets.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
+import { Cluster } from '../support/cluster.ts'
+import { deadBatch } from '../support/dead-batch.ts'
+import { eventually } from '../support/eventually.ts'
+import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
+import { freshDatabase } from '../support/servers.ts'
+
+const DAY_MS = 86_400_000
+const FENCE = { shard: 0, epoch: 1 }
+
+/** Dead letters of these ages, days. */
+async function bury(
+  db: Database,
+  buffer: TestBuffer,
+  ages: readonly number[],
+  now: number,
+): Promise<string[]> {
+  const letters = createDeadLetters(db)
+  await letters.raiseEpoch(FENCE)
+  const batches = ages.map((age) => deadBatch(buffer, { createdAt: now - age * DAY_MS }))
+  for (const batch of batches) await letters.bury(FENCE, batch)
+  return batches.map(({ dlqId }) => dlqId)
+}
+
+async function idsIn(db: Database): Promise<string[]> {
+  const rows = await db<{ dlq_id: string }[]>`SELECT dlq_id FROM dlq_items`
+  return rows.map((row) => row.dlq_id)
+}
+
+describe('dead letters that may go', () => {
+  let db: Database
+  let buffer: TestBuffer
+  let clock: ManualClock
+  let removed: { old: number; overQuota: number }[]
+  let problems: unknown[]
+
+  before(async () => {
+    db = connect(await freshDatabase())
+  })
+  after(() => db.end())
+
+  beforeEach(async () => {
+    await db`TRUNCATE dlq_items, dlq_tombstones`
+    buffer = await insertBuffer(db, await insertCustomer(db))
+    clock = new ManualClock()
+    removed = []
+    problems = []
+  })
+
+  /** One round. */
+  async function sweep(limits: DeadLetterLimits, expired = createExpiredDeadLetters(db)): Promise<void> {
+    const rounds = createDeadLetterSweep({
+      ...{ expired, limits, clock },
+      onRemoved: (counts) => removed.push(counts),
+      onProblem: (error) => problems.push(error),
+    })
+    rounds.start()
+    await eventually(() => clock.pending === 1)
+    await rounds.stop()
+  }
+
+  it('are those older than the retention, and they leave their tombstones', async () => {
+    const [old, older, young] = await bury(db, buffer, [31, 400, 29], clock.now())
+    await sweep({ retentionDays: 30 })
+    expect(await idsIn(db)).to.deep.equal([young])
+    expect(removed).to.deep.equal([{ old: 2, overQuota: 0 }])
+    expect([old, older]).to.have.length((await db`SELECT FROM dlq_tombstones`).length)
+  })
+
+  it('are those beyond the quota of their customer, the oldest', async () => {
+    const mine = await bury(db, buffer, [1, 3, 2, 5, 4], clock.now())
+    const other = await insertBuffer(db, await insertCustomer(db))
+    const theirs = await bury(db, other, [300, 200, 100], clock.now())
+    await sweep({ quota: 3 })
+    expect(await idsIn(db)).to.have.members([mine[0], mine[1], mine[2], ...theirs])
+    expect(removed).to.deep.equal([{ old: 0, overQuota: 2 }])
+  })
+
+  it('are not those that are tried again at this moment', async () => {
+    const [tried] = await bury(db, buffer, [40, 41], clock.now())
+    const box = createSecretBox([{ id: 'test', key: Buffer.alloc(32) }])
+    const claim = await createRetryStore(db, box).claim(tried!, 60_000)
+    expect(claim).to.include.keys('retryId')
+    await sweep({ retentionDays: 30 })
+    expect(await idsIn(db)).to.deep.equal([tried])
+    await sweep({ quota: 1 })
+    expect(await idsIn(db)).to.deep.equal([tried])
+  })
+
+  it('go many at a time, round by round, and what fails is tried in the next', async () => {
+    const ages = Array.from({ length: 450 }, (_, day) => 31 + day)
+    await bury(db, buffer, ages, clock.now())
+    const away = { removeOlder: () => Promise.reject(new Error('away')), removeBeyond: async () => 0 }
+    await sweep({ retentionDays: 30 }, away)
+    expect([problems.length, removed.length, (await idsIn(db)).length]).to.deep.equal([1, 0, 450])
+    await sweep({ retentionDays: 30, quota: 10 })
+    expect([removed, (await idsIn(db)).length]).to.deep.equal([[{ old: 450, overQuota: 0 }], 0])
+  })
+})
+
+describe('an admin with a retention of dead letters', function () {
+  this.timeout(60_000)
+
+  it('removes them when it starts, and without one it does not', async () => {
+    const url = await freshDatabase()
+    const db = connect(url)
+    const buffer = await insertBuffer(db, await insertCustomer(db))
+    const [old, young] = await bury(db, buffer, [3, 1], Date.now())
+    const cluster = await Cluster.create({ PENSTOCK_DATABASE_URL: url })
+    try {
+      const plain = await cluster.start('admin')
+      await plain.stop()
+      expect(await idsIn(db)).to.have.members([old, young])
+      const limited = await cluster.start('admin', {
+        PENSTOCK_DLQ_RETENTION_DAYS: '2',
+        PENSTOCK_DLQ_QUOTA: '5',
+      })
+      await eventually(async () => expect(await idsIn(db)).to.deep.equal([young]))
+      await limited.stop()
+      expect(limited.service.output()).to.include('dead letters removed')
+    } finally {
+      await cluster.stop()
+      await db.end()
+    }
+  })
+})
