@@ -36,8 +36,8 @@ export class ActorNode {
   readonly #options: ActorNodeOptions
   readonly #claims: Claims
   readonly #seats = new Map<number, Seat>()
-  /** Shards that were released, whose last attempts still run here. */
-  readonly #leaving = new Set<Promise<void>>()
+  /** Hand-overs by shard, until the results of its last attempts are known to the next owner. */
+  readonly #leaving = new Map<number, Promise<void>>()
   readonly #unsubscribe: () => void
   /** Shards whose journal is being looked at before a claim. */
   readonly #asking = new Set<number>()
@@ -84,13 +84,37 @@ export class ActorNode {
     this.#unsubscribe()
     const leftMs = Math.max(0, deadline - clock.monotonic())
     const others = this.#actors().length > 0
-    const ends = [...this.#seats].map(([number, seat]) =>
-      others ? seat.handOver(leftMs, () => this.#left(number)) : seat.stop(leftMs),
-    )
-    // What was released before may still run here, and its results are still to be passed on.
-    const before = Promise.allSettled(this.#leaving)
-    const bounded = withDeadline(clock, leftMs, before).catch(() => {})
-    await Promise.all([...ends, bounded])
+    const ends: Promise<void>[] = []
+    for (const [number, seat] of this.#seats) {
+      if (seat.leaving) continue
+      if (others) this.#handOver(number, seat, leftMs)
+      else ends.push(seat.stop(leftMs))
+    }
+    await Promise.all([...ends, this.#seeOff(deadline)])
+  }
+
+  /**
+   * Until what was handed over, now or before, has ended and somebody has taken note of what its attempts brought. Whoever was to
+   * take it may be stopping as well: with nobody else left it is taken back.
+   */
+  async #seeOff(deadline: number): Promise<void> {
+    const { clock } = this.#options
+    const back = new Map<number, Promise<void>>()
+    while (this.#leaving.size > 0 && clock.monotonic() < deadline) {
+      const released = [...this.#leaving.keys()].filter((number) => !this.#seats.has(number))
+      for (const number of this.#actors().length > 0 ? [] : released)
+        if (!back.has(number)) back.set(number, this.#takeBack(number, deadline))
+      await new Promise<void>((resume) => clock.after(POLL_MS, resume))
+    }
+    await Promise.all(back.values())
+  }
+
+  /** Unless somebody has it. */
+  async #takeBack(number: number, deadline: number): Promise<void> {
+    const owner = await this.#claims.ownerOf(number).catch((error: unknown) => String(error))
+    if (owner !== null) return
+    await this.#sit(number)
+    await this.#seats.get(number)?.stop(Math.max(0, deadline - this.#options.clock.monotonic()))
   }
 
   /**
@@ -230,12 +254,14 @@ export class ActorNode {
     await seat.start()
   }
 
-  #handOver(number: number, seat: Seat): void {
+  #handOver(number: number, seat: Seat, timeoutMs = HAND_OVER_MS): void {
     const leaving = seat
-      .handOver(HAND_OVER_MS, () => this.#left(number))
+      .handOver(timeoutMs, () => this.#left(number))
       .catch((error: unknown) => this.#problem(number, 'a hand-over failed', error))
-      .finally(() => this.#leaving.delete(leaving))
-    this.#leaving.add(leaving)
+      .finally(() => {
+        if (this.#leaving.get(number) === leaving) this.#leaving.delete(number)
+      })
+    this.#leaving.set(number, leaving)
   }
 
   #problem(shard: number, what: string, error: unknown): void {

@@ -4,12 +4,15 @@
  * takes the process or the other shards with it.
  */
 import type { Clock } from '../runtime/clock.ts'
+import { withDeadline } from '../runtime/deadline.ts'
 import { FencedError, type ShardTelemetry } from './ports.ts'
 import type { Shard } from './shard.ts'
 import { LostTailError } from './takeover.ts'
 
 /** Pause before a failed shard is claimed again: doubled with each failure in a row, ms. */
 const RESTART_MS = { first: 500, longest: 60_000 }
+/** So long a stop waits for a claim that has begun, ms. */
+const CLAIM_MS = 2_000
 /** A shard that ran so long counts as healthy again, ms. */
 const HEALTHY_MS = 60_000
 
@@ -84,7 +87,11 @@ export class Seat {
   /** Stops in good order, with nobody to take it over now. */
   async stop(timeoutMs: number): Promise<void> {
     this.#leave()
-    await this.#shard?.stop(timeoutMs)
+    const { clock } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
+    // A claim under way replaced the last owner: without a release record the next one would have to wait.
+    await withDeadline(clock, Math.min(timeoutMs, CLAIM_MS), this.#starting).catch(() => {})
+    await this.#shard?.stop(Math.max(0, deadline - clock.monotonic()))
   }
 
   /** Gives it to the next owner: `released` is called when that one may claim it. */

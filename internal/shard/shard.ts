@@ -62,6 +62,8 @@ export class Shard {
   /** Counts pauses: a proof from before the last one proves nothing. */
   #pauses = 0
   #proving = false
+  /** The inbox is not read any more, or never will be. */
+  #readEnough = false
   #refused: string | null = null
   #state: 'claiming' | 'replaying' | 'running' | 'draining' | 'ended' = 'claiming'
 
@@ -138,7 +140,7 @@ export class Shard {
     const began = this.#options.clock.monotonic()
     const { telemetry, shard, clock } = this.#options
     const replayed = () => {
-      this.#state = 'running'
+      if (this.#state === 'replaying') this.#state = 'running'
       const replayMs = clock.monotonic() - began
       telemetry.ownership({ shard, epoch: this.epoch, state: 'running', replayMs })
     }
@@ -163,9 +165,10 @@ export class Shard {
     this.#parts = parts
     // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
     await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
-    if (this.#ended || this.#isDraining()) return
+    // `stop` came meanwhile, and needs nothing of the inbox.
+    if (this.#ended || this.#readEnough) return
     parts.groups.pause(this.#paused)
-    this.#state = 'replaying'
+    if (this.#state === 'claiming') this.#state = 'replaying'
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
     parts.begin()
     this.#gauge()
@@ -183,13 +186,13 @@ export class Shard {
     }
     this.#state = 'draining'
     parts.batches.drain()
-    await parts.stopReading()
-    parts.housekeeping.stop()
     const { clock } = this.#options
     const deadline = clock.monotonic() + timeoutMs
+    await this.#untilRestored(parts, deadline)
+    await this.#stopReading(parts)
+    parts.housekeeping.stop()
     // With what runs at the last owner: there is nobody else to take note of its results.
     const busy = () => parts.batches.attempting > 0 || parts.batches.burying > 0 || !parts.journal.idle
-    await this.#untilRestored(parts, deadline)
     await this.#until(() => !busy(), deadline)
     if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, clock.now()), deadline)
     if (!this.#ended) await this.#countLast(parts)
@@ -210,12 +213,12 @@ export class Shard {
     }
     this.#state = 'draining'
     parts.batches.drain()
-    await parts.stopReading()
+    await this.#stopReading(parts)
     parts.housekeeping.stop()
     const { clock, broker, shard, boot } = this.#options
     const deadline = clock.monotonic() + timeoutMs
     const soon = clock.monotonic() + BURIALS_MS
-    await this.#untilRestored(parts, soon)
+    if (!parts.intake.replaying) await this.#untilRestored(parts, soon)
     await this.#until(() => parts.batches.burying === 0, soon)
     const running = inFlight(parts, clock.now())
     const passed = new PassedResults({ messages: broker, clock, shard, boot, inFlight: running })
@@ -249,15 +252,14 @@ export class Shard {
     await this.#until(() => said, deadline)
   }
 
-  /** What runs at the last owner is known here only once it is restored, which is after the replay. */
-  async #untilRestored({ restoration, intake, state }: ShardParts, deadline: number): Promise<void> {
-    if (intake.replaying) return
+  /** What runs at the last owner can be taken note of only once it is restored, which is after the replay. */
+  async #untilRestored({ restoration, state }: ShardParts, deadline: number): Promise<void> {
     await this.#until(() => restoration.finished || state.released.size === 0, deadline)
   }
 
-  /** `stop` was called while it started. */
-  #isDraining(): boolean {
-    return this.#state === 'draining'
+  async #stopReading(parts: ShardParts): Promise<void> {
+    this.#readEnough = true
+    await parts.stopReading()
   }
 
   /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */

@@ -197,6 +197,24 @@ export function holdingCommits(broker: Broker, before: (commit: Commit) => Promi
   return through(broker, { journal: (shard: number) => holding(broker.journal(shard)) })
 }
 
+/** The same broker, but it tells the end of a journal, which a claim begins with, only after `until`. */
+export function holdingClaims(broker: Broker, until: Promise<void>): Broker {
+  const held = (log: Log) => through(log, { last: async () => until.then(() => log.last()) })
+  return through(broker, { journal: (shard: number) => held(broker.journal(shard)) })
+}
+
+/** The same broker, but nothing of an inbox is read before `until`. */
+export function holdingInboxes(broker: Broker, until: Promise<void>): Broker {
+  const held = (log: Log) =>
+    through(log, {
+      follow: (...given: Parameters<Log['follow']>) => {
+        const reading = until.then(() => log.follow(...given))
+        return { stop: async () => (await reading).stop() }
+      },
+    })
+  return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })
+}
+
 /** The same broker, but the journal of that shard takes nothing while `refuses`. */
 export function refusingCommits(broker: Broker, refusing: number, refuses: () => boolean): Broker {
   const full = (log: Log) =>

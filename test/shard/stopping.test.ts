@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { nodesOfEachTest, runningOn, type TestNode } from './nodes.ts'
-import { type Destination, numbersOf } from './real-owner.ts'
+import { type Destination, holdingClaims, holdingInboxes, numbersOf } from './real-owner.ts'
 
 const SHARDS = 4
 
@@ -90,6 +90,41 @@ describe('actor nodes that stop', function () {
     await Promise.all(stopped)
     await here.done(SHARDS)
     expect(next.sent).to.deep.equal([])
+  })
+
+  it('with nobody to take over, in the midst of their claims, wait for that, too', async () => {
+    const { destination, answer } = slowDestination()
+    const first = await here.join({ destination })
+    await oneItemEach()
+    const { promise: read, resolve: readOn } = Promise.withResolvers<void>()
+    const next = await here.join({ broker: holdingInboxes(here.broker, read) })
+    const claimed = () => next.states.filter((state) => state === 'replaying')
+    await eventually(() => expect(claimed()).to.have.length(2))
+    const stopped = here.all.map(({ node }) => node.stop(8_000))
+    await draining(SHARDS)
+    readOn()
+    answer(200)
+    await Promise.all(stopped)
+    await here.done(SHARDS)
+    expect([next.sent, first.sent.length]).to.deep.equal([[], SHARDS])
+  })
+
+  it('take back what was let go for one that stops before it claims', async () => {
+    const { destination, answer } = slowDestination()
+    const first = await here.join({ destination })
+    await oneItemEach()
+    const { promise: asked, resolve: goOn } = Promise.withResolvers<void>()
+    const broker = holdingClaims(here.broker, asked)
+    const next = await here.join({ broker, firstClaimsMs: 100 })
+    await eventually(() => expect(runningOn(first)).to.have.length(2))
+    const stopped = here.all.map(({ node }) => node.stop(8_000))
+    await draining(SHARDS)
+    answer(200)
+    await stopped[0]
+    goOn()
+    await stopped[1]
+    await here.done(SHARDS)
+    expect([next.sent, first.sent.length]).to.deep.equal([[], SHARDS])
   })
 
   it('get their lease back and send nothing of what another has taken over meanwhile', async () => {

@@ -11,6 +11,8 @@ export interface Mutant {
   readonly name: string
   /** What is left out. */
   readonly rule: string
+  /** What is then found; other errors may be, too, but prove nothing of this rule. */
+  readonly breaks: RegExp
   /** Below `internal/`. */
   readonly file: string
   /** Texts that stand there exactly once, and what stands there instead. */
@@ -21,12 +23,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'fence',
     rule: 'a commit expects the last sequence that its owner knows',
+    breaks: /behind the claim/,
     file: 'shard/journal.ts',
     edits: [['        expectLastSeq: this.#lastSeq,\n', '']],
   },
   {
     name: 'one-in-flight',
     rule: 'one commit is in flight: the next sequence is not predicted',
+    breaks: /behind the claim/,
     file: 'shard/journal.ts',
     edits: [
       ['if (this.#scheduled || this.#flying) return', 'if (this.#scheduled) return'],
@@ -42,12 +46,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'ready',
     rule: 'nothing follows from what a claim read before a commit proved it',
+    breaks: /is gone|beginning of the journal/,
     file: 'shard/assembly.ts',
     edits: [['  await journal.prove()\n  checkJournalHead', '  checkJournalHead']],
   },
   {
     name: 'replay-first',
     rule: 'nothing is sealed before the replay has passed what the inbox held at the claim',
+    breaks: /before it is sealed/,
     file: 'shard/intake.ts',
     edits: [
       ['groups.open(token, view.bufferUid, this.#replaying)', 'groups.open(token, view.bufferUid, false)'],
@@ -56,6 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'done-before-finish',
     rule: 'the horizon passes an item only once the record that ends it is committed, not when it is sealed',
+    breaks: /^lost/,
     file: 'shard/housekeeping.ts',
     edits: [
       [
@@ -67,6 +74,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'drop-before-telling',
     rule: 'a drop is committed before anybody is told',
+    breaks: /told duplicate but sent/,
     file: 'shard/twins.ts',
     edits: [
       [
@@ -78,18 +86,21 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'forget-originals',
     rule: 'an item is no original any more once it is over',
+    breaks: /its original was over/,
     file: 'shard/twins.ts',
     edits: [['    if (known === item) this.#originals.delete(item.messageId)\n    else if', '    if']],
   },
   {
     name: 'keep',
     rule: 'what the horizon leaves behind is carried into the journal',
+    breaks: /^lost/,
     file: 'shard/housekeeping.ts',
     edits: [['live.lowestInboxSeq ?? intake.cursor,', 'intake.cursor,']],
   },
   {
     name: 'horizon-before-purge',
     rule: 'purges of the inbox follow a committed horizon, not what was read',
+    breaks: /^lost/,
     file: 'shard/housekeeping.ts',
     edits: [
       ['Math.min(state.horizon, old?.cursor ?? 0)', 'Math.min(intake.cursor, old?.cursor ?? 0)'],
@@ -99,24 +110,28 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'purge-lag',
     rule: 'purges of the inbox stay behind all repeats of an append',
+    breaks: /^two keys/,
     file: 'shard/housekeeping.ts',
     edits: [['clock.monotonic() - limits.purgeLagMs', 'clock.monotonic()']],
   },
   {
     name: 'void-records',
     rule: 'a keep that names what is over is void',
+    breaks: /still buffered/,
     file: 'shard/fold.ts',
     edits: [['    if (isOver(state, position)) return\n', '']],
   },
   {
     name: 'pg-fence',
     rule: 'the epoch of a claim is raised in Postgres',
+    breaks: /^done and dead/,
     file: 'shard/epoch.ts',
     edits: [['        await deadLetters.raiseEpoch(fence)\n', '']],
   },
   {
     name: 'tombstone',
     rule: 'a tombstone stays until `dead` is committed',
+    breaks: /^second row/,
     file: 'shard/endings.ts',
     edits: [
       [
@@ -128,42 +143,49 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'known-dead',
     rule: 'a batch that Postgres has as a dead letter is not sent again',
+    breaks: /^done and dead/,
     file: 'shard/restoration.ts',
     edits: [['if (known.has(batchKey(batch)))', 'if (known.has(batchKey(batch)) && !batch)']],
   },
   {
     name: 'proof-of-loss',
     rule: 'a missing message means nothing before a commit: a stale owner sees the purges of its successor',
+    breaks: /cannot be rebuilt/,
     file: 'shard/batches.ts',
-    edits: [['      await this.#options.journal.prove()\n', '']],
+    edits: [['    await this.#options.journal.prove()\n', '']],
   },
   {
     name: 'snapshot-since',
     rule: 'what was committed while a snapshot was written is applied on top of it',
+    breaks: /^two keys|its original was over/,
     file: 'shard/fold.ts',
     edits: [['    for (const stored of since) applyCommit(this.state, stored)\n', '']],
   },
   {
     name: 'kept-commits',
     rule: 'the journal is purged only behind the oldest commit that holds a kept item',
+    breaks: /kept items and is gone/,
     file: 'shard/housekeeping.ts',
     edits: [['    for (const { commit } of state.kept.values()) target = Math.min(target, commit)\n', '']],
   },
   {
     name: 'counted-commits',
     rule: 'the journal is purged only behind what the delivery counters have',
+    breaks: /facts were counted/,
     file: 'shard/housekeeping.ts',
     edits: [['else target = Math.min(target, counted)', 'else target = Math.min(target, target)']],
   },
   {
     name: 'read-once',
     rule: 'what the inbox hands over twice is taken once',
+    breaks: /^lost/,
     file: 'shard/intake.ts',
     edits: [['      if (message.seq < this.#cursor) continue\n', '']],
   },
   {
     name: 'own-last',
     rule: 'after a refused sequence the own commit at the end of the journal is success',
+    breaks: /^fenced without another claim/,
     file: 'shard/journal.ts',
     edits: [['    if (last?.msgId === msgId) return last.seq\n', '']],
   },
