@@ -43,27 +43,31 @@ export interface ClusterSummary {
 export async function clusterRun(options: ClusterRunOptions): Promise<ClusterSummary> {
   const trial = await ClusterTrial.open({ ...options, label: 'cluster' })
   try {
-    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
-    const load = startLoad(trial, { writers: options.writers ?? 24, pauseMs: options.pauseMs ?? 120 })
-    const plan = planOf(options.seed, {
-      places: trial.places.map(({ name }) => name),
-      brokers: trial.brokers.map(({ name }) => name),
-      proxied: trial.brokers.length === 1,
-      steps: options.steps,
-      ...(options.kinds && { kinds: options.kinds }),
-    })
-    const healMs: number[] = []
-    for (const step of plan) healMs.push(await doStep(trial, load, step))
-    await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
-    await within(load.stop(), 60_000, 'the writers do not end')
-    await trial.judge()
-    // Nothing to excuse, to drop or to bury: whatever held then says little.
-    const missing = missingOf(trial, options.kinds ? 0 : LEAST_FAULTS - faultsOf(plan))
-    if (missing.length > 0) throw trial.failure([{ rule: 'content', detail: missing }])
-    return summary(trial, load, plan, healMs)
+    return await trial.keeping(() => runOn(trial, options))
   } finally {
     await trial.close()
   }
+}
+
+async function runOn(trial: ClusterTrial, options: ClusterRunOptions): Promise<ClusterSummary> {
+  for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+  const load = startLoad(trial, { writers: options.writers ?? 24, pauseMs: options.pauseMs ?? 120 })
+  const plan = planOf(options.seed, {
+    places: trial.places.map(({ name }) => name),
+    brokers: trial.brokers.map(({ name }) => name),
+    proxied: trial.brokers.length === 1,
+    steps: options.steps,
+    ...(options.kinds && { kinds: options.kinds }),
+  })
+  const healMs: number[] = []
+  for (const step of plan) healMs.push(await doStep(trial, load, step))
+  await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
+  await within(load.stop(), 60_000, 'the writers do not end')
+  await trial.judge()
+  // Nothing to excuse, to drop or to bury: whatever held then says little.
+  const missing = missingOf(trial, options.kinds ? 0 : LEAST_FAULTS - faultsOf(plan))
+  if (missing.length > 0) throw trial.failure([{ rule: 'content', detail: missing }])
+  return summary(trial, load, plan, healMs)
 }
 
 function missingOf({ history }: ClusterTrial, faults: number): string[] {

@@ -15,7 +15,7 @@ import { type Broker, type Brokers, clusterOfBrokers, oneBroker } from './broker
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence, type Violation } from './evidence.ts'
-import { type Fault, type History, keepFailure, newHistory } from './history.ts'
+import { type Fault, type History, KeptFailure, keepFailure, newHistory } from './history.ts'
 import { NodePlace } from './node-place.ts'
 import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
 import { StoredLogs } from './stored-logs.ts'
@@ -227,6 +227,17 @@ export class ClusterTrial {
       service.output().replaceAll(/^/gm, `${role} ${service.child.pid} `),
     )
     return keepFailure(this.options, this.history, problems, output.join('\n'))
+  }
+
+  /** Whatever fails in `work` leaves its history. */
+  async keeping<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof KeptFailure) throw error
+      const detail = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      throw this.failure([{ rule: 'run', detail }])
+    }
   }
 
   async close(): Promise<void> {

@@ -119,16 +119,21 @@ export function readBatch(key: string, body: Uint8Array): Batch {
   }
 }
 
-/** Keeps it for whoever looks into a failed run; an error that says where, and how the run is repeated. */
+/** Says where the history of a failed run is kept, and how the run is repeated. */
+export class KeptFailure extends Error {
+  override readonly name = 'KeptFailure'
+}
+
+/** Keeps it for whoever looks into a failed run. */
 export function keepFailure(
   run: { label: string; seed: number },
   history: History,
   problems: readonly { rule: string; detail: unknown }[],
   output: string,
-): Error {
+): KeptFailure {
   const { label, seed } = run
   const file = join(tmpdir(), `penstock-faults-${label}-${seed}.json`)
   writeFileSync(file, JSON.stringify({ seed, problems, output: output.split('\n'), ...history }))
   const shown = problems.slice(0, 5).map((problem) => JSON.stringify(problem).slice(0, 600))
-  return new Error(`seed ${seed}, history in ${file}: ${problems.length} breaches\n${shown.join('\n')}`)
+  return new KeptFailure(`seed ${seed}, history in ${file}: ${problems.length} breaches\n${shown.join('\n')}`)
 }

@@ -44,23 +44,27 @@ export async function runRow(row: string, seed: number): Promise<RowSummary> {
   const { play, options } = ROWS[row]!
   const trial = await ClusterTrial.open({ ...options, label: `row-${row}`, seed })
   try {
-    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
-    const load = startLoad(trial, { writers: 16, pauseMs: 100 })
-    await accepts(load, 300)
-    await play({ trial, load })
-    await accepts(load, 300)
-    await within(load.stop(), 60_000, 'the writers do not end')
-    const pauseMs = longestPause(trial)
-    await trial.judge()
-    const duplicates = duplicatesByFault(trial.history)
-    const { selfEnds } = trial
-    return {
-      ...{ accepted: load.accepted, duplicates, selfEnds, pauseMs },
-      takeOverMs: longestOver(trial, releases, goesOn),
-      handOverMs: longestOver(trial, seals, seals),
-    }
+    return await trial.keeping(() => playOn(trial, play))
   } finally {
     await trial.close()
+  }
+}
+
+async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummary> {
+  for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+  const load = startLoad(trial, { writers: 16, pauseMs: 100 })
+  await accepts(load, 300)
+  await play({ trial, load })
+  await accepts(load, 300)
+  await within(load.stop(), 60_000, 'the writers do not end')
+  const pauseMs = longestPause(trial)
+  await trial.judge()
+  const duplicates = duplicatesByFault(trial.history)
+  const { selfEnds } = trial
+  return {
+    ...{ accepted: load.accepted, duplicates, selfEnds, pauseMs },
+    takeOverMs: longestOver(trial, releases, goesOn),
+    handOverMs: longestOver(trial, seals, seals),
   }
 }
 
