@@ -29,8 +29,12 @@ export class AttemptsElsewhere {
   readonly #clock: Clock
   /** Deadlines of what may still run, Unix ms, by `batchKey`. */
   readonly #deadlines: ReadonlyMap<string, number>
-  readonly #results = new Map<string, AttemptResult>()
+  readonly #messages: Messages
+  /** Results that came, with what confirms them to the last owner. */
+  readonly #results = new Map<string, { result: AttemptResult; confirm: () => void }>()
   readonly #waiting = new Map<string, (result: AttemptResult) => void>()
+  /** Somebody here has the result: it is confirmed only then, or whoever lets go before that would keep it from the next owner. */
+  readonly #taken = new Set<string>()
   readonly #unsubscribe: () => void
 
   /** `released`: by `batchKey`, with deadlines, Unix ms. */
@@ -41,6 +45,7 @@ export class AttemptsElsewhere {
     released: ReadonlyMap<string, number>
   }) {
     const { messages, clock, shard, released } = options
+    this.#messages = messages
     this.#clock = clock
     const now = clock.now()
     this.#deadlines = new Map(
@@ -51,8 +56,7 @@ export class AttemptsElsewhere {
         ? () => {}
         : messages.subscribe(resultsSubject(shard), (data, reply) => {
             const told = decode(data)
-            if (told === undefined || !this.#learn(told)) return
-            if (reply !== undefined) messages.publish(reply, data)
+            if (told !== undefined) this.#learn(told, data, reply)
           })
   }
 
@@ -65,7 +69,11 @@ export class AttemptsElsewhere {
   result(name: BatchName): Promise<AttemptResult | null> {
     const key = batchKey(name)
     const known = this.#results.get(key)
-    if (known) return Promise.resolve(known)
+    if (known) {
+      this.#taken.add(key)
+      known.confirm()
+      return Promise.resolve(known.result)
+    }
     const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.now()
     return new Promise((resolve) => {
       const cancel = this.#clock.after(Math.max(0, leftMs), () => {
@@ -83,13 +91,18 @@ export class AttemptsElsewhere {
     this.#unsubscribe()
   }
 
-  #learn({ result, ...name }: Told): boolean {
+  #learn({ result, ...name }: Told, data: Uint8Array, reply: string | undefined): void {
     const key = batchKey(name)
-    if (!this.#deadlines.has(key)) return false
-    this.#results.set(key, result)
-    this.#waiting.get(key)?.(result)
+    if (!this.#deadlines.has(key)) return
+    const confirm = () => {
+      if (reply !== undefined) this.#messages.publish(reply, data)
+    }
+    this.#results.set(key, { result, confirm })
+    const waiting = this.#waiting.get(key)
     this.#waiting.delete(key)
-    return true
+    if (waiting) this.#taken.add(key)
+    if (this.#taken.has(key)) confirm()
+    waiting?.(result)
   }
 }
 

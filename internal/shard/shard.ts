@@ -220,10 +220,13 @@ export class Shard {
     const soon = clock.monotonic() + BURIALS_MS
     if (!parts.intake.replaying) await this.#untilRestored(parts, soon)
     await this.#until(() => parts.batches.burying === 0, soon)
-    const running = inFlight(parts, clock.now())
-    const passed = new PassedResults({ messages: broker, clock, shard, boot, inFlight: running })
+    const now = clock.now()
+    const passed = new PassedResults({
+      ...{ messages: broker, clock, shard, boot },
+      inFlight: parts.batches.inFlight(now),
+    })
     parts.batches.passOn(passed)
-    if (!this.#ended) await this.#sayRelease(parts, running, deadline)
+    if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, now), deadline)
     this.#end('released')
     released()
     while (!passed.done && clock.monotonic() < deadline) await this.#pause()
@@ -310,7 +313,7 @@ export class Shard {
   }
 }
 
-/** What runs here, and, while not all is restored, what the last owner said of attempts that run there. */
+/** What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is next. */
 function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
   const running = batches.inFlight(now)
   if (restoration.finished) return running

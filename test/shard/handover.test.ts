@@ -45,13 +45,28 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     expect(last.done).to.equal(false)
     const elsewhere = next()
     clock.advance(100)
-    expect(last.done).to.equal(true)
     expect(await elsewhere.result(batch)).to.deep.equal(delivered)
+    expect(last.done).to.equal(true)
+  })
+
+  it('are not confirmed before somebody has them: the one who got them may let go before that', async () => {
+    const { clock, last, next } = pair()
+    const between = next()
+    last.tell(batch, delivered)
+    clock.advance(1_000)
+    expect(last.done).to.equal(false)
+    between.stop()
+    const elsewhere = next()
+    const result = elsewhere.result(batch)
+    clock.advance(100)
+    expect(await result).to.deep.equal(delivered)
+    expect(last.done).to.equal(true)
   })
 
   it('are told until they are known, and once more is no harm', async () => {
     const { clock, state, last, next } = pair()
     const elsewhere = next()
+    const result = elsewhere.result(batch)
     state.lost = true
     last.tell(batch, delivered)
     clock.advance(1_000)
@@ -62,7 +77,7 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     clock.advance(1_000)
     expect(state.published).to.equal(published)
     last.tell(batch, { ...delivered, statusCode: 500 })
-    expect((await elsewhere.result(batch))?.statusCode).to.equal(200)
+    expect((await result)?.statusCode).to.equal(200)
   })
 
   it('are waited for until the deadline, no longer', async () => {

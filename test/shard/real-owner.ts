@@ -7,7 +7,7 @@ import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
-import type { Broker, Log } from '../../internal/shard/broker.ts'
+import type { Broker, Log, Reading } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
 import type { Membership } from '../../internal/shard/membership.ts'
@@ -208,8 +208,17 @@ export function holdingInboxes(broker: Broker, until: Promise<void>): Broker {
   const held = (log: Log) =>
     through(log, {
       follow: (...given: Parameters<Log['follow']>) => {
-        const reading = until.then(() => log.follow(...given))
-        return { stop: async () => (await reading).stop() }
+        let stopped = false
+        let reading: Reading | undefined
+        void until.then(() => {
+          if (!stopped) reading = log.follow(...given)
+        })
+        return {
+          stop: async () => {
+            stopped = true
+            await reading?.stop()
+          },
+        }
       },
     })
   return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })

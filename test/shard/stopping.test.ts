@@ -109,6 +109,22 @@ describe('actor nodes that stop', function () {
     expect([next.sent, first.sent.length]).to.deep.equal([[], SHARDS])
   })
 
+  it('before they have restored what they claimed, keep no result from the next owner', async () => {
+    const { destination, answer } = slowDestination()
+    const first = await here.join({ destination })
+    await oneItemEach()
+    const { promise: never } = Promise.withResolvers<void>()
+    const next = await here.join({ broker: holdingInboxes(here.broker, never) })
+    await eventually(() => expect(next.states).to.have.length(2))
+    answer(200)
+    await here.done(2)
+    // So often the results of the others are told to the one that cannot make use of them yet.
+    await delay(300)
+    await next.node.stop(8_000)
+    await here.done(SHARDS)
+    expect([next.sent, first.sent.length]).to.deep.equal([[], SHARDS])
+  })
+
   it('take back what was let go for one that stops before it claims', async () => {
     const { destination, answer } = slowDestination()
     const first = await here.join({ destination })
