@@ -119,6 +119,11 @@ async function start(
   if (program.admin) await publishCatalogue(store.db, catalogue)
   const prepared = await program.prepare?.(node, store, ground, service)
   await startClosingLedgers(node, store, leases)
+  if (program.admin) {
+    // Before the shards, so that they stop behind them: a statement under way must not take the time of a hand-over.
+    await startDayClosing(node, store)
+    await startDeadLetterSweep(node, store)
+  }
   const gate: Gate = { closing: false }
   const deliveries = await openDeliveries(node, version)
   const isOver = (boot: string) => ground.overBoots.includes(boot)
@@ -131,10 +136,6 @@ async function start(
     : undefined
   const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
   const admin = program.admin ? createAdmin(node, store, deliveries, ledger) : undefined
-  if (program.admin) {
-    await startDayClosing(node, store)
-    await startDeadLetterSweep(node, store)
-  }
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
     ...((program.actor || prepared) && {

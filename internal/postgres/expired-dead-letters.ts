@@ -2,8 +2,8 @@
 import type { ExpiredDeadLetters } from '../dlq/ports.ts'
 import type { Database } from './connection.ts'
 
-/** A sweep is in nobody's way: it may take longer than a request, ms. */
-const STATEMENT_MS = 60_000
+/** Longer than a request may take, but a stop waits for it, ms. */
+const STATEMENT_MS = 5_000
 
 export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
   return {

@@ -61,6 +61,8 @@ export interface ShardParts {
   readonly groups: Groups
   readonly batches: Batches
   readonly restoration: Restoration
+  /** Attempts at the last owner. */
+  readonly elsewhere: AttemptsElsewhere
   readonly courier: Courier
   readonly projector: Projector
   readonly housekeeping: Housekeeping
@@ -150,9 +152,11 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       projector,
       housekeeping,
     },
+    elsewhere: acting.elsewhere,
     courier: acting.courier,
     begin() {
       if (head.messages === 0 || head.lastSeq < intake.cursor) intake.reachedEnd(head.lastSeq)
+      if (events.ended()) return
       reading = inboxLog.follow(Math.max(1, intake.cursor), take, (error) =>
         events.onProblem('reading the inbox', error),
       )

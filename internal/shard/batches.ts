@@ -59,6 +59,8 @@ export class Batches {
   readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
   /** Their attempt runs, or waits for its turn; here or, as was told, at the last owner. */
   readonly #attempted = new Map<Batch<LiveItem>, Promise<void>>()
+  /** Of them, those that run at the last owner. */
+  readonly #elsewhere = new Set<Batch<LiveItem>>()
   #burying = 0
   #draining = false
   #stopped = false
@@ -82,9 +84,13 @@ export class Batches {
    * Batches whose attempt runs, with the latest end of it (Unix ms). One that was due when nothing was begun any more is
    * none of them: the next owner would wait for its result.
    */
-  inFlight(now: number): { groupId: string; version: number; deadline: number }[] {
+  inFlight(
+    now: number,
+    where: 'here' | 'anywhere',
+  ): { groupId: string; version: number; deadline: number }[] {
     return [...this.#sealed.values()]
       .filter(({ batch }) => this.#attempted.has(batch))
+      .filter(({ batch }) => where === 'anywhere' || !this.#elsewhere.has(batch))
       .map(({ group, batch }) => ({ groupId: group.id, version: batch.version, deadline: now + ATTEMPT_MS }))
   }
 
@@ -145,7 +151,9 @@ export class Batches {
   /** The attempt of the last owner; should its result not come in time, it begins here. */
   async #await(sealed: SealedBatch): Promise<void> {
     const { group, batch } = sealed
+    this.#elsewhere.add(batch)
     const result = await this.#options.elsewhere.result({ groupId: group.id, version: batch.version })
+    this.#elsewhere.delete(batch)
     await this.#untilConfigured(group)
     // Whoever cannot build it cannot bury it either: a failure is left to be found again by who can.
     const usable = result?.delivered || sealed.serializer <= SERIALIZER
@@ -227,7 +235,7 @@ export class Batches {
   /** Its body cannot be had again. Nothing follows from that before a commit: a stale owner sees the purges of its successor. */
   async #giveUp(sealed: SealedBatch, error: unknown): Promise<void> {
     if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
-    if (this.#draining) return
+    if (this.#draining) return this.#ended(sealed, null, 0)
     await this.#options.journal.prove()
     if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)
   }

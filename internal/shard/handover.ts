@@ -32,7 +32,8 @@ export class AttemptsElsewhere {
   readonly #messages: Messages
   /** Results that came, with what confirms them to the last owner. */
   readonly #results = new Map<string, { result: AttemptResult; confirm: () => void }>()
-  readonly #waiting = new Map<string, (result: AttemptResult) => void>()
+  readonly #waiting = new Map<string, { take: (result: AttemptResult) => void; cancel: () => void }>()
+  #stopped = false
   /** Somebody here has the result: it is confirmed only then, or whoever lets go before that would keep it from the next owner. */
   readonly #taken = new Set<string>()
   readonly #unsubscribe: () => void
@@ -65,9 +66,10 @@ export class AttemptsElsewhere {
     return this.#deadlines.has(batchKey(name))
   }
 
-  /** Its result; null once the deadline has passed without one. */
+  /** Its result; null once the deadline has passed without one. Never settles after `stop`. */
   result(name: BatchName): Promise<AttemptResult | null> {
     const key = batchKey(name)
+    if (this.#stopped) return new Promise(() => {})
     const known = this.#results.get(key)
     if (known) {
       this.#taken.add(key)
@@ -80,20 +82,28 @@ export class AttemptsElsewhere {
         this.#waiting.delete(key)
         resolve(null)
       })
-      this.#waiting.set(key, (result) => {
+      const take = (result: AttemptResult) => {
         cancel()
         resolve(result)
-      })
+      }
+      this.#waiting.set(key, { take, cancel })
     })
   }
 
+  /** From now on nothing is taken or confirmed, and nobody is told of a deadline: what comes is for the next owner. */
   stop(): void {
+    this.#stopped = true
     this.#unsubscribe()
+    for (const { cancel } of this.#waiting.values()) cancel()
+    this.#waiting.clear()
   }
 
   #learn({ result, ...name }: Told, data: Uint8Array, reply: string | undefined): void {
     const key = batchKey(name)
-    if (!this.#deadlines.has(key)) return
+    if (this.#stopped || !this.#deadlines.has(key)) return
+    const known = this.#results.get(key)
+    // Somebody in between gave up waiting for what the one before him has told since.
+    if (result.unsent && known && !known.result.unsent) return
     const confirm = () => {
       if (reply !== undefined) this.#messages.publish(reply, data)
     }
@@ -102,7 +112,7 @@ export class AttemptsElsewhere {
     this.#waiting.delete(key)
     if (waiting) this.#taken.add(key)
     if (this.#taken.has(key)) confirm()
-    waiting?.(result)
+    waiting?.take(result)
   }
 }
 

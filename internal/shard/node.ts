@@ -31,13 +31,16 @@ const FIRST_CLAIMS_MS = 10_000
 const OTHERS_QUIET_MS = 300
 const OTHERS_WAIT_MS = 1_000
 const POLL_MS = 20
+/** Whether a shard has to be taken back is asked in each so many of these; not any more with less time than this left, ms. */
+const TAKE_BACK_ROUNDS = 15
+const TAKE_BACK_MS = 1_000
 
 export class ActorNode {
   readonly #options: ActorNodeOptions
   readonly #claims: Claims
   readonly #seats = new Map<number, Seat>()
-  /** Hand-overs by shard, until the results of its last attempts are known to the next owner. */
-  readonly #leaving = new Map<number, Promise<void>>()
+  /** Hand-overs with their shards, until the results of the last attempts are known to the next owner. */
+  readonly #leaving = new Map<Promise<void>, number>()
   readonly #unsubscribe: () => void
   /** Shards whose journal is being looked at before a claim. */
   readonly #asking = new Set<number>()
@@ -79,6 +82,8 @@ export class ActorNode {
     this.#cancelLook()
     const { clock, membership } = this.#options
     const deadline = clock.monotonic() + timeoutMs
+    // An attempt that began only now could outlast the time that is left.
+    for (const seat of this.#seats.values()) seat.pause(true)
     membership.announce({ accepting: false })
     await this.#othersSettled()
     this.#unsubscribe()
@@ -99,22 +104,24 @@ export class ActorNode {
    */
   async #seeOff(deadline: number): Promise<void> {
     const { clock } = this.#options
-    const back = new Map<number, Promise<void>>()
-    while (this.#leaving.size > 0 && clock.monotonic() < deadline) {
-      const released = [...this.#leaving.keys()].filter((number) => !this.#seats.has(number))
-      for (const number of this.#actors().length > 0 ? [] : released)
-        if (!back.has(number)) back.set(number, this.#takeBack(number, deadline))
+    const leftMs = () => deadline - clock.monotonic()
+    const back = new Set<Promise<void>>()
+    for (let round = 0; this.#leaving.size > 0 && leftMs() > 0; round++) {
+      const released = new Set([...this.#leaving.values()].filter((number) => !this.#seats.has(number)))
+      if (round % TAKE_BACK_ROUNDS === 0 && this.#actors().length === 0 && leftMs() > TAKE_BACK_MS)
+        for (const number of released) back.add(this.#takeBack(number, leftMs))
       await new Promise<void>((resume) => clock.after(POLL_MS, resume))
     }
-    await Promise.all(back.values())
+    await Promise.all(back)
   }
 
-  /** Unless somebody has it. */
-  async #takeBack(number: number, deadline: number): Promise<void> {
+  /** Unless somebody has it, or it cannot be known. */
+  async #takeBack(number: number, leftMs: () => number): Promise<void> {
     const owner = await this.#claims.ownerOf(number).catch((error: unknown) => String(error))
-    if (owner !== null) return
-    await this.#sit(number)
-    await this.#seats.get(number)?.stop(Math.max(0, deadline - this.#options.clock.monotonic()))
+    if (owner !== null || this.#seats.has(number) || leftMs() <= 0) return
+    // The claim is bounded by the stop.
+    void this.#sit(number)
+    await this.#seats.get(number)?.stop(leftMs())
   }
 
   /**
@@ -258,10 +265,8 @@ export class ActorNode {
     const leaving = seat
       .handOver(timeoutMs, () => this.#left(number))
       .catch((error: unknown) => this.#problem(number, 'a hand-over failed', error))
-      .finally(() => {
-        if (this.#leaving.get(number) === leaving) this.#leaving.delete(number)
-      })
-    this.#leaving.set(number, leaving)
+      .finally(() => this.#leaving.delete(leaving))
+    this.#leaving.set(leaving, number)
   }
 
   #problem(shard: number, what: string, error: unknown): void {

@@ -47,7 +47,7 @@ export class Seat {
 
   /** Why it does not run, or does not go on: null while it does. */
   get trouble(): string | null {
-    return this.#trouble ?? this.#shard?.trouble ?? null
+    return this.#shard?.trouble ?? this.#trouble
   }
 
   /** Of its claim; `quarantined` before the next one, `lost` when there will be none before a repair. */
@@ -97,9 +97,11 @@ export class Seat {
   /** Gives it to the next owner: `released` is called when that one may claim it. */
   async handOver(timeoutMs: number, released: () => void): Promise<void> {
     this.#leave()
+    const { clock } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
     // A claim under way is not broken off: without a release record the next owner would have to wait.
-    await this.#starting
-    if (this.#shard) await this.#shard.handOver(timeoutMs, released)
+    await withDeadline(clock, timeoutMs, this.#starting).catch(() => {})
+    if (this.#shard) await this.#shard.handOver(Math.max(0, deadline - clock.monotonic()), released)
     else released()
   }
 

@@ -53,6 +53,8 @@ const LAST_COUNTERS_MS = 500
 const EPOCH_MS = 500
 /** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
 const BURIALS_MS = 500
+/** What a release record gets at least, ms. */
+const RELEASE_MS = 500
 
 export class Shard {
   readonly #options: ShardOptions
@@ -64,6 +66,8 @@ export class Shard {
   #proving = false
   /** The inbox is not read any more, or never will be. */
   #readEnough = false
+  /** It was let go before its claim was over. */
+  #letGo = false
   #refused: string | null = null
   #state: 'claiming' | 'replaying' | 'running' | 'draining' | 'ended' = 'claiming'
 
@@ -139,6 +143,7 @@ export class Shard {
   async start(): Promise<void> {
     const began = this.#options.clock.monotonic()
     const { telemetry, shard, clock } = this.#options
+    const pauses = this.#pauses
     const replayed = () => {
       if (this.#state === 'replaying') this.#state = 'running'
       const replayMs = clock.monotonic() - began
@@ -158,6 +163,7 @@ export class Shard {
       ended: () => this.#ended,
     })
     if (this.#ended) {
+      if (this.#letGo) await this.#releaseClaim(parts)
       parts.stop()
       await parts.journal.close()
       return
@@ -167,10 +173,17 @@ export class Shard {
     await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
     // `stop` came meanwhile, and needs nothing of the inbox.
     if (this.#ended || this.#readEnough) return
-    parts.groups.pause(this.#paused)
+    // The claim may be older than a pause that is over: then a commit has to prove it again.
+    parts.groups.pause(this.#paused || this.#pauses !== pauses)
+    if (!this.#paused && !this.#proving) void this.#goOn(parts)
     if (this.#state === 'claiming') this.#state = 'replaying'
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
-    parts.begin()
+    try {
+      parts.begin()
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+      throw error
+    }
     this.#gauge()
   }
 
@@ -181,6 +194,7 @@ export class Shard {
   async stop(timeoutMs: number): Promise<void> {
     const parts = this.#parts
     if (!parts || this.#ended) {
+      this.#letGo = parts === null
       this.#ended = true
       return
     }
@@ -194,6 +208,7 @@ export class Shard {
     // With what runs at the last owner: there is nobody else to take note of its results.
     const busy = () => parts.batches.attempting > 0 || parts.batches.burying > 0 || !parts.journal.idle
     await this.#until(() => !busy(), deadline)
+    this.#leaveElsewhere(parts)
     if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, clock.now()), deadline)
     if (!this.#ended) await this.#countLast(parts)
     this.#end('released')
@@ -208,6 +223,7 @@ export class Shard {
   async handOver(timeoutMs: number, released: () => void): Promise<void> {
     const parts = this.#parts
     if (!parts || this.#ended) {
+      this.#letGo = parts === null
       this.#ended = true
       return released()
     }
@@ -223,8 +239,9 @@ export class Shard {
     const now = clock.now()
     const passed = new PassedResults({
       ...{ messages: broker, clock, shard, boot },
-      inFlight: parts.batches.inFlight(now),
+      inFlight: parts.batches.inFlight(now, 'here'),
     })
+    this.#leaveElsewhere(parts)
     parts.batches.passOn(passed)
     if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, now), deadline)
     this.#end('released')
@@ -252,12 +269,27 @@ export class Shard {
     parts.journal.write({ type: 'release', batches }, () => {
       said = true
     })
-    await this.#until(() => said, deadline)
+    await this.#until(() => said, Math.max(deadline, this.#options.clock.monotonic() + RELEASE_MS))
+  }
+
+  /** What comes of attempts at the last owner is the next one's: nothing could be written of it behind the release. */
+  #leaveElsewhere({ restoration, elsewhere }: ShardParts): void {
+    restoration.stop()
+    elsewhere.stop()
   }
 
   /** What runs at the last owner can be taken note of only once it is restored, which is after the replay. */
   async #untilRestored({ restoration, state }: ShardParts, deadline: number): Promise<void> {
-    await this.#until(() => restoration.finished || state.released.size === 0, deadline)
+    const { clock } = this.#options
+    const mayRun = () => [...state.released.values()].some((until) => until > clock.now())
+    await this.#until(() => restoration.finished || !mayRun(), deadline)
+  }
+
+  /** Of a claim that nobody waited for: it names what the last owner has still under way. */
+  async #releaseClaim(parts: ShardParts): Promise<void> {
+    const { clock } = this.#options
+    const said = parts.journal.commit({ type: 'release', batches: inFlight(parts, clock.now()) })
+    await withDeadline(clock, RELEASE_MS, said).catch(() => {})
   }
 
   async #stopReading(parts: ShardParts): Promise<void> {
@@ -315,7 +347,7 @@ export class Shard {
 
 /** What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is next. */
 function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
-  const running = batches.inFlight(now)
+  const running = batches.inFlight(now, 'anywhere')
   if (restoration.finished) return running
   const named = new Set(running.map(batchKey))
   const elsewhere = [...state.released].flatMap(([key, deadline]) => {
