@@ -23,7 +23,7 @@ export interface DeadLetterStore {
   remove(dlqId: string): Promise<boolean>
 }
 
-/** Removes the oldest first, `limit` at most, and none that is tried again at this moment; answers how many. */
+/** Removes `limit` at most, and none that is tried again at this moment; answers how many. */
 export interface ExpiredDeadLetters {
   /** Created before this moment, Unix ms. */
   removeOlder(before: number, limit: number): Promise<number>

@@ -1,4 +1,7 @@
-/** Dead letters that the installation's retention or quota lets go. The trigger of a removal leaves tombstones. */
+/**
+ * Dead letters that the installation's retention or quota lets go, customer by customer: an index by age alone would
+ * tempt the planner to read the lists of customers by it. The trigger of a removal leaves tombstones.
+ */
 import type { ExpiredDeadLetters } from '../dlq/ports.ts'
 import type { Database } from './connection.ts'
 
@@ -12,8 +15,12 @@ export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
         await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
         const removed = await transaction`
           DELETE FROM dlq_items WHERE dlq_id IN (
-            SELECT dlq_id FROM dlq_items WHERE created_at < ${before} AND ${idle(db)}
-            ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
+            SELECT i.dlq_id FROM customers c CROSS JOIN LATERAL (
+              SELECT dlq_id FROM dlq_items
+              WHERE customer_id = c.customer_id AND created_at < ${before} AND ${idle(db)}
+              ORDER BY created_at LIMIT ${limit}
+            ) AS old JOIN dlq_items i USING (dlq_id)
+            LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED)`
         return removed.count
       }),
     removeBeyond: (quota, limit) =>
