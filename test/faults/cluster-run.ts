@@ -51,7 +51,11 @@ export async function clusterRun(options: ClusterRunOptions): Promise<ClusterSum
 
 async function runOn(trial: ClusterTrial, options: ClusterRunOptions): Promise<ClusterSummary> {
   for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
-  const load = startLoad(trial, { writers: options.writers ?? 24, pauseMs: options.pauseMs ?? 120 })
+  const load = startLoad(trial, {
+    writers: options.writers ?? 24,
+    pauseMs: options.pauseMs ?? 120,
+    patient: true,
+  })
   const plan = planOf(options.seed, {
     places: trial.places.map(({ name }) => name),
     brokers: trial.brokers.map(({ name }) => name),

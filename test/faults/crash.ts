@@ -49,8 +49,11 @@ export async function crashRun(options: CrashOptions): Promise<CrashSummary> {
 /** What a load needs: two buffers, `good` and `rejecting`. */
 export type Loaded = Pick<Trial, 'sender' | 'random' | 'enable'>
 
-export function startLoad(trial: Loaded, given: { writers?: number; pauseMs?: number } = {}): Load {
-  const { writers = 24, pauseMs = 60 } = given
+export function startLoad(
+  trial: Loaded,
+  given: { writers?: number; pauseMs?: number; patient?: boolean } = {},
+): Load {
+  const { writers = 24, pauseMs = 60, patient = false } = given
   const { sender, random } = trial
   const onDisabled = (bufferId: string) => trial.enable(bufferId)
   const load = new Load({
@@ -58,6 +61,7 @@ export function startLoad(trial: Loaded, given: { writers?: number; pauseMs?: nu
     random,
     writers,
     pauseMs,
+    patient,
     good: 'good',
     rejecting: 'rejecting',
     onDisabled,
