@@ -229,13 +229,16 @@ export class Batches {
     } catch (error) {
       if (error instanceof UnknownSerializerError) return this.#withdraw(group, batch, UNBUILDABLE_PAUSE_MS)
       await this.#giveUp(sealed, error)
+      // Whoever is next was told that an attempt of it runs.
+      this.#passed?.tell({ groupId: group.id, version: batch.version }, UNSENT)
     }
   }
 
   /** Its body cannot be had again. Nothing follows from that before a commit: a stale owner sees the purges of its successor. */
   async #giveUp(sealed: SealedBatch, error: unknown): Promise<void> {
     if (!(error instanceof BodyMismatchError || error instanceof MissingFrameError)) throw error
-    if (this.#draining) return this.#ended(sealed, null, 0)
+    // The next owner finds that out for itself.
+    if (this.#draining) return
     await this.#options.journal.prove()
     if (!this.#stopped) this.#options.endings.giveUp(sealed, error, this.#options.onFatal)
   }

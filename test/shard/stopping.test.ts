@@ -1,5 +1,4 @@
 /** Actor nodes that are told to stop, or that lost their lease for a while, while attempts run: nothing is sent again for it. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
@@ -67,8 +66,8 @@ describe('actor nodes that stop', function () {
     const stopped = first.node.stop(8_000).then(() => {
       over = true
     })
+    // What first had nothing more to do with, next has claimed by now.
     await eventually(() => expect(runningOn(next!)).to.have.length(SHARDS))
-    await delay(100)
     expect(over).to.equal(false)
     answer(200)
     await stopped
@@ -116,10 +115,14 @@ describe('actor nodes that stop', function () {
     const { promise: never } = Promise.withResolvers<void>()
     const next = await here.join({ broker: holdingInboxes(here.broker, never) })
     await eventually(() => expect(next.states).to.have.length(2))
+    const told = new Map<number, number>()
+    const listening = [...next.node.running()].map(([shard]) =>
+      here.broker.subscribe(`shard.${shard}.results`, () => told.set(shard, (told.get(shard) ?? 0) + 1)),
+    )
     answer(200)
-    await here.done(2)
-    // So often the results of the others are told to the one that cannot make use of them yet.
-    await delay(300)
+    // Again and again, for the one that is told cannot make use of it yet.
+    await eventually(() => expect([...told.values()].filter((times) => times > 2)).to.have.length(2))
+    for (const stop of listening) stop()
     await next.node.stop(8_000)
     await here.done(SHARDS)
     expect([next.sent, first.sent.length]).to.deep.equal([[], SHARDS])
