@@ -11,10 +11,14 @@ const LOWEST = 15_000
 const HIGHEST = 32_767
 const TRIES = 50
 
+/** One after the other from a random one: a port that was given and is not listened on yet is not given again. */
+let next = randomInt(LOWEST, HIGHEST + 1)
+
 /** A TCP port of 127.0.0.1 that nobody listens on right now, and that no outgoing connection will take. */
 export async function freePort(): Promise<number> {
   for (let left = TRIES; left > 0; left--) {
-    const port = await tryListen(randomInt(LOWEST, HIGHEST + 1))
+    const port = await tryListen(next++)
+    if (next > HIGHEST) next = LOWEST
     if (port !== undefined) return port
   }
   throw new Error(`no free port on 127.0.0.1 from ${LOWEST} to ${HIGHEST}: tried ${TRIES}`)

@@ -15,4 +15,9 @@ describe('a free port', () => {
       await new Promise((resolve) => server.close(resolve))
     }
   })
+
+  it('is not given twice, also to those who ask at once and listen later', async () => {
+    const ports = await Promise.all(Array.from({ length: 500 }, () => freePort()))
+    expect(new Set(ports).size).to.equal(500)
+  })
 })
