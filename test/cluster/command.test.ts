@@ -1,6 +1,5 @@
 /** `npm run cluster` as somebody uses it: the processes that it names, killed by their ids. */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -11,10 +10,10 @@ import { findProcesses, isRunning } from '../../internal/embedded/process-identi
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startService } from '../support/service.ts'
+import { shell, shellCommands } from '../support/shell-commands.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
-const ROOT = join(import.meta.dirname, '..', '..')
 const START_MS = 90_000
 
 interface Row {
@@ -297,24 +296,3 @@ describe('npm run cluster', function () {
     return [`--env-file=${dataDir}/`, `-c ${dataDir}/`, `-D ${dataDir}/`].flatMap(findProcesses)
   }
 })
-
-/** The shell commands under a heading of a page. */
-function shellCommands(page: string, heading: string): string {
-  const text = readFileSync(join(ROOT, page), 'utf8')
-  const section = text.split(/^(?=#{2,3} )/m).find((part) => part.startsWith(`${heading}\n`))
-  const blocks = [...(section ?? '').matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  expect(blocks).not.to.deep.equal([])
-  return blocks.join('')
-}
-
-/** As somebody who pastes it; the first command that fails ends it. */
-async function shell(commands: string): Promise<{ code: number; output: string }> {
-  const child = spawn('bash', ['-euo', 'pipefail', '-c', commands], {
-    cwd: ROOT,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const chunks: Buffer[] = []
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-  const [code] = (await once(child, 'close')) as [number]
-  return { code, output: Buffer.concat(chunks).toString('utf8') }
-}

@@ -1,18 +1,13 @@
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
-
-const ROOT = join(import.meta.dirname, '..', '..')
+import { shell, shellBlocks } from '../support/shell-commands.ts'
 
 /** The commands of internal/RUNBOOKS.md, exactly as they stand there but for a time. */
 describe('the commands of the runbooks', function () {
   this.timeout(90_000)
-  const runbooks = readFileSync(join(ROOT, 'internal', 'RUNBOOKS.md'), 'utf8')
   let installation: Installation
 
   before(async () => {
@@ -38,16 +33,15 @@ describe('the commands of the runbooks', function () {
     for (const n of [1, 2]) await api.ingest(projectId, 'failing', { group: 'g', n })
     await eventually(async () => expect(await deadLetters()).to.equal(2))
 
-    const section = runbooks.split(/^(?=## )/m).find((part) => part.startsWith('## Dead letters that grow\n'))
-    const commands = /^```sh\n(.*?)^```$/ms.exec(section ?? '')?.[1] ?? ''
+    const [commands = ''] = shellBlocks('internal/RUNBOOKS.md', '## Dead letters that grow')
     expect(commands).to.include("'30 days ago'")
-    const run = (text: string) =>
-      promisify(execFile)('bash', ['-euo', 'pipefail', '-c', text], {
-        env: {
-          PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-          ...{ P: installation.service.url, KEY: key, CUSTOMER: customerId },
-        },
+    const run = async (text: string) => {
+      const { code, output } = await shell(text, {
+        PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+        ...{ P: installation.service.url, KEY: key!, CUSTOMER: customerId },
       })
+      expect(code, output).to.equal(0)
+    }
     await run(commands)
     expect(await deadLetters()).to.equal(2)
     await run(commands.replace('30 days ago', '1 hour'))
