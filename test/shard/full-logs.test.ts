@@ -11,7 +11,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, numbersOf, type Owner, startOwner } from './real-owner.ts'
+import { createOwner, ingest, numbersOf, type Owner } from './real-owner.ts'
 
 const INBOX_BYTES = 400_000
 /** Like the service's own, but quick. */
@@ -45,7 +45,7 @@ describe('an owner whose logs are nearly full', function () {
   }
 
   async function ownerOn({ broker }: TestBroker, batch: Partial<typeof BATCH> = BATCH): Promise<Owner> {
-    const owner = startOwner({ broker, db, buffer, batch, housekeeping: QUICK })
+    const owner = createOwner({ broker, db, buffer, batch, housekeeping: QUICK })
     ends.push(() => owner.shard.abandon())
     await owner.shard.start()
     await eventually(() => owner.shard.state === 'running')

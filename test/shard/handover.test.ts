@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { AttemptsElsewhere, PassedResults } from '../../internal/shard/handover.ts'
@@ -36,7 +37,8 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     const { messages, state } = wire()
     const shared = { messages, clock, shard: 3 }
     const last = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
-    return { clock, state, last, next: () => new AttemptsElsewhere({ ...shared, released }) }
+    const between = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
+    return { clock, state, last, between, next: () => new AttemptsElsewhere({ ...shared, released }) }
   }
 
   it('reach the next owner, also when it was not there yet', async () => {
@@ -61,6 +63,34 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     clock.advance(100)
     expect(await result).to.deep.equal(delivered)
     expect(last.done).to.equal(true)
+  })
+
+  it('are neither taken nor waited for by one who has let go: they are for whoever is next', async () => {
+    const { clock, last, next } = pair(new Map([['g:7', new ManualClock().now() + 5_000]]))
+    const between = next()
+    let settled = 0
+    const count = () => settled++
+    void between.result(batch).then(count)
+    between.stop()
+    void between.result(batch).then(count)
+    last.tell(batch, delivered)
+    clock.advance(1_000)
+    expect(last.done).to.equal(false)
+    const result = next().result(batch)
+    clock.advance(100)
+    expect(await result).to.deep.equal(delivered)
+    clock.advance(5_000)
+    await setImmediate()
+    expect([settled, last.done]).to.deep.equal([0, true])
+  })
+
+  it('count for more than what one in between says, who gave up waiting for them', async () => {
+    const { clock, last, between, next } = pair()
+    const elsewhere = next()
+    last.tell(batch, delivered)
+    between.tell(batch, { ...delivered, delivered: false, unsent: true })
+    clock.advance(100)
+    expect(await elsewhere.result(batch)).to.deep.equal(delivered)
   })
 
   it('are told until they are known, and once more is no harm', async () => {

@@ -11,7 +11,7 @@ import { brokerAt, storeBytesPerShard, type TestBroker } from '../nats/support.t
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, type Owner, startOwner } from './real-owner.ts'
+import { createOwner, ingest, type Owner } from './real-owner.ts'
 
 const AN_HOUR = 3_600_000
 
@@ -32,7 +32,7 @@ describe('an installation that lost all of its logs', function () {
     await nats?.close()
     await db`TRUNCATE shards, projections`
     nats = await brokerAt((await natsAccount()).url)
-    former = startOwner({ broker: nats.broker, db, buffer })
+    former = createOwner({ broker: nats.broker, db, buffer })
     await former.shard.start()
     await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }])
     const position = () => createProjection(db).position(0)
@@ -57,7 +57,7 @@ describe('an installation that lost all of its logs', function () {
     await makeAnew(systemClock())
     const tells = (owner: Owner) =>
       owner.problems.filter((text) => text.startsWith('the logs were made anew'))
-    const first = startOwner({ broker: nats.broker, db, buffer })
+    const first = createOwner({ broker: nats.broker, db, buffer })
     await first.shard.start()
     expect(first.ended).to.equal(null)
     expect(first.shard.epoch).to.be.above(counted)
@@ -72,7 +72,7 @@ describe('an installation that lost all of its logs', function () {
       expect(await createProjection(db).position(0)).to.be.above(first.shard.epoch),
     )
     await first.shard.abandon()
-    const second = startOwner({ broker: nats.broker, db, buffer })
+    const second = createOwner({ broker: nats.broker, db, buffer })
     await second.shard.start()
     expect(tells(second)).to.deep.equal([])
     await second.shard.abandon()
@@ -81,7 +81,7 @@ describe('an installation that lost all of its logs', function () {
   it('stops where the new ones begin below the former ones, by a clock that is behind', async () => {
     const behind = { ...systemClock(), now: () => Date.now() - AN_HOUR }
     await makeAnew(behind)
-    const owner = startOwner({ broker: nats.broker, db, buffer })
+    const owner = createOwner({ broker: nats.broker, db, buffer })
     await owner.shard.start()
     await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
     expect(owner.sent).to.deep.equal([])

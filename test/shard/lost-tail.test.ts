@@ -17,7 +17,7 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { createNode, ingest, journalRecords, startOwner } from './real-owner.ts'
+import { createNode, createOwner, ingest, journalRecords } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
 describe('a broker that lost its tail', function () {
@@ -67,7 +67,7 @@ describe('a broker that lost its tail', function () {
 
   it('stops a claim when the inbox ends before what an owner has seen', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
-    const owner = startOwner({ broker, db, buffer, housekeeping: { everyMs: 50 } })
+    const owner = createOwner({ broker, db, buffer, housekeeping: { everyMs: 50 } })
     await owner.shard.start()
     await ingest(broker, buffer, [{ key: 'a', n: 1 }])
     await wrote(broker, 'horizon')
@@ -75,7 +75,7 @@ describe('a broker that lost its tail', function () {
     const log = broker.inbox(0)
     const state = async () => ({ ...(await log.state()), firstSeq: 1, lastSeq: 1, messages: 0 })
     const lossy: Broker = { ...broker, inbox: () => ({ ...log, state }) as ReturnType<Broker['inbox']> }
-    const error = await startOwner({ broker: lossy, db, buffer })
+    const error = await createOwner({ broker: lossy, db, buffer })
       .shard.start()
       .then(
         () => null,
@@ -88,14 +88,14 @@ describe('a broker that lost its tail', function () {
   it('stops a claim when the inbox ends before what the journal names, mark or none', async () => {
     const { broker, connection } = await brokerOf((await natsAccount()).url)
     // No housekeeping: no horizon, and so no mark beyond the first commit's.
-    const owner = startOwner({ broker, db, buffer, housekeeping: { everyMs: 60_000 } })
+    const owner = createOwner({ broker, db, buffer, housekeeping: { everyMs: 60_000 } })
     await owner.shard.start()
     const first = await ingest(broker, buffer, [{ key: 'a', n: 1 }])
     await ingest(broker, buffer, [{ key: 'a', n: 2 }])
     await wrote(broker, 'done')
     await owner.shard.abandon()
     await loseAbove(connection, broker.inbox(0), { stream: 'INBOX_0', to: first })
-    const next = startOwner({ broker, db, buffer })
+    const next = createOwner({ broker, db, buffer })
     const error = await next.shard.start().catch((reason: Error) => reason)
     expect(error).to.be.instanceOf(LostTailError)
     expect((error as Error).message).to.match(/the inbox ends at \d+, an owner saw \d+/)
@@ -105,7 +105,7 @@ describe('a broker that lost its tail', function () {
   it('stops a claim when Postgres knows a higher epoch and the journal has no later claim', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
     await createDeadLetters(db).raiseEpoch({ shard: 0, epoch: Number.MAX_SAFE_INTEGER })
-    const owner = startOwner({ broker, db, buffer })
+    const owner = createOwner({ broker, db, buffer })
     await owner.shard.start()
     await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
     expect(owner.ended?.message).to.match(
@@ -118,7 +118,7 @@ describe('a broker that lost its tail', function () {
     const backup = join(tempFolder('lost-both-backup'), 'nats')
     const server = await ownNats({ dir, sync: 'always' })
     const { broker } = await brokerOf(server.url)
-    const first = startOwner({ broker, db, buffer })
+    const first = createOwner({ broker, db, buffer })
     await first.shard.start()
     await ingest(broker, buffer, [{ key: 'a', n: 1 }])
     await wrote(broker, 'done')
@@ -128,7 +128,7 @@ describe('a broker that lost its tail', function () {
     await server.restart()
     // What this one commits, and what Postgres learns of it, lies behind the backup; its claim in Postgres too.
     await eventually(() => ingest(broker, buffer, [{ key: 'a', n: 2 }]))
-    const second = startOwner({ broker, db, buffer })
+    const second = createOwner({ broker, db, buffer })
     await second.shard.start()
     await wrote(broker, 'done', 2)
     const counted = () => createProjection(db).position(0)
@@ -143,7 +143,7 @@ describe('a broker that lost its tail', function () {
     await eventually(() => broker.journal(0).state())
     const before = await counted()
     for (let claim = 0; claim < 2; claim++) {
-      const third = startOwner({ broker, db, buffer })
+      const third = createOwner({ broker, db, buffer })
       await third.shard.start()
       expect(third.ended).to.be.instanceOf(LostTailError)
       expect(third.ended?.message).to.match(
@@ -156,9 +156,9 @@ describe('a broker that lost its tail', function () {
 
   it('takes an owner whose successor has counted on for fenced, not for one that lost a tail', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
-    const first = startOwner({ broker, db, buffer })
+    const first = createOwner({ broker, db, buffer })
     await first.shard.start()
-    const second = startOwner({ broker, db, buffer })
+    const second = createOwner({ broker, db, buffer })
     await second.shard.start()
     await ingest(broker, buffer, [{ key: 'a', n: 1 }])
     const projection = createProjection(db)
@@ -179,14 +179,14 @@ describe('a broker that lost its tail', function () {
 
   it('stops a claim of a journal that somebody emptied', async () => {
     const { broker, connection } = await brokerOf((await natsAccount()).url)
-    const first = startOwner({ broker, db, buffer })
+    const first = createOwner({ broker, db, buffer })
     await first.shard.start()
     await ingest(broker, buffer, [{ key: 'a', n: 1 }])
     await wrote(broker, 'done')
     await first.shard.abandon()
     await new StreamApi(connection, 'JOURNAL_0').ask('STREAM.PURGE')
     for (let claim = 0; claim < 2; claim++) {
-      const next = startOwner({ broker, db, buffer })
+      const next = createOwner({ broker, db, buffer })
       const error = await next.shard.start().catch((reason: Error) => reason)
       expect(error).to.be.instanceOf(LostTailError)
       expect((error as Error).message).to.match(/^shard 0: the beginning of the journal is gone, .*README$/)

@@ -11,7 +11,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, numbersOf, type Owner, startOwner } from './real-owner.ts'
+import { createOwner, ingest, numbersOf, type Owner } from './real-owner.ts'
 
 const HELD = 20_000
 const SCALE = 1_000_000 / HELD
@@ -45,7 +45,7 @@ describe('a shard that holds very many items', function () {
 
   async function start(): Promise<Owner> {
     const { broker } = at
-    const started = startOwner({ broker, db, buffer, batch: BATCH, housekeeping: LIMITS })
+    const started = createOwner({ broker, db, buffer, batch: BATCH, housekeeping: LIMITS })
     await started.shard.start()
     await eventually(() => started.shard.state === 'running', PATIENT)
     return started

@@ -6,7 +6,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, journalRecords, type Owner, type OwnerOptions, startOwner } from './real-owner.ts'
+import { createOwner, ingest, journalRecords, type Owner, type OwnerOptions } from './real-owner.ts'
 
 export class Owners {
   /** Those that this test made; all of them end with it. */
@@ -32,11 +32,17 @@ export class Owners {
     return this.#buffer
   }
 
+  /** It has not claimed yet. */
+  make(options: Partial<OwnerOptions> = {}): Owner {
+    const given = { broker: this.broker, db: this.db, buffer: this.buffer }
+    const owner = createOwner({ ...given, ...this.#defaults, ...options })
+    this.made.push(owner)
+    return owner
+  }
+
   /** Resolves when it runs. */
   async own(options: Partial<OwnerOptions> = {}): Promise<Owner> {
-    const given = { broker: this.broker, db: this.db, buffer: this.buffer }
-    const owner = startOwner({ ...given, ...this.#defaults, ...options })
-    this.made.push(owner)
+    const owner = this.make(options)
     await owner.shard.start()
     await eventually(() => owner.shard.state === 'running')
     return owner

@@ -1,9 +1,10 @@
 /** How an owner lets go of its shard, on the real NATS and Postgres: what runs, what did not begin, what is on its way. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { FencedError } from '../../internal/shard/ports.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownersOfEachTest } from './owners.ts'
-import { holdingCommits, numbersOf } from './real-owner.ts'
+import { holdingCommits, holdingProvenClaims, numbersOf } from './real-owner.ts'
 
 describe('a hand-over of a shard, real broker and database', function () {
   this.timeout(60_000)
@@ -133,5 +134,47 @@ describe('a hand-over of a shard, real broker and database', function () {
     expect(second.sent[0]!.key).to.not.equal(first.sent[0]!.key)
     await here.done(2)
     expect(first.sent).to.have.length(1)
+  })
+
+  it('leaves a release although its claim was not over: it names what runs at the owner before', async () => {
+    const { first, over, answer } = await releasedInAttempt('a')
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+    const between = here.make({ broker: holdingProvenClaims(here.broker, reach, opened) })
+    const claimed = between.shard.start()
+    await reached
+    await between.shard.stop(1_000)
+    open()
+    await claimed
+    const { boot, record } = (await here.records()).at(-1)!
+    expect(boot).to.equal(between.boot)
+    expect(record.type === 'release' && record.batches).to.have.length(1)
+    const next = await here.own()
+    answer(200)
+    await over
+    await here.done(1)
+    expect([first.sent.length, between.sent, next.sent]).to.deep.equal([1, [], []])
+  })
+
+  it('proves its claim again when its node was without its lease meanwhile: another may have claimed', async () => {
+    const { promise: unanswered } = Promise.withResolvers<number>()
+    const lost = await here.own({ destination: () => unanswered })
+    await here.ingest([{ key: 'a', n: 1 }])
+    await eventually(() => lost.sent.length === 1)
+    await lost.shard.abandon()
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+    const old = here.make({ broker: holdingProvenClaims(here.broker, reach, opened) })
+    const claimed = old.shard.start()
+    await reached
+    old.shard.pause(true)
+    const next = await here.own({ housekeeping: { everyMs: 60_000 } })
+    await here.done(1)
+    old.shard.pause(false)
+    open()
+    await claimed
+    await eventually(() => old.shard.state === 'ended')
+    expect(old.ended).to.be.instanceOf(FencedError)
+    expect([old.sent, next.sent]).to.deep.equal([[], lost.sent])
   })
 })

@@ -159,7 +159,7 @@ function surroundings(options: OwnerOptions) {
   }
 }
 
-export function startOwner(options: OwnerOptions): Owner {
+export function createOwner(options: OwnerOptions): Owner {
   const { told, ports } = surroundings(options)
   const onEnd = (error: Error) => {
     owner.ended = error
@@ -201,6 +201,19 @@ export function holdingCommits(broker: Broker, before: (commit: Commit) => Promi
 export function holdingClaims(broker: Broker, until: Promise<void>): Broker {
   const held = (log: Log) => through(log, { last: async () => until.then(() => log.last()) })
   return through(broker, { journal: (shard: number) => held(broker.journal(shard)) })
+}
+
+/** The same broker, but a claim that has proven itself gets no further before `until`. */
+export function holdingProvenClaims(broker: Broker, reached: () => void, until: Promise<void>): Broker {
+  const held = (log: Log) =>
+    through(log, {
+      state: async () => {
+        reached()
+        await until
+        return log.state()
+      },
+    })
+  return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })
 }
 
 /** The same broker, but nothing of an inbox is read before `until`. */

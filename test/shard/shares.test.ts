@@ -12,7 +12,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { ingest, type Owner, startOwner } from './real-owner.ts'
+import { createOwner, ingest, type Owner } from './real-owner.ts'
 
 const INBOX_BYTES = 400_000
 const LIMIT = INBOX_BYTES * SHARE
@@ -57,7 +57,7 @@ describe('an owner', () => {
   }
 
   async function ownerOn({ broker }: TestBroker, batch: Partial<typeof HELD> = HELD): Promise<Owner> {
-    const owner = startOwner({ broker, db, buffer, batch })
+    const owner = createOwner({ broker, db, buffer, batch })
     ends.push(() => owner.shard.abandon())
     await owner.shard.start()
     await eventually(() => owner.shard.state === 'running')

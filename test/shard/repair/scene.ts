@@ -10,12 +10,12 @@ import type { TestBroker } from '../../nats/support.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { TestBuffer } from '../../support/rows.ts'
 import {
+  createOwner,
   ingest,
   journalRecords,
   numbersOf,
   type Owner,
   type OwnerOptions,
-  startOwner,
 } from '../real-owner.ts'
 import { loseAbove } from './loss.ts'
 
@@ -45,7 +45,7 @@ export class Scene {
 
   /** An owner whose destination refuses groups `b` and `g`, for as long as it is told. Batches of two. */
   async own(refused: readonly string[], options: Partial<OwnerOptions> = {}): Promise<Owner> {
-    const owner = startOwner({
+    const owner = createOwner({
       ...{
         broker: this.nats.broker,
         db: this.db,
