@@ -5,8 +5,8 @@
  *   npm run test:faults -- --rows 8,9,25           rows of the fault matrix by number; `all` for each that is here
  *   npm run test:faults -- --kinds kill,freeze     only these faults; --steps and --items: how much of them
  *
- * Without arguments: every row, then 20 random runs. A line a run, and at the end the duplicates of all random runs
- * by kind of fault; exit code 0 only when every promise held in all of them. A failure names its seed and the file
+ * Without arguments: every row, then 20 random runs. A line a run, and at the end the duplicates of all rows, and those of
+ * all random runs by kind of fault; exit code 0 only when every promise held in all of them. A failure names its seed and the file
  * with its history, and the next run follows.
  */
 import { parseArgs } from 'node:util'
@@ -14,8 +14,8 @@ import { parseArgs } from 'node:util'
 import { killServers, stopServers } from '../support/servers.ts'
 import { type ClusterSummary, clusterRun } from './cluster-run.ts'
 import { KINDS, type Kind } from './plan.ts'
-import { ROWS, runRow } from './rows.ts'
-import { totalsOf } from './totals.ts'
+import { ROWS, type RowSummary, runRow } from './rows.ts'
+import { rowTotalsOf, totalsOf } from './totals.ts'
 
 const { values } = parseArgs({
   options: {
@@ -40,13 +40,20 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 let failed = 0
 const held: ClusterSummary[] = []
-for (const row of rows) await report(`row ${row}, seed ${seed}`, () => runRow(row, seed))
+const heldRows = new Map<string, RowSummary>()
+for (const row of rows)
+  await report(`row ${row}, seed ${seed}`, async () => {
+    const summary = await runRow(row, seed)
+    heldRows.set(row, summary)
+    return summary
+  })
 for (let run = 0; run < runs; run++)
   await report(`seed ${seed + run}`, async () => {
     const summary = await clusterRun({ seed: seed + run, steps, items, brokers, kinds })
     held.push(summary)
     return summary
   })
+if (heldRows.size > 0) process.stdout.write(`${rowTotalsOf(heldRows, (row) => ROWS[row]?.title)}\n`)
 if (held.length > 0) process.stdout.write(`${totalsOf(held)}\n`)
 process.stdout.write(`${rows.length + runs - failed} held, ${failed} failed\n`)
 process.exitCode = failed === 0 ? 0 : 1

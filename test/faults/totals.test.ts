@@ -3,7 +3,8 @@ import { describe, it } from 'mocha'
 
 import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
 import { type Delivery, newHistory } from './history.ts'
-import { totalsOf } from './totals.ts'
+import type { RowSummary } from './rows.ts'
+import { rowTotalsOf, totalsOf } from './totals.ts'
 
 const delivery = (at: number, status: number): Delivery => ({
   ...{ key: 'k', bufferId: 'b', groupKey: 'g', bodyHash: 'h', items: [], at, status, answeredAt: at },
@@ -35,6 +36,22 @@ describe('the duplicates of runs under faults', () => {
       '| kill actor | 4 | 15 |',
       '',
       '2 runs (seeds 7, 8), 200 items, 20 deliveries, 2 dead letters; longest time to heal 30 ms',
+    ])
+  })
+
+  it('of rows have a line each', () => {
+    const row = { accepted: 700, selfEnds: [], takeOverMs: 0 }
+    const rows = new Map<string, RowSummary>([
+      ['12', { ...row, duplicates: {}, pauseMs: 90, handOverMs: 400 }],
+      ['5', { ...row, duplicates: { 'kill nats': 2 }, pauseMs: 9_000, handOverMs: 0 }],
+    ])
+    expect(
+      rowTotalsOf(rows, (name) => `title ${name}`)
+        .split('\n')
+        .slice(2),
+    ).to.deep.equal([
+      '| 12 | title 12 | 700 | 0 | 90 | 400 |',
+      '| 5 | title 5 | 700 | 2 (kill nats) | 9000 |  |',
     ])
   })
 })

@@ -1,5 +1,6 @@
-/** What many runs of the fault suite say together: duplicates by kind of fault, as a table. */
+/** What many runs of the fault suite say together, as tables: duplicates by kind of fault, and by row of the matrix. */
 import type { ClusterSummary } from './cluster-run.ts'
+import type { RowSummary } from './rows.ts'
 
 /** The runs that held; Markdown. */
 export function totalsOf(runs: readonly ClusterSummary[]): string {
@@ -16,6 +17,22 @@ export function totalsOf(runs: readonly ClusterSummary[]): string {
     `${runs.length} runs (seeds ${runs.map(({ seed }) => seed).join(', ')}), ${total(({ accepted }) => accepted)} items,` +
       ` ${total(({ deliveries }) => deliveries)} deliveries, ${total(({ dead }) => dead)} dead letters;` +
       ` longest time to heal ${Math.max(0, ...heals)} ms`,
+  ].join('\n')
+}
+
+/** The rows that held; Markdown. `title`: of a row. */
+export function rowTotalsOf(
+  rows: ReadonlyMap<string, RowSummary>,
+  title: (row: string) => string | undefined,
+): string {
+  const lines = [...rows].map(([row, { accepted, duplicates, pauseMs, handOverMs }]) => {
+    const again = Object.entries(duplicates).map(([kind, count]) => `${count} (${kind})`)
+    return `| ${row} | ${title(row)} | ${accepted} | ${again.join(', ') || '0'} | ${pauseMs} | ${handOverMs || ''} |`
+  })
+  return [
+    '| row | | items | batches sent again | longest time without a 202, ms | seal to seal over a hand-over, ms |',
+    '|---|---|---|---|---|---|',
+    ...lines,
   ].join('\n')
 }
 
