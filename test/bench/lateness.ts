@@ -33,15 +33,17 @@ const HEAD = [
   'cores busy, by this / in all',
 ]
 
-interface Lab {
+export interface Lab {
   penstock: Penstock
   generator: Generator
   sink: Sink
   nextId: number
   openGroups: number
+  /** Of the sink. */
+  url: string
 }
 
-interface Round {
+export interface Round {
   /** By the service's own histogram. */
   sealed: Buckets
   /** Arrival minus due time, ms. */
@@ -57,17 +59,7 @@ export type Numbers = readonly [openGroups: number, goalMs?: number][]
 
 /** Markdown: one row for each number of open groups. */
 export async function measureLateness(sync: string, numbers: Numbers): Promise<string> {
-  const { sink, url } = await startSink()
-  const lab = {
-    sink,
-    generator: startGenerator(),
-    penstock: await startPenstock({ sync }),
-    nextId: 0,
-    openGroups: 0,
-  }
-  await createBuffers(lab.penstock, url)
-  // Once without measuring: code that runs for the first time is slow.
-  await measure(lab)
+  const lab = await openLab(sync)
   const rows: string[][] = []
   const goals: Goal[] = []
   for (const [groups, goalMs] of numbers) {
@@ -78,11 +70,25 @@ export async function measureLateness(sync: string, numbers: Numbers): Promise<s
     const figure = `p99 at the sink, ms, with ${groups.toLocaleString('en')} open groups`
     if (goalMs !== undefined) goals.push({ figure, bound: ['≤', goalMs], values: rounds.map(p99) })
   }
-  await Promise.all([lab.penstock.stop(), lab.generator.stop(), sink.stop()])
+  await closeLab(lab)
   return `${table(HEAD, rows)}\n\n${tableOfGoals(goals)}`
 }
 
-function p99({ late }: Round): number {
+/** One round was made without measuring: code that runs for the first time is slow. */
+export async function openLab(sync: string): Promise<Lab> {
+  const { sink, url } = await startSink()
+  const penstock = await startPenstock({ sync })
+  const lab = { sink, url, penstock, generator: startGenerator(), nextId: 0, openGroups: 0 }
+  await createBuffers(penstock, url)
+  await measure(lab)
+  return lab
+}
+
+export async function closeLab({ penstock, generator, sink }: Lab): Promise<void> {
+  await Promise.all([penstock.stop(), generator.stop(), sink.stop()])
+}
+
+export function p99({ late }: Round): number {
   return quantile(late, 0.99)
 }
 
@@ -120,7 +126,8 @@ async function openUpTo(lab: Lab, groups: number): Promise<void> {
   lab.nextId += items
 }
 
-async function measure(lab: Lab): Promise<Round> {
+/** How late batches of the buffer `items` come, which are due by its idle time. */
+export async function measure(lab: Lab): Promise<Round> {
   const { penstock, generator, sink } = lab
   await sink.ask({ kind: 'reset' })
   const before = {

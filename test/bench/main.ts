@@ -11,6 +11,7 @@ import { measureTakeOver } from './cluster-take-over.ts'
 import { measureChanges } from './config.ts'
 import { measureHeap } from './heap.ts'
 import { compareIngest, compareProcesses } from './ingest.ts'
+import { measureIsolation } from './isolation.ts'
 import { measureLateness, type Numbers } from './lateness.ts'
 import { measureMillion } from './million.ts'
 import { measureOperator } from './operator.ts'
@@ -35,6 +36,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   processes: () => compareProcesses('2m', 9),
   admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),
+  isolation: () => measureIsolation('always'),
   heap: () => measureHeap(HEAP_GROUPS),
   start: () => measureStarts(STARTS),
   config: () => measureChanges(CHANGES),

@@ -88,6 +88,7 @@ export interface Penstock extends System {
   as(customerId: string): Record<string, string>
   createBuffer(settings: BufferSettings): Promise<void>
   changeBuffer(bufferId: string, batch: Batching): Promise<void>
+  disableBuffer(bufferId: string): Promise<void>
   urlOf(bufferId: string): string
 }
 
@@ -129,6 +130,8 @@ export async function startPenstock(options: PenstockOptions): Promise<Penstock>
     createBuffer: (settings) => create(`${url}/v1/admin/buffers`, headers, bufferOf(settings)),
     changeBuffer: (bufferId, batch) =>
       asked('PATCH', `${url}/v1/admin/buffers/${bufferId}`, headers, { batch }, 200),
+    disableBuffer: (bufferId) =>
+      asked('PATCH', `${url}/v1/admin/buffers/${bufferId}`, headers, { enabled: false }, 200),
     cpu: () => cpuOf(child.pid!),
     stop: () => ended(child, 'SIGTERM'),
   }

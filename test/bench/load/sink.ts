@@ -1,4 +1,7 @@
-/** The destination: a process of its own that answers 200 and remembers which items came, and when. */
+/**
+ * The destination: a process of its own that answers 200 and remembers which items came, and when. What is sent to `/never` it
+ * leaves without an answer, and remembers how many.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { idsIn } from './marker.ts'
@@ -12,7 +15,7 @@ export type SinkQuestion =
   | { kind: 'reset' }
 export interface SinkAnswers {
   listen: { url: string }
-  stats: { requests: number; items: number; distinct: number }
+  stats: { requests: number; items: number; distinct: number; unanswered: number }
   /** Monotonic ms at which each item came first. */
   arrivals: [id: number, at: number][]
   batches: Batches
@@ -33,8 +36,14 @@ const seen = new Map<number, number>()
 let batches: { at: number[]; sizes: number[]; ids: number[] } = { at: [], sizes: [], ids: [] }
 let requests = 0
 let items = 0
+let unanswered = 0
 
 const server = createServer((request, response) => {
+  if (request.url === '/never') {
+    unanswered++
+    request.resume()
+    return
+  }
   const at = monotonicMs()
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -62,7 +71,7 @@ answering(async ({ kind }: SinkQuestion) => {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
     case 'stats':
-      return { requests, items, distinct: seen.size }
+      return { requests, items, distinct: seen.size, unanswered }
     case 'arrivals':
       return [...seen]
     case 'batches':
@@ -76,6 +85,7 @@ answering(async ({ kind }: SinkQuestion) => {
       batches = { at: [], sizes: [], ids: [] }
       requests = 0
       items = 0
+      unanswered = 0
       return null
   }
 })
