@@ -13,15 +13,22 @@ export function findingLines(findings: Findings): string {
   return `${lines.join('\n')}\n`
 }
 
-function inboxLines({ fault, named, proven, fillers, again, broken }: InboxFindings): string[] {
-  if (fault === null) return ['  inbox: as it should be.']
+function inboxLines({ fault, lostBelow, named, proven, fillers, again, broken }: InboxFindings): string[] {
+  if (fault === null && lostBelow === null) return ['  inbox: as it should be.']
+  const head =
+    lostBelow === null
+      ? []
+      : [`  inbox: it begins at ${lostBelow}, and what stood below was not over: that is lost.`]
+  const givenUp = `    Given up: ${broken.batches} sealed batches that miss ${broken.items} items; what is left of them is sealed anew.`
+  if (fault === null) return [...head, givenUp]
   return [
+    ...head,
     `  inbox: ${fault}.`,
     `    The journal names positions up to ${named}; up to ${proven} they are proven to be what they were.`,
     `    Appended: ${fillers} packs without items, so that it ends above them.`,
     `    Appended once more, above: ${again.packs} packs with ${again.items} items. What of it was delivered already`,
     '    is delivered again.',
-    `    Given up: ${broken.batches} sealed batches that miss ${broken.items} items; what is left of them is sealed anew.`,
+    givenUp,
   ]
 }
 

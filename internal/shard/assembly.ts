@@ -25,6 +25,7 @@ import type { ShardOptions } from './shard.ts'
 import {
   type Claim,
   checkHighWater,
+  checkInboxHead,
   checkInboxTail,
   checkJournalHead,
   checkJournalTail,
@@ -82,13 +83,12 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const journal = openJournal(options, claim, events, () => reader.intake)
   await journal.prove()
   checkJournalHead(shard, claim)
+  // What a successor carried forward or purged is over: only after another commit it is a loss.
+  const unlessFenced = (error: unknown) => journal.prove().then(() => Promise.reject(error))
+  await checkInboxHead(inboxLog, shard, claim.state).catch(unlessFenced)
   await checkInboxTail(inboxLog, shard, claim.state)
   const head = await inboxLog.state()
-  const kept = await readKept(journalLog, claim.state).catch(async (error: unknown) => {
-    // A successor may have carried them forward and purged: only after another commit it means a loss.
-    await journal.prove()
-    throw error
-  })
+  const kept = await readKept(journalLog, claim.state).catch(unlessFenced)
   const journalBytes = (await journalLog.state()).bytes
 
   const acting = joinActing(options, events, claim, journal)
@@ -97,8 +97,14 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const { state } = claim
   const intake: Intake = new Intake({
     ...{ clock, state, frames, live, groups, twins, batches, restoration },
-    head: head.lastSeq,
+    head,
     kept: kept.values(),
+    onGap: (from, to) => {
+      const what = 'the inbox lacks messages'
+      // Else a successor may have purged them.
+      const proven = () => events.onProblem(what, new Error(`${from} to ${to - 1} are not there`))
+      journal.prove().then(proven, () => {})
+    },
     onReplayed: () => {
       events.onReplayed()
       groups.release()
@@ -128,7 +134,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   })
   // Else an owner at rest would learn at its next commit only that it was made to let go.
   const stopProving = broker.subscribe(proofSubject(shard), () => void journal.prove().catch(() => {}))
-  const watch = watchTails(options, events, journal, () => intake.highWater)
+  const watch = watchLogs(options, events, journal, state, () => intake.highWater)
   const take = (messages: LogMessage[]): void => {
     if (events.ended()) return
     try {
@@ -182,23 +188,26 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
 }
 
 /** After every reconnect the broker must still have what this owner saw and wrote (design, section 4). */
-function watchTails(
+function watchLogs(
   { broker, shard, deadLetters, clock }: ShardOptions,
   events: ShardEvents,
   journal: Journal,
+  state: FoldState,
   seen: () => HighWater | null,
 ): () => void {
   const check = async () => {
     try {
       await checkJournalTail(broker.journal(shard), shard, journal.lastSeq)
       await checkHighWater(broker.inbox(shard), shard, seen())
+      const unlessFenced = (error: unknown) => journal.prove().then(() => Promise.reject(error))
+      await checkInboxHead(broker.inbox(shard), shard, state).catch(unlessFenced)
     } catch (error) {
       if (events.ended()) return
       if (error instanceof LostTailError) {
         events.onFatal(error)
         // Known to this owner alone: not all that it saw is written down.
         await rememberLoss(deadLetters, shard, clock)
-      } else events.onProblem('the tails of the logs cannot be checked', error)
+      } else events.onProblem('the logs cannot be checked', error)
     }
   }
   return broker.onReconnect(() => void check())

@@ -8,7 +8,7 @@
 import { decodePack, type ItemView, readItem, readPackHeader } from '../domain/pack.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Batches } from './batches.ts'
-import type { LogMessage } from './broker.ts'
+import type { LogMessage, LogState } from './broker.ts'
 import { type FoldState, isOver } from './fold.ts'
 import { Frame, type Frames } from './frames.ts'
 import type { Groups } from './groups.ts'
@@ -38,11 +38,13 @@ export interface IntakeOptions {
   readonly twins: Twins
   readonly batches: Batches
   readonly restoration: Restoration
-  /** Last inbox sequence at the claim. */
-  readonly head: number
+  /** The inbox at the claim. */
+  readonly head: Pick<LogState, 'firstSeq' | 'lastSeq'>
   /** Kept items in ascending order of their positions. */
   readonly kept: Iterator<KeptEntry>
   readonly onReplayed: () => void
+  /** Messages that should be there are not: `from` up to and without `to`. */
+  readonly onGap: (from: number, to: number) => void
 }
 
 export class Intake {
@@ -92,6 +94,8 @@ export class Intake {
   take(messages: readonly LogMessage[]): void {
     for (const message of messages) {
       if (message.seq < this.#cursor) continue
+      const next = Math.max(this.#cursor, this.#options.head.firstSeq)
+      if (message.seq > next) this.#options.onGap(next, message.seq)
       this.#takePack(message)
       this.#cursor = message.seq + 1
       this.#lastAt = message.at
@@ -107,7 +111,7 @@ export class Intake {
   }
 
   #endReplay(): void {
-    if (!this.#replaying || this.#cursor <= this.#options.head) return
+    if (!this.#replaying || this.#cursor <= this.#options.head.lastSeq) return
     this.#placeKeptBelow(Number.POSITIVE_INFINITY, 0)
     this.#replaying = false
     this.#options.onReplayed()

@@ -4,7 +4,7 @@
  */
 import { readPackHeader } from '../domain/pack.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { Broker, Log } from './broker.ts'
+import type { Broker, Log, LogState } from './broker.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from './codec.ts'
 import { type FoldState, highestNamed, JournalFold } from './fold.ts'
 import type { DeliveryFact } from './ports.ts'
@@ -130,6 +130,25 @@ export async function checkInboxTail(inbox: Log, shard: number, state: FoldState
   const { lastSeq } = await inbox.state()
   if (named > lastSeq) throw lostTail(shard, lastSeq, named)
   await checkHighWater(inbox, shard, state.highWater)
+}
+
+/**
+ * The first message of an inbox that was purged, or made anew, beyond what its journal says is over: what stood below it is lost.
+ * null: nothing is. Owners purge only what is below a horizon that is stored.
+ */
+export function lostBelow({ firstSeq, origin = firstSeq }: LogState, state: FoldState): number | null {
+  const { horizon, highWater } = state
+  const needed = horizon > 0 ? horizon : Math.min(origin, highWater?.seq ?? origin)
+  return firstSeq > needed ? firstSeq : null
+}
+
+/** Rejects with LostTailError when the inbox begins above a message that may hold an item which is not over. `state` is read last. */
+export async function checkInboxHead(inbox: Log, shard: number, state: FoldState): Promise<void> {
+  const first = lostBelow(await inbox.state(), state)
+  if (first === null) return
+  throw new LostTailError(
+    `shard ${shard}: the broker lost messages (the inbox begins at ${first}, the journal needs it from ${state.horizon} on): ${WAY_OUT}`,
+  )
 }
 
 function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {

@@ -3,6 +3,7 @@ import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, beforeEach, describe, it } from 'mocha'
+import type { StreamConfig } from 'nats'
 import { StreamApi } from '../../internal/nats/stream-api.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
@@ -17,7 +18,7 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { createNode, createOwner, ingest, journalRecords } from './real-owner.ts'
+import { createNode, createOwner, ingest, journalRecords, lackingMessage, numbersOf } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
 describe('a broker that lost its tail', function () {
@@ -100,6 +101,63 @@ describe('a broker that lost its tail', function () {
     expect(error).to.be.instanceOf(LostTailError)
     expect((error as Error).message).to.match(/the inbox ends at \d+, an owner saw \d+/)
     expect(next.sent).to.deep.equal([])
+  })
+
+  it('stops a claim when somebody purged what is not over', async () => {
+    const never = { maxItems: 100, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
+    for (const housekeeping of [{ everyMs: 20 }, { everyMs: 60_000 }]) {
+      const { broker, connection } = await brokerOf((await natsAccount()).url)
+      const owner = createOwner({ broker, db, buffer, housekeeping, batch: never })
+      await owner.shard.start()
+      await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+      const second = await ingest(broker, buffer, [{ key: 'a', n: 2 }])
+      await eventually(() => owner.gauges.bufferedItems === 2)
+      await owner.shard.stop(5_000)
+      const manager = await connection.nats.jetstreamManager()
+      await manager.streams.purge('INBOX_0', { seq: second })
+      const next = createOwner({ broker, db, buffer, batch: never })
+      const error = await next.shard.start().catch((reason: Error) => reason)
+      expect(error).to.be.instanceOf(LostTailError)
+      expect((error as Error).message).to.match(
+        /the inbox begins at \d+, the journal needs it from \d+ on.*README$/,
+      )
+    }
+  })
+
+  it('stops a claim when somebody made the inbox anew, and what stood in the former one was not over', async () => {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    const batch = { maxItems: 100, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
+    const owner = createOwner({ broker, db, buffer, batch })
+    await owner.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await eventually(() => owner.gauges.bufferedItems === 1)
+    await owner.shard.stop(5_000)
+    const manager = await connection.nats.jetstreamManager()
+    const { config } = await manager.streams.info('INBOX_0')
+    await manager.streams.delete('INBOX_0')
+    await manager.streams.add({ ...config, first_seq: Date.now() * 1_000 } as StreamConfig)
+    await ingest(broker, buffer, [{ key: 'a', n: 2 }])
+    const error = await createOwner({ broker, db, buffer })
+      .shard.start()
+      .catch((reason: Error) => reason)
+    expect(error).to.be.instanceOf(LostTailError)
+    expect((error as Error).message).to.match(/the inbox begins at \d+/)
+  })
+
+  it('tells that messages in the midst of the inbox are gone, and goes on with the others', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    const [first, gone, last] = [
+      await ingest(broker, buffer, [{ key: 'a', n: 1 }]),
+      await ingest(broker, buffer, [{ key: 'a', n: 2 }]),
+      await ingest(broker, buffer, [{ key: 'a', n: 3 }]),
+    ]
+    const owner = createOwner({ broker: lackingMessage(broker, gone), db, buffer })
+    await owner.shard.start()
+    await eventually(() => expect(owner.sent.flatMap(({ body }) => numbersOf(body))).to.deep.equal([1, 3]))
+    expect([gone - first, last - gone]).to.deep.equal([1, 1])
+    await eventually(() => expect(owner.problems).to.have.length(1))
+    expect(owner.problems[0]).to.include(`${gone} to ${gone} are not there`)
+    await owner.shard.stop(5_000)
   })
 
   it('stops a claim when Postgres knows a higher epoch and the journal has no later claim', async () => {

@@ -237,6 +237,16 @@ export function holdingInboxes(broker: Broker, until: Promise<void>): Broker {
   return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })
 }
 
+/** The same broker, but the inbox lacks that message for whoever reads it in order. */
+export function lackingMessage(broker: Broker, seq: number): Broker {
+  const lacking = (log: Log) =>
+    through(log, {
+      follow: (from: number, take: Parameters<Log['follow']>[1], onError: Parameters<Log['follow']>[2]) =>
+        log.follow(from, (messages) => take(messages.filter((message) => message.seq !== seq)), onError),
+    })
+  return through(broker, { inbox: (shard: number) => lacking(broker.inbox(shard)) })
+}
+
 /** The same broker, but the journal of that shard takes nothing while `refuses`. */
 export function refusingCommits(broker: Broker, refusing: number, refuses: () => boolean): Broker {
   const full = (log: Log) =>

@@ -10,14 +10,17 @@ import type { Log, LogMessage, LogState } from '../broker.ts'
 import { decodeCommit } from '../codec.ts'
 import { type FoldState, highestNamed } from '../fold.ts'
 import type { HighWater, JournalRecord, Position, SealRecord } from '../records.ts'
+import { lostBelow } from '../takeover.ts'
 
 export interface InboxEvidence {
   /** Highest inbox sequence that the fold names; 0: none. */
   readonly named: number
   /** Highest one that is proven to hold what the journal means; 0: none. */
   readonly proven: number
-  /** Why the inbox needs a repair; null: it does not. */
+  /** Why the inbox does not end as it should; null: it does. */
   readonly fault: string | null
+  /** Its first message, when what stood below was not over; null: it begins as it should. */
+  readonly lostBelow: number | null
 }
 
 /** What the journal says of items, and the highest sequence that it says it of. */
@@ -38,6 +41,7 @@ export async function weighInbox(inbox: Log, journal: Log, fold: FoldState): Pro
     named,
     proven: Math.max(marked, proven),
     fault: faultOf({ named, lastSeq: state.lastSeq, mark, contradicted, seen: fold.highWater?.seq }),
+    lostBelow: lostBelow(state, fold),
   }
 }
 

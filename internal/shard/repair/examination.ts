@@ -2,7 +2,7 @@
 import type { Broker, Log } from '../broker.ts'
 import { decodeCommit } from '../codec.ts'
 import { type FoldState, JournalFold } from '../fold.ts'
-import type { SettledRecord } from '../records.ts'
+import type { Position, SettledRecord } from '../records.ts'
 import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
 import type { JournalCopies, Known, Remembered } from './ports.ts'
@@ -24,7 +24,10 @@ export interface InboxFindings {
   readonly named: number
   /** Highest one that is proven to hold what the journal means. */
   readonly proven: number
+  /** Why it does not end as it should; null: it does. */
   readonly fault: string | null
+  /** Its first message, when what stood below was not over; null: it begins as it should. */
+  readonly lostBelow: number | null
   /** Packs without items to be appended. */
   readonly fillers: number
   /** What stands above `proven` and up to `named`, to be appended once more. */
@@ -52,7 +55,7 @@ export interface ExaminationOptions {
 const RENEWED = 'versions above its end may be in use, as its caller says'
 
 export function needsRepair({ journal, inbox }: Findings): boolean {
-  return journal.fault !== null || (inbox !== null && inbox.fault !== null)
+  return journal.fault !== null || (inbox !== null && (inbox.fault !== null || inbox.lostBelow !== null))
 }
 
 /** Rejects when broker or Postgres do not answer. */
@@ -116,10 +119,10 @@ function faultOf(lastSeq: number, { epoch, counted }: Known, beheaded: boolean):
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {
   const { lastSeq } = await inbox.state()
-  const { named, proven, fault } = await weighInbox(inbox, journal, fold)
+  const { named, proven, fault, lostBelow } = await weighInbox(inbox, journal, fold)
   const nothing = { packs: 0, items: 0 }
-  if (fault === null)
-    return { lastSeq, named, proven, fault, fillers: 0, again: nothing, broken: { batches: 0, items: 0 } }
+  const broken = brokenBatches(fold, isLost({ proven: fault === null ? null : proven, lostBelow }))
+  if (fault === null) return { lastSeq, named, proven, fault, lostBelow, fillers: 0, again: nothing, broken }
   const above = await packsAbove(inbox, named)
   let [packs, items] = [0, 0]
   for await (const pack of ambiguousPacks(inbox, proven, named)) {
@@ -128,10 +131,9 @@ async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<
     items += pack.items
   }
   return {
-    ...{ lastSeq, named, proven, fault },
+    ...{ lastSeq, named, proven, fault, lostBelow, broken },
     fillers: Math.max(0, named + 1 - lastSeq),
     again: { packs, items },
-    broken: brokenBatches(fold, proven),
   }
 }
 
@@ -168,11 +170,25 @@ export async function packsAbove(inbox: Log, named: number): Promise<Set<string>
   return ids
 }
 
-/** Open batches with an item above `proven` that no keep holds. */
-export function brokenBatches(fold: FoldState, proven: number): { batches: number; items: number } {
+/** Whether the message of a position is gone. `proven` null: the inbox ends as it should. */
+export function isLost({
+  proven,
+  lostBelow,
+}: {
+  proven: number | null
+  lostBelow: number | null
+}): (position: Position) => boolean {
+  return ({ seq }) => seq < (lostBelow ?? 0) || seq > (proven ?? Number.POSITIVE_INFINITY)
+}
+
+/** Open batches with a lost item that no keep holds. */
+function brokenBatches(
+  fold: FoldState,
+  lost: (position: Position) => boolean,
+): { batches: number; items: number } {
   let [batches, items] = [0, 0]
   for (const { seal } of fold.batches.values()) {
-    const missing = seal.positions.filter(({ seq, index }) => seq > proven && !fold.kept.has(seq, index))
+    const missing = seal.positions.filter((each) => lost(each) && !fold.kept.has(each.seq, each.index))
     if (missing.length > 0) batches++
     items += missing.length
   }

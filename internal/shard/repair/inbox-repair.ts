@@ -10,7 +10,7 @@ import type { HighWater, Position } from '../records.ts'
 import { deadRecord } from '../restoration.ts'
 import { checkJournalHead, claimShard } from '../takeover.ts'
 import { packIdOf, weighInbox } from './evidence.ts'
-import { ambiguousPacks, packsAbove } from './examination.ts'
+import { ambiguousPacks, isLost, packsAbove } from './examination.ts'
 import type { Remembered } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 5_000
@@ -51,16 +51,20 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   await journal.prove()
   checkJournalHead(shard, claim)
   const owned = { ...options, inbox: broker.inbox(shard), journal, state, epoch }
-  const { named, proven, fault } = await weighInbox(owned.inbox, broker.journal(shard), state)
+  const { named, proven, fault, lostBelow } = await weighInbox(owned.inbox, broker.journal(shard), state)
   if (fault !== null) {
     await appendFillers(owned, named)
     await appendAgain(owned, proven, named)
-    await giveUpBroken(owned, proven)
+  }
+  if (fault !== null || lostBelow !== null)
+    await giveUpBroken(owned, isLost({ proven: fault === null ? null : proven, lostBelow }))
+  if (fault !== null) {
     await discardAmbiguous(owned, proven, named)
     mark = await lastMark(owned)
-    // Void, but a commit of it carries the mark.
-    await journal.commit({ type: 'horizon', seq: state.horizon })
   }
+  // Where it moves nothing it is void, but a commit of it carries the mark.
+  if (fault !== null || lostBelow !== null)
+    await journal.commit({ type: 'horizon', seq: lostBelow ?? state.horizon })
   await journal.commit({ type: 'release', batches: [] })
   await journal.close()
 }
@@ -101,8 +105,11 @@ async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string)
 }
 
 /** What Postgres has as a dead letter lacks only its record; of the others the next owner seals what is left. */
-async function giveUpBroken({ state, journal, remembered, clock }: Owned, proven: number): Promise<void> {
-  const isMissing = ({ seq, index }: Position) => seq > proven && !state.kept.has(seq, index)
+async function giveUpBroken(
+  { state, journal, remembered, clock }: Owned,
+  lost: (position: Position) => boolean,
+): Promise<void> {
+  const isMissing = (position: Position) => lost(position) && !state.kept.has(position.seq, position.index)
   const broken = [...state.batches.values()].filter(({ seal }) => seal.positions.some(isMissing))
   const names = broken.map(({ groupId, version }) => ({ groupId, version }))
   const dead = new Set((await remembered.dead(names)).map(batchKey))

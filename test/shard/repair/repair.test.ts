@@ -139,6 +139,34 @@ describe('the repair of a shard', function () {
     await owner.shard.abandon()
   })
 
+  it('goes on without what somebody purged: sealed batches that miss items are given up, the others keep their keys', async () => {
+    const owner = await scene.own(['b', 'g'])
+    await scene.send({ key: 'g', n: 1 })
+    await scene.send({ key: 'e', n: 2 }, { key: 'g', n: 3 }, { key: 'b', n: 4 }, { key: 'b', n: 5 })
+    await scene.send({ key: 'f', n: 6 })
+    await scene.wrote('seal', 2)
+    await owner.shard.stop(5_000)
+    const { firstSeq } = await scene.inbox.state()
+    const manager = await nats.connection.nats.jetstreamManager()
+    await manager.streams.purge(`INBOX_${scene.shard}`, { seq: firstSeq + 2 })
+    await expectLost()
+    const { inbox, journal } = await examine(scene.repairOptions())
+    expect(journal.fault).to.equal(null)
+    expect(inbox).to.deep.include({
+      ...{ fault: null, lostBelow: firstSeq + 2, fillers: 0 },
+      broken: { batches: 1, items: 1 },
+    })
+    await repairShard(scene.repairOptions())
+    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    const next = await untilSent([3, 4, 5, 6])
+    expect(numbersSent(next)).to.deep.equal([3, 4, 5, 6])
+    const isOfB = ({ body }: { body: string }) => String(numbersOf(body)) === '4,5'
+    expect(next.sent.find(isOfB)?.key).to.equal(owner.sent.find(isOfB)?.key)
+    scene.expectOneBodyAKey()
+    expect(next.problems).to.deep.equal([])
+    await next.shard.abandon()
+  })
+
   it('records a batch that Postgres has as a dead letter as dead, and does not send it', async () => {
     await loseInbox()
     const groupId = groupToken(buffer.uid, 'g')
