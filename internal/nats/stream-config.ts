@@ -14,8 +14,13 @@ const leastInboxBytes = 16 * megabyte
 /** Of the broker's store; the rest is for what a file store needs beyond its messages. */
 const usableShare = 0.9
 
-export const inboxDuplicateWindowMs = 30_000
-export const journalDuplicateWindowMs = 120_000
+/**
+ * All retries of an append come within 10 s, but what a server holds that stands still, or is cut off from its peers, it may
+ * still hand on when it goes on.
+ */
+export const duplicateWindowMs = 120_000
+/** What streams of former versions have. */
+const leastDuplicateWindowMs = 30_000
 
 /** Below it a stream's sequences cannot be microseconds since 1970: they would repeat after a rebuild. */
 const leastFirstSeq = 1e15
@@ -43,7 +48,6 @@ export function sizesFor(inboxBytes: number): StreamSizes {
 export interface StreamPlan {
   name: LogName
   maxBytes: number
-  duplicateWindowMs: number
   replicas: number
   /** Unix ms at creation. */
   createdAt: number
@@ -62,7 +66,7 @@ export function streamConfig(plan: StreamPlan): Partial<StreamConfig> & { name: 
     max_msgs: -1,
     max_msgs_per_subject: -1,
     max_msg_size: -1,
-    duplicate_window: nanos(plan.duplicateWindowMs),
+    duplicate_window: nanos(duplicateWindowMs),
     num_replicas: plan.replicas,
     first_seq: plan.createdAt * 1000,
     // Reads decide who owns a shard: they come from the leader.
@@ -75,7 +79,6 @@ export function streamConfig(plan: StreamPlan): Partial<StreamConfig> & { name: 
 
 export interface StreamDemands {
   name: LogName
-  duplicateWindowMs: number
   replicas: number
 }
 
@@ -97,7 +100,7 @@ export function streamFaults(config: ReportedConfig, demands: StreamDemands): st
     is(setting, config[setting], (config[setting] ?? -1) <= 0, '-1')
   const absent = (setting: keyof ReportedConfig) =>
     is(setting, config[setting], isNothing(config[setting]), 'off')
-  const window = nanos(demands.duplicateWindowMs)
+  const window = nanos(leastDuplicateWindowMs)
   return [
     ...absent('mirror'),
     ...absent('sources'),

@@ -22,7 +22,6 @@ export interface StreamOptions {
 /** A stream that an installation has. */
 export interface Wanted {
   name: LogName
-  duplicateWindowMs: number
   bytesOf: (sizes: StreamSizes) => number
 }
 
@@ -119,13 +118,12 @@ export class StreamMaking {
   }
 
   /** The broker's words when that is too large for it. */
-  async #add({ name, duplicateWindowMs }: Wanted, maxBytes: number): Promise<string | undefined> {
+  async #add({ name }: Wanted, maxBytes: number): Promise<string | undefined> {
     const { clock, replicas, shards } = this.#options
     const metadata = { [shardsKey]: String(shards) }
     const config = streamConfig({
       name,
       maxBytes,
-      duplicateWindowMs,
       replicas,
       createdAt: clock.now(),
       metadata,

@@ -14,13 +14,7 @@
 import type { JetStreamManager, StreamInfo } from 'nats'
 import { type Connection, UnusableBrokerError } from './connection.ts'
 import { inboxName, journalName } from './names.ts'
-import {
-  inboxDuplicateWindowMs,
-  journalDuplicateWindowMs,
-  type ReportedConfig,
-  type StreamSizes,
-  streamFaults,
-} from './stream-config.ts'
+import { type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
 import { describe, lookUp, mayPass, pause, UnsettledError } from './stream-lookup.ts'
 import { StreamMaking, type StreamOptions, shardsKey, type Wanted } from './stream-making.ts'
 
@@ -92,12 +86,10 @@ class Installation {
     const shards = Array.from({ length: this.#options.shards }, (_, shard) => shard)
     const inboxes = shards.map((shard) => ({
       name: inboxName(shard, this.#prefix),
-      duplicateWindowMs: inboxDuplicateWindowMs,
       bytesOf: (sizes: StreamSizes) => sizes.inboxBytes,
     }))
     const journals = shards.map((shard) => ({
       name: journalName(shard, this.#prefix),
-      duplicateWindowMs: journalDuplicateWindowMs,
       bytesOf: (sizes: StreamSizes) => sizes.journalBytes,
     }))
     return [...inboxes, ...journals]
@@ -164,9 +156,9 @@ class Installation {
     this.#refuseFaults(wanted, info)
   }
 
-  #refuseFaults({ name, duplicateWindowMs }: Wanted, info: StreamInfo | undefined): void {
+  #refuseFaults({ name }: Wanted, info: StreamInfo | undefined): void {
     if (info === undefined) return
-    const demands = { name, duplicateWindowMs, replicas: this.#options.replicas }
+    const demands = { name, replicas: this.#options.replicas }
     const faults = streamFaults(info.config as ReportedConfig, demands)
     if (faults.length > 0) throw new UnusableBrokerError(`stream ${name.stream}: ${faults.join('; ')}`)
   }

@@ -70,7 +70,7 @@ describe('streams at the start', () => {
       max_age: 0,
       max_msgs: -1,
       max_msgs_per_subject: -1,
-      duplicate_window: nanos(30_000),
+      duplicate_window: nanos(120_000),
       num_replicas: 1,
       allow_direct: false,
       deny_delete: true,
@@ -173,7 +173,6 @@ describe('streams at the start', () => {
     const whole = streamConfig({
       name: journalName(0),
       maxBytes: megabyte,
-      duplicateWindowMs: 120_000,
       replicas: 1,
       createdAt: Date.now(),
       metadata: {},
@@ -274,13 +273,12 @@ describe('sizes of streams', () => {
 describe('faults of a stream', () => {
   const plan = {
     maxBytes: megabyte,
-    duplicateWindowMs: 30_000,
     replicas: 3,
     createdAt: 1.79e12,
     metadata: {},
   }
   const right = streamConfig({ name: inboxName(0), ...plan }) as StreamConfig
-  const demands = { name: inboxName(0), duplicateWindowMs: 30_000, replicas: 3 }
+  const demands = { name: inboxName(0), replicas: 3 }
   const faults = (changes: object) => streamFaults({ ...right, ...changes } as ReportedConfig, demands)
 
   it('are none for what we make, with more replicas and a longer window too', () => {
