@@ -31,6 +31,8 @@ const FIRST_CLAIMS_MS = 10_000
 const OTHERS_QUIET_MS = 300
 const OTHERS_WAIT_MS = 1_000
 const POLL_MS = 20
+/** Joins begin the time of settling anew for so many times of it at most. */
+const MOST_SETTLES = 5
 /** Whether a shard has to be taken back is asked in each so many of these; not any more with less time than this left, ms. */
 const TAKE_BACK_ROUNDS = 15
 const TAKE_BACK_MS = 1_000
@@ -47,6 +49,7 @@ export class ActorNode {
   #claimed = 0
   #members: ReadonlySet<string> = new Set()
   #membersSince = Number.NEGATIVE_INFINITY
+  #unsettledSince = Number.NEGATIVE_INFINITY
   /** Who was a member already when the last ones joined. */
   #veterans: ReadonlySet<string> = new Set()
   #steering = false
@@ -212,9 +215,15 @@ export class ActorNode {
     const { clock, settleMs = SETTLE_MS } = this.#options
     const joined = members.some(({ boot }) => !this.#members.has(boot))
     const now = clock.monotonic()
-    if (joined && now >= this.#membersSince + settleMs) this.#veterans = this.#members
+    const settled = now >= this.#membersSince + settleMs
+    if (joined && settled) {
+      this.#veterans = this.#members
+      this.#unsettledSince = now
+    }
     this.#members = new Set(members.map(({ boot }) => boot))
-    if (joined) this.#membersSince = now
+    // One that starts again and again must not keep the others from it for ever: those from before may be gone.
+    const restarts = settled || now < this.#unsettledSince + MOST_SETTLES * settleMs
+    if (joined && restarts) this.#membersSince = now
   }
 
   async #carryOut(plan: readonly (string | null)[]): Promise<void> {

@@ -1,4 +1,5 @@
 /** Several nodes over one real broker and database: who runs what, and that it goes on while shards move. */
+import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
@@ -58,6 +59,30 @@ describe('actor nodes of a cluster', function () {
     // Once the joiner counts, three of the six are its own.
     await eventually(() => expect(runningOn(stays)).to.have.length(6))
     await here.shared([3, 0, 3])
+  })
+
+  it('takes over what the nodes from before leave, though another joins again and again', async () => {
+    const settleMs = 400
+    const gone = await here.join({}, settleMs)
+    await here.shared([6])
+    let looping: string | undefined
+    const joinAgain = () => {
+      const before = looping
+      looping = randomUUID()
+      here.bulletin.join(looping, 6)
+      if (before !== undefined) here.bulletin.expire(before)
+    }
+    joinAgain()
+    const loop = setInterval(joinAgain, 100)
+    try {
+      const stays = await here.join({}, settleMs)
+      here.bulletin.cut(gone.boot)
+      here.bulletin.expire(gone.boot)
+      // Some may be planned for the one that comes and goes.
+      await eventually(() => expect(runningOn(stays)).to.not.deep.equal([]))
+    } finally {
+      clearInterval(loop)
+    }
   })
 
   it('takes over what a node leaves that is gone, and the old one can do nothing more', async () => {
