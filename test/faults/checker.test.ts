@@ -153,10 +153,24 @@ describe('the checker of fault runs', () => {
   it('catches a batch that is sent after its dead letter was stored', () => {
     const buried = (createdAt: number) => (history: History) => {
       const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
+      history.deliveries[0] = { ...history.deliveries[0]!, status: 400 }
       history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt })
     }
     expect(broken(buried(SENT + LONG))).to.deep.equal([])
     expect(broken(buried(SENT))).to.include('sent-after-dead')
+  })
+
+  it('catches a batch that is dead although its destination took it', () => {
+    const buried = (status: number, faults: Fault[]) => (history: History) => {
+      const { key, bufferId, groupKey, bodyHash, items, at } = history.deliveries[0]!
+      history.deliveries[0] = { ...history.deliveries[0]!, status }
+      history.faults.push(...faults)
+      history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: at + 100 })
+    }
+    expect(broken(buried(200, []))).to.deep.equal(['dead-after-ack'])
+    expect(broken(buried(400, []))).to.deep.equal([])
+    // Its answer may not have come back.
+    expect(broken(buried(200, [kill(SENT + 500, SENT + 600)]))).to.deep.equal([])
   })
 
   it('catches more attempts than faults explain', () => {

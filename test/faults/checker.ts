@@ -138,7 +138,13 @@ function checkResent(evidence: Evidence): Violation[] {
     )
     return late ? [{ rule: 'sent-after-dead', detail: { createdAt, late } }] : []
   })
-  return [...again, ...afterDeath]
+  const acknowledged = history.dead.flatMap(({ key, createdAt }) => {
+    const last = (evidence.attempts.get(key) ?? []).findLast(({ answeredAt }) => answeredAt <= createdAt)
+    if (last === undefined || last.status < 200 || last.status >= 300) return []
+    const cut = evidence.faultsBetween(last.at, last.answeredAt + SETTLE_MS).some(cutsDeliveries)
+    return cut ? [] : [{ rule: 'dead-after-ack', detail: { createdAt, last } }]
+  })
+  return [...again, ...afterDeath, ...acknowledged]
 }
 
 /** Its sender stood still, or the network held it, while that happened at `since` which should have come after it. */
