@@ -17,6 +17,8 @@ import { eventually } from '../support/eventually.ts'
 import { emptyDatabase } from '../support/servers.ts'
 import { startSink } from '../support/sink.ts'
 
+const ROLES = ['actor', 'ingress', 'admin'] as const
+
 describe('a start of a node', function () {
   this.timeout(60_000)
   let cluster: Cluster
@@ -124,7 +126,7 @@ describe('a start of a node', function () {
     await cluster.start('actor')
     // The last that it writes once it runs its shards, and nothing comes.
     await eventually(async () => (await sql`SELECT FROM projections`).length === 4)
-    for (const role of ['actor', 'ingress', 'admin'] as const) {
+    for (const role of ROLES) {
       const line = await refusedUnchanged(role, { PENSTOCK_SHARDS: '8' })
       expect(line).to.match(/^PENSTOCK_SHARDS: this node has 8, \S+ \(actor\) has 4$/)
     }
@@ -148,7 +150,7 @@ describe('a start of a node', function () {
 
   it('beside one whose batches it could not build again is refused', async () => {
     await standIn({ shards: 4, serializer: 2 })
-    for (const role of ['actor', 'admin'] as const) {
+    for (const role of ROLES) {
       expect(await refusedUnchanged(role)).to.equal(
         'pod-7 (actor) runs version 9.9.9, which builds batches by serializer 2: this version knows them up to 1',
       )
@@ -170,16 +172,18 @@ describe('a start of a node', function () {
     await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve))
     ending.push(() => broker.close())
     const { port } = broker.address() as { port: number }
-    const line = await refusedUnchanged('admin', { PENSTOCK_NATS_URL: `nats://127.0.0.1:${port}` })
-    expect(line).to.equal('NATS server 2.10.29 is too old: 2.11.4 is needed')
+    for (const role of ROLES) {
+      const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: `nats://127.0.0.1:${port}` })
+      expect(line).to.equal('NATS server 2.10.29 is too old: 2.11.4 is needed')
+    }
   })
 
   it('on streams that can lose data, have too few replicas or are gone is refused', async () => {
     const actor = await cluster.start('actor')
     await actor.stop()
-    await manager.streams.update('INBOX_2', { max_age: nanos(60_000) })
-    for (const role of ['actor', 'admin'] as const)
-      expect(await refusedUnchanged(role)).to.equal('stream INBOX_2: max_age is 60000000000, must be 0')
+    await manager.streams.update('INBOX_2', { max_age: nanos(600_000) })
+    for (const role of ROLES)
+      expect(await refusedUnchanged(role)).to.equal('stream INBOX_2: max_age is 600000000000, must be 0')
     await manager.streams.update('INBOX_2', { max_age: 0 })
     expect(await refusedUnchanged('ingress', { PENSTOCK_REPLICAS: '3' })).to.equal(
       'stream INBOX_0: num_replicas is 1, must be 3',
@@ -197,7 +201,7 @@ describe('a start of a node', function () {
   })
 
   it('without secret key, broker or database is refused by the variable’s name', async () => {
-    for (const role of ['actor', 'ingress', 'admin'] as const) {
+    for (const role of ROLES) {
       const line = await refusedUnchanged(role, { PENSTOCK_SECRET_KEY: '' })
       expect(line).to.equal(`PENSTOCK_SECRET_KEY: is required for ${role}`)
     }
