@@ -5,6 +5,7 @@
 import { killServers, stopServers } from '../support/servers.ts'
 import { measureAdmin } from './admin.ts'
 import { measureCapacity } from './capacity/main.ts'
+import { measureHandOver } from './cluster-hand-over.ts'
 import { measureMemory } from './cluster-memory.ts'
 import { measureScaleOut } from './cluster-scale-out.ts'
 import { measureTakeOver } from './cluster-take-over.ts'
@@ -42,6 +43,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   config: () => measureChanges(CHANGES),
   million: () => measureMillion(HELD_ITEMS),
   'scale-out': () => measureScaleOut(SCALE_OUT.rounds, SCALE_OUT.measureMs),
+  'hand-over': () => measureHandOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   operator: () => measureOperator(OPERATOR),
   'groups-memory': () => measureMemory(MEMORY.groups, MEMORY.steps),

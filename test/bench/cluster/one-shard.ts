@@ -11,7 +11,8 @@ import { type Sink, startSink } from '../load/programs.ts'
 import { PackWriter, type Written } from '../million/packs.ts'
 
 const WEEK_MS = 604_800_000
-const DUE_MS = 100
+/** After which a probe is due, ms. */
+export const DUE_MS = 100
 /** Of a payload, bytes. */
 const SIZE = 1_024
 /** Items: what an ingress under load makes of them. */
@@ -24,7 +25,7 @@ export interface OneShard {
   startStandby(): Promise<ClusterNode>
   /** Items of 1 KB, each in a group of its own that waits for a week. */
   hold(items: number): Promise<void>
-  /** An item that is due at once; answers its marker. */
+  /** An item in a group of its own that is due after `DUE_MS`; answers its marker once it is stored. */
   probe(): Promise<number>
   close(): Promise<void>
 }
@@ -57,7 +58,7 @@ export async function startOneShard(): Promise<OneShard> {
     },
     async probe() {
       const marker = writer.items
-      await writer.write([{ bufferUid: quick, groupKey: 'probe', size: SIZE }])
+      await writer.write([{ bufferUid: quick, groupKey: `probe-${marker}`, size: SIZE }])
       return marker
     },
     async close() {

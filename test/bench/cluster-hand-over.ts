@@ -1,0 +1,82 @@
+/**
+ * Graceful hand-over: the owner of a shard is told to end (SIGTERM), another node takes it, and what is due meanwhile comes late.
+ * No batch is in flight at the time.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { ClusterNode } from '../support/cluster.ts'
+import { DUE_MS, type OneShard, startOneShard } from './cluster/one-shard.ts'
+import { median, spread, table } from './figures.ts'
+import { monotonicMs } from './load/program.ts'
+import { untilBuffered } from './million/shard.ts'
+import { type Goal, tableOfGoals } from './peers/goals.ts'
+
+/** Between probes, ms; each is a group of its own. */
+const EVERY_MS = 20
+/** Probes before and behind it, ms. */
+const AROUND_MS = 1_000
+/** Of the specification of a hand-over, ms. */
+const BOUND_MS = 1_000
+
+/** Lateness of probes, ms. */
+interface HandOver {
+  /** Of those that were due before the owner was told. */
+  usual: number
+  /** The greatest of all. */
+  pause: number
+}
+
+/** Markdown. `sizes`: items that are live on the shard, ascending; each is handed over `rounds` times. */
+export async function measureHandOver(sizes: readonly number[], rounds: number): Promise<string> {
+  const shard = await startOneShard()
+  let owner = await shard.startActor()
+  const rows: string[][] = []
+  const goals: Goal[] = []
+  let live = 0
+  for (const size of sizes) {
+    const pauses: HandOver[] = []
+    for (let round = 0; round < rounds; round++) {
+      const [standby] = await Promise.all([shard.startStandby(), shard.hold(size - live)])
+      live = size
+      await untilBuffered(owner, (items) => items === size)
+      pauses.push(await handOver(shard, owner))
+      owner = standby
+    }
+    const values = pauses.map(({ pause }) => pause)
+    const usual = median(pauses.map((each) => each.usual)).toFixed(1)
+    rows.push([size.toLocaleString('en'), String(pauses.length), usual, spread(values, 0)])
+    const figure = `longest pause, ms, with ${size.toLocaleString('en')} items`
+    goals.push({ figure, bound: ['≤', BOUND_MS], values })
+  }
+  await shard.close()
+  const head = ['live items', 'hand-overs', 'late before it, median ms', 'latest of all, ms']
+  return `${table(head, rows)}\n\n${tableOfGoals(goals)}`
+}
+
+async function handOver(shard: OneShard, owner: ClusterNode): Promise<HandOver> {
+  const storedAt = new Map<number, number>()
+  let probing = true
+  const probes = (async () => {
+    while (probing) {
+      storedAt.set(await shard.probe(), monotonicMs())
+      await delay(EVERY_MS)
+    }
+  })()
+  await delay(AROUND_MS)
+  const told = monotonicMs()
+  await owner.stop('SIGTERM')
+  await delay(AROUND_MS)
+  probing = false
+  await probes
+  await delay(AROUND_MS)
+  const arrivals = new Map(await shard.sink.ask({ kind: 'arrivals' }))
+  const late = [...storedAt].map(([marker, at]) => {
+    const arrived = arrivals.get(marker)
+    if (arrived === undefined) throw new Error(`probe ${marker} has not arrived`)
+    return { due: at + DUE_MS, ms: arrived - at - DUE_MS }
+  })
+  return {
+    usual: median(late.filter(({ due }) => due < told).map(({ ms }) => ms)),
+    pause: Math.max(...late.map(({ ms }) => ms)),
+  }
+}
