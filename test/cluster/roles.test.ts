@@ -18,6 +18,7 @@ describe('a cluster of processes', function () {
   let sink: Sink
   let gates: ClusterNode[]
   let actors: ClusterNode[]
+  let admin: ClusterNode
   let office: Api
   let projectId: string
   let accepted: Sent[]
@@ -29,7 +30,7 @@ describe('a cluster of processes', function () {
   before(async () => {
     cluster = await Cluster.create()
     sink = await startSink()
-    const admin = await cluster.start('admin')
+    admin = await cluster.start('admin')
     office = cluster.api(admin)
     gates = await Promise.all([cluster.start('ingress'), cluster.start('ingress')])
     actors = await Promise.all([cluster.start('actor'), cluster.start('actor')])
@@ -159,6 +160,12 @@ describe('a cluster of processes', function () {
       gates = index === 0 ? [next, other] : [other, next]
       await load(24)
     }
+    const next = await cluster.start('admin')
+    const stopping = admin.stop()
+    await load(24)
+    expect(await stopping).to.equal(0)
+    office = cluster.api(next)
+    await load(24)
     await untilAllIsDelivered()
     expect(delivered()).to.have.length(accepted.length)
     expectOrder(delivered())
