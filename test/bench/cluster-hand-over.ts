@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { ClusterNode } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
 import { DUE_MS, type OneShard, startOneShard } from './cluster/one-shard.ts'
 import { median, spread, table } from './figures.ts'
 import { monotonicMs } from './load/program.ts'
@@ -15,6 +16,7 @@ import { type Goal, tableOfGoals } from './peers/goals.ts'
 const EVERY_MS = 20
 /** Probes before and behind it, ms. */
 const AROUND_MS = 1_000
+const LIMIT_MS = 60_000
 /** Of the specification of a hand-over, ms. */
 const BOUND_MS = 1_000
 
@@ -68,13 +70,17 @@ async function handOver(shard: OneShard, owner: ClusterNode): Promise<HandOver> 
   await delay(AROUND_MS)
   probing = false
   await probes
-  await delay(AROUND_MS)
-  const arrivals = new Map(await shard.sink.ask({ kind: 'arrivals' }))
-  const late = [...storedAt].map(([marker, at]) => {
-    const arrived = arrivals.get(marker)
-    if (arrived === undefined) throw new Error(`probe ${marker} has not arrived`)
-    return { due: at + DUE_MS, ms: arrived - at - DUE_MS }
-  })
+  const arrivals = await eventually(
+    async () => {
+      const found = new Map(await shard.sink.ask({ kind: 'arrivals' }))
+      return [...storedAt.keys()].every((marker) => found.has(marker)) && found
+    },
+    { timeoutMs: LIMIT_MS, everyMs: 100 },
+  )
+  const late = [...storedAt].map(([marker, at]) => ({
+    due: at + DUE_MS,
+    ms: arrivals.get(marker)! - at - DUE_MS,
+  }))
   return {
     usual: median(late.filter(({ due }) => due < told).map(({ ms }) => ms)),
     pause: Math.max(...late.map(({ ms }) => ms)),
