@@ -85,8 +85,6 @@ export class ActorNode {
     this.#cancelLook()
     const { clock, membership } = this.#options
     const deadline = clock.monotonic() + timeoutMs
-    // An attempt that began only now could outlast the time that is left.
-    for (const seat of this.#seats.values()) seat.pause(true)
     membership.announce({ accepting: false })
     await this.#othersSettled()
     this.#unsubscribe()
