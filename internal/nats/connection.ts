@@ -204,7 +204,7 @@ function parseServer(text: string): { address: string; tls: boolean; user?: stri
   try {
     url = new URL(withScheme)
   } catch (cause) {
-    throw new UnusableBrokerError(`not the address of a NATS server: ${withoutPassword(text)}`, { cause })
+    throw new UnusableBrokerError(`not the address of a NATS server: ${withoutCredentials(text)}`, { cause })
   }
   return {
     address: `${url.hostname}:${url.port || '4222'}`,
@@ -214,8 +214,10 @@ function parseServer(text: string): { address: string; tls: boolean; user?: stri
   }
 }
 
-function withoutPassword(text: string): string {
-  return text.replace(/:[^:@/]*@/, ':***@')
+/** Everything up to the last @: what cannot be parsed may have its password anywhere in there. */
+function withoutCredentials(text: string): string {
+  const at = text.lastIndexOf('@')
+  return at < 0 ? text : `***${text.slice(at)}`
 }
 
 function describe(error: unknown): string {
