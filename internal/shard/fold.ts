@@ -137,15 +137,19 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
     case 'keep':
       return applyKeep(state, record, seq)
     case 'horizon':
-      if (record.seq <= state.horizon) return false
-      state.horizon = record.seq
-      state.finished.pruneBelow(record.seq)
-      return true
+      return raiseHorizon(state, record.seq)
     case 'snapshot-begin':
     case 'snapshot-part':
     case 'snapshot-end':
       return true
   }
+}
+
+export function raiseHorizon(state: FoldState, seq: number): boolean {
+  if (seq <= state.horizon) return false
+  state.horizon = seq
+  state.finished.pruneBelow(seq)
+  return true
 }
 
 function applySeal(state: FoldState, seal: SealRecord, seq: number): boolean {

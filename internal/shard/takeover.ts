@@ -147,7 +147,7 @@ export async function checkInboxHead(inbox: Log, shard: number, state: FoldState
   const first = lostBelow(await inbox.state(), state)
   if (first === null) return
   throw new LostTailError(
-    `shard ${shard}: the broker lost messages (the inbox begins at ${first}, the journal needs it from ${state.horizon} on): ${WAY_OUT}`,
+    `shard ${shard}: the broker lost messages (the inbox begins at ${first}, and what stood below was not over): ${WAY_OUT}`,
   )
 }
 

@@ -119,7 +119,7 @@ describe('a broker that lost its tail', function () {
       const error = await next.shard.start().catch((reason: Error) => reason)
       expect(error).to.be.instanceOf(LostTailError)
       expect((error as Error).message).to.match(
-        /the inbox begins at \d+, the journal needs it from \d+ on.*README$/,
+        /the inbox begins at \d+, and what stood below was not over.*README$/,
       )
     }
   })

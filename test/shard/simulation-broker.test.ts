@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { headers as natsHeaders } from 'nats'
+import { nanos, headers as natsHeaders } from 'nats'
 import type { NatsServer } from '../../internal/embedded/nats-server.ts'
 import { readPubAck } from '../../internal/nats/append.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
@@ -66,8 +66,9 @@ describe('the simulated broker beside the real one', function () {
   })
 
   async function create(shard: number, windowMs: number): Promise<Pair> {
-    const plan = { name: journalName(shard), maxBytes: MAX_BYTES, duplicateWindowMs: windowMs, replicas: 1 }
-    const config = streamConfig({ ...plan, createdAt: Date.now(), metadata: {} })
+    const plan = { name: journalName(shard), maxBytes: MAX_BYTES, replicas: 1 }
+    const made = streamConfig({ ...plan, createdAt: Date.now(), metadata: {} })
+    const config = { ...made, duplicate_window: nanos(windowMs) }
     const manager = await connection.nats.jetstreamManager()
     await manager.streams.add(config)
     const firstSeq = (config as { first_seq: number }).first_seq

@@ -15,7 +15,7 @@ import { RULES } from './simulation/world.ts'
 const FIRST = Number(process.env.SIM_SEED ?? 1)
 const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 100)
 /** Within so many seeds a rule left out must show. */
-const MUTANT_RUNS = 3_000
+const MUTANT_RUNS = 6_000
 
 async function firstFailure(runOne: typeof run, breaks = /./): Promise<number | undefined> {
   for (let seed = 1; seed <= MUTANT_RUNS; seed++) {

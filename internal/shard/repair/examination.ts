@@ -52,10 +52,12 @@ export interface ExaminationOptions {
   readonly renew?: boolean
 }
 
+/** An owner commits a horizon before it purges: whoever lacks the one may lack seals behind it, too. */
+const OUTLIVED = 'it may have lost its end, for the inbox was purged beyond what it says is over'
 const RENEWED = 'versions above its end may be in use, as its caller says'
 
 export function needsRepair({ journal, inbox }: Findings): boolean {
-  return journal.fault !== null || (inbox !== null && (inbox.fault !== null || inbox.lostBelow !== null))
+  return journal.fault !== null || (inbox !== null && inbox.fault !== null)
 }
 
 /** Rejects when broker or Postgres do not answer. */
@@ -70,9 +72,10 @@ export async function examine({
   const { fold, beheaded } = await readJournal(journal)
   const copy = await copies.load(shard)
   const found = await examineJournal(journal, await remembered.known(shard), beheaded, copy)
-  const findings = renew ? { ...found, fault: found.fault ?? RENEWED } : found
-  if (beheaded) return { shard, journal: findings, inbox: null }
-  return { shard, journal: findings, inbox: await examineInbox(broker.inbox(shard), journal, fold.state) }
+  const inbox = beheaded ? null : await examineInbox(broker.inbox(shard), journal, fold.state)
+  const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
+  const fault = found.fault ?? outlived ?? (renew ? RENEWED : null)
+  return { shard, journal: { ...found, fault }, inbox }
 }
 
 /** The fold of the whole journal as it stands, with its settled batches that took effect. */

@@ -35,7 +35,10 @@ interface Owned extends InboxRepairOptions {
   readonly epoch: number
 }
 
-/** Claims the shard, repairs its inbox when that needs it, and releases it. Rejects with FencedError when a node claims it meanwhile. */
+/**
+ * Claims the shard, repairs its inbox when that needs it, and releases it. That nothing below `lostBelow` is left says the journal
+ * which is written anew after it: until then every claim stops as before. Rejects with FencedError when a node claims it meanwhile.
+ */
 export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
   const claim = await claimShard({ broker, shard, clock, boot, claim: 1, stopped: () => false })
@@ -61,10 +64,9 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   if (fault !== null) {
     await discardAmbiguous(owned, proven, named)
     mark = await lastMark(owned)
+    // Void, but a commit of it carries the mark.
+    await journal.commit({ type: 'horizon', seq: state.horizon })
   }
-  // Where it moves nothing it is void, but a commit of it carries the mark.
-  if (fault !== null || lostBelow !== null)
-    await journal.commit({ type: 'horizon', seq: lostBelow ?? state.horizon })
   await journal.commit({ type: 'release', batches: [] })
   await journal.close()
 }

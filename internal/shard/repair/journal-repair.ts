@@ -2,6 +2,7 @@
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../broker.ts'
 import { encodeCommit, encodeRecord } from '../codec.ts'
+import { raiseHorizon } from '../fold.ts'
 import { readKept } from '../kept.ts'
 import type { JournalRecord } from '../records.ts'
 import { type JournalFindings, readJournal } from './examination.ts'
@@ -29,6 +30,8 @@ export interface JournalRepairOptions {
   /** UUID of this repair. */
   readonly boot: string
   readonly findings: JournalFindings
+  /** First message of an inbox of which what stood below is lost; null: nothing is. */
+  readonly lostBelow: number | null
 }
 
 /** Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. */
@@ -51,8 +54,10 @@ async function oldCopy({ shard, copies }: JournalRepairOptions): Promise<readonl
   )
 }
 
-async function newCopy({ journal, shard, copies, findings }: JournalRepairOptions): Promise<Buffer[]> {
+async function newCopy(options: JournalRepairOptions): Promise<Buffer[]> {
+  const { journal, shard, copies, findings, lostBelow } = options
   const { fold, settled } = await readJournal(journal)
+  if (lostBelow !== null) raiseHorizon(fold.state, lostBelow)
   const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
   const frames = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
   await copies.save(shard, frames)

@@ -20,6 +20,9 @@ export async function repairShard(options: RepairOptions): Promise<Findings | nu
   // The inbox first: what proves anything of it is lost with the old journal.
   if (!findings.journal.beheaded) await repairInbox(options)
   if (findings.journal.fault !== null)
-    await repairJournal({ ...options, journal: broker.journal(shard), findings: findings.journal })
+    await repairJournal({
+      ...{ ...options, journal: broker.journal(shard), findings: findings.journal },
+      lostBelow: findings.inbox?.lostBelow ?? null,
+    })
   return findings
 }

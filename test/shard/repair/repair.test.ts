@@ -151,7 +151,7 @@ describe('the repair of a shard', function () {
     await manager.streams.purge(`INBOX_${scene.shard}`, { seq: firstSeq + 2 })
     await expectLost()
     const { inbox, journal } = await examine(scene.repairOptions())
-    expect(journal.fault).to.equal(null)
+    expect(journal.fault).to.match(/^it may have lost its end/)
     expect(inbox).to.deep.include({
       ...{ fault: null, lostBelow: firstSeq + 2, fillers: 0 },
       broken: { batches: 1, items: 1 },

@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'horizon-before-purge',
     rule: 'purges of the inbox follow a committed horizon, not what was read',
-    breaks: /^lost/,
+    breaks: /^lost|the inbox begins at/,
     file: 'shard/housekeeping.ts',
     edits: [
       ['Math.min(state.horizon, old?.cursor ?? 0)', 'Math.min(intake.cursor, old?.cursor ?? 0)'],
