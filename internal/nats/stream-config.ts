@@ -19,7 +19,7 @@ const usableShare = 0.9
  * still hand on when it goes on.
  */
 export const duplicateWindowMs = 120_000
-/** What streams of former versions have. */
+/** What inboxes of former versions have; a start raises it. */
 const leastDuplicateWindowMs = 30_000
 
 /** Below it a stream's sequences cannot be microseconds since 1970: they would repeat after a rebuild. */

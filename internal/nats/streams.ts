@@ -11,10 +11,10 @@
  * former ones held is lost. Owners report it where Postgres has counted below that beginning (`shard/epoch.ts`).
  * Only where this node's clock is behind the former logs do the epochs in Postgres stop the shards.
  */
-import type { JetStreamManager, StreamInfo } from 'nats'
+import { type JetStreamManager, nanos, type StreamInfo } from 'nats'
 import { type Connection, UnusableBrokerError } from './connection.ts'
 import { inboxName, journalName } from './names.ts'
-import { type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
+import { duplicateWindowMs, type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
 import { describe, lookUp, mayPass, pause, UnsettledError } from './stream-lookup.ts'
 import { StreamMaking, type StreamOptions, shardsKey, type Wanted } from './stream-making.ts'
 
@@ -166,9 +166,12 @@ class Installation {
   async #markComplete(): Promise<void> {
     for (const { name } of this.#wanted()) {
       const info = await this.#info(name.stream)
-      if (info === undefined || info.config.metadata?.[completeKey]) continue
-      const metadata = { ...info.config.metadata, [completeKey]: 'true' }
-      await this.#manager.streams.update(name.stream, { metadata })
+      if (info === undefined) continue
+      const { metadata: known, duplicate_window: window } = info.config
+      if (known?.[completeKey] && window >= nanos(duplicateWindowMs)) continue
+      const metadata = { ...known, [completeKey]: 'true' }
+      const duplicate_window = Math.max(window, nanos(duplicateWindowMs))
+      await this.#manager.streams.update(name.stream, { metadata, duplicate_window })
     }
   }
 }
