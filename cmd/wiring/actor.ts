@@ -22,7 +22,7 @@ import type { Logs, Node, Store } from './foundation.ts'
 const PAYLOAD_BUDGET = 256 * 1024 * 1024
 const ATTEMPTS_PER_BUFFER = 64
 /** An attempt that runs at SIGTERM may take its 10 s; the rest of the drain needs some too. */
-const DRAIN_MS = 10_500
+const DRAIN_MS = 11_500
 
 /** What `GET /shards` of the ops port shows. */
 export function createTable(

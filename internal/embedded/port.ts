@@ -17,8 +17,9 @@ let next = randomInt(LOWEST, HIGHEST + 1)
 /** A TCP port of 127.0.0.1 that nobody listens on right now, and that no outgoing connection will take. */
 export async function freePort(): Promise<number> {
   for (let left = TRIES; left > 0; left--) {
-    const port = await tryListen(next++)
-    if (next > HIGHEST) next = LOWEST
+    const chosen = next
+    next = chosen === HIGHEST ? LOWEST : chosen + 1
+    const port = await tryListen(chosen)
     if (port !== undefined) return port
   }
   throw new Error(`no free port on 127.0.0.1 from ${LOWEST} to ${HIGHEST}: tried ${TRIES}`)
