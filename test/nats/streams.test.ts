@@ -80,6 +80,13 @@ describe('streams at the start', () => {
     expect(journal.max_bytes).to.equal(config.max_bytes + 64 * megabyte)
   })
 
+  it('of a former version remember ids for as long as new ones from the next start on', async () => {
+    await ensure()
+    await manager.streams.update('INBOX_1', { duplicate_window: nanos(30_000) })
+    await ensure()
+    expect((await manager.streams.info('INBOX_1')).config.duplicate_window).to.equal(nanos(120_000))
+  })
+
   it('stand at the next start, also of two nodes at once', async () => {
     await Promise.all([ensure(), ensure(), ensure()])
     await store('items.0.mixed')
