@@ -83,12 +83,10 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const journal = openJournal(options, claim, events, () => reader.intake)
   await journal.prove()
   checkJournalHead(shard, claim)
-  // What a successor carried forward or purged is over: only after another commit it is a loss.
-  const unlessFenced = (error: unknown) => journal.prove().then(() => Promise.reject(error))
-  await checkInboxHead(inboxLog, shard, claim.state).catch(unlessFenced)
+  await checkInboxHead(inboxLog, shard, claim.state).catch(unlessFenced(journal))
   await checkInboxTail(inboxLog, shard, claim.state)
   const head = await inboxLog.state()
-  const kept = await readKept(journalLog, claim.state).catch(unlessFenced)
+  const kept = await readKept(journalLog, claim.state).catch(unlessFenced(journal))
   const journalBytes = (await journalLog.state()).bytes
 
   const acting = joinActing(options, events, claim, journal)
@@ -199,8 +197,7 @@ function watchLogs(
     try {
       await checkJournalTail(broker.journal(shard), shard, journal.lastSeq)
       await checkHighWater(broker.inbox(shard), shard, seen())
-      const unlessFenced = (error: unknown) => journal.prove().then(() => Promise.reject(error))
-      await checkInboxHead(broker.inbox(shard), shard, state).catch(unlessFenced)
+      await checkInboxHead(broker.inbox(shard), shard, state).catch(unlessFenced(journal))
     } catch (error) {
       if (events.ended()) return
       if (error instanceof LostTailError) {
@@ -305,6 +302,14 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
     elsewhere,
     resume,
   })
+}
+
+/** What a successor carried forward or purged is over: only after another commit it is a loss. */
+function unlessFenced(journal: Journal): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await journal.prove()
+    throw error
+  }
 }
 
 function asError(error: unknown): Error {
