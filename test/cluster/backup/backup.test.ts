@@ -39,8 +39,11 @@ describe('backup and restore of a cluster', function () {
   /** What was in the destination when the restored cluster had not started yet. */
   let reopened: number
 
+  const kill = () => brokers?.kill('SIGKILL')
+
   before(async function () {
     tools = await backupToolsOrSkip(this)
+    process.once('exit', kill)
     ;[brokers, database, sink] = await Promise.all([
       startBrokers(),
       installedPostgres(tools.postgres),
@@ -73,6 +76,7 @@ describe('backup and restore of a cluster', function () {
     await sink?.close()
     await brokers?.stop()
     await database?.stop()
+    process.off('exit', kill)
   })
 
   const startBrokers = async () =>
