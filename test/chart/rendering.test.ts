@@ -71,10 +71,12 @@ describe('the chart as it is rendered', function () {
   }
 
   it('makes roles of the cluster that no other release makes', async () => {
-    const roles = async (release: string, namespace: string) =>
-      (await render(cluster, [leastCluster], { release, namespace }))
-        .filter(({ kind }) => kind.startsWith('Cluster'))
-        .map(nameOf)
+    const roles = async (release: string, namespace: string) => {
+      const rendered = await render(cluster, [leastCluster], { release, namespace })
+      const names = rendered.filter(({ kind }) => kind.startsWith('Cluster')).map(nameOf)
+      expect(names, `${release} in ${namespace}`).to.have.lengthOf(2)
+      return names
+    }
     const places = [
       ['penstock', 'prod-eu'],
       ['eu-penstock', 'prod'],
@@ -82,7 +84,6 @@ describe('the chart as it is rendered', function () {
       [`r${'x'.repeat(52)}`, `n${'y'.repeat(62)}`],
     ] as const
     const names = (await Promise.all(places.map(([release, ns]) => roles(release, ns)))).flat()
-    expect(names).to.have.lengthOf(2 * places.length)
     expect([...new Set(names)]).to.deep.equal(names)
     for (const name of names) expect(name.split('/')[1]!.length, name).to.be.at.most(63)
   })

@@ -13,6 +13,8 @@ import { tempFolder } from '../support/temp-folders.ts'
 /** Exit codes of build.sh. */
 const NO_GO = 3
 const NOT_BUILT = 4
+/** For the rest of the output of a program that has ended, in case that others hold its pipes. */
+const HELD_PIPES_MS = 2_000
 /** Pods that could do harm are refused in namespaces of tests, as careful clusters do. */
 const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' }
 
@@ -127,6 +129,7 @@ function scriptPath(name: string): string {
   return join(import.meta.dirname, name)
 }
 
+/** Resolves with all that the program wrote, however it ends; never rejects. */
 export function run(
   command: string,
   args: readonly string[],
@@ -137,16 +140,22 @@ export function run(
     const child = spawn(command, args, { env: { ...process.env, ...env } })
     const out: Buffer[] = []
     const err: Buffer[] = []
-    const done = (code: number) =>
+    let held: NodeJS.Timeout | undefined
+    const done = (code: number) => {
+      clearTimeout(held)
       resolve({ code, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() })
+    }
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
     child.on('error', (error) => {
       err.push(Buffer.from(String(error)))
       done(-1)
     })
-    // Not 'close': servers that a script leaves behind may hold its pipes.
-    child.on('exit', (code) => setImmediate(done, code ?? -1))
+    child.on('close', (code) => done(code ?? -1))
+    // At its exit, what it wrote last may still be in the pipes; but servers that it leaves behind may hold those.
+    child.on('exit', (code) => {
+      held = setTimeout(done, HELD_PIPES_MS, code ?? -1)
+    })
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })
