@@ -84,6 +84,20 @@ describe('the repair of a shard', function () {
     await scene.send({ key: 'e', n: 9 }, { key: 'e', n: 10, messageId: 'twin' }, { key: 'f', n: 11 })
   }
 
+  /** Outstanding: b, and g of which the first item is purged with the message behind it. e and f wait. */
+  async function purgeInbox(): Promise<{ owner: Owner; firstSeq: number }> {
+    const owner = await scene.own(['b', 'g'])
+    await scene.send({ key: 'g', n: 1 })
+    await scene.send({ key: 'e', n: 2 }, { key: 'g', n: 3 }, { key: 'b', n: 4 }, { key: 'b', n: 5 })
+    await scene.send({ key: 'f', n: 6 })
+    await scene.wrote('seal', 2)
+    await owner.shard.stop(5_000)
+    const { firstSeq } = await scene.inbox.state()
+    const manager = await nats.connection.nats.jetstreamManager()
+    await manager.streams.purge(`INBOX_${scene.shard}`, { seq: firstSeq + 2 })
+    return { owner, firstSeq }
+  }
+
   it('finds nothing at a healthy shard, and changes nothing', async () => {
     const owner = await scene.own(['b'])
     await scene.send(
@@ -140,15 +154,7 @@ describe('the repair of a shard', function () {
   })
 
   it('goes on without what somebody purged: sealed batches that miss items are given up, the others keep their keys', async () => {
-    const owner = await scene.own(['b', 'g'])
-    await scene.send({ key: 'g', n: 1 })
-    await scene.send({ key: 'e', n: 2 }, { key: 'g', n: 3 }, { key: 'b', n: 4 }, { key: 'b', n: 5 })
-    await scene.send({ key: 'f', n: 6 })
-    await scene.wrote('seal', 2)
-    await owner.shard.stop(5_000)
-    const { firstSeq } = await scene.inbox.state()
-    const manager = await nats.connection.nats.jetstreamManager()
-    await manager.streams.purge(`INBOX_${scene.shard}`, { seq: firstSeq + 2 })
+    const { owner, firstSeq } = await purgeInbox()
     await expectLost()
     const { inbox, journal } = await examine(scene.repairOptions())
     expect(journal.fault).to.match(/^it may have lost its end/)
@@ -344,6 +350,15 @@ describe('the repair of a shard', function () {
       expect(await repairBitByBit()).to.be.above(3)
       const owner = await untilSent([3, 4, 9, 10, 11, 20])
       expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11, 20])
+      scene.expectOneBodyAKey()
+      await owner.shard.abandon()
+    })
+
+    it('an inbox that somebody purged comes out the same, with its journal', async () => {
+      await purgeInbox()
+      expect(await repairBitByBit()).to.be.above(3)
+      const owner = await untilSent([3, 4, 5, 6])
+      expect(numbersSent(owner)).to.deep.equal([3, 4, 5, 6])
       scene.expectOneBodyAKey()
       await owner.shard.abandon()
     })
