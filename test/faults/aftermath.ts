@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { startPostgres } from '../../internal/embedded/postgres-server.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
+import { silent } from '../support/servers.ts'
 import { type DeadLetter, type History, readBatch } from './history.ts'
 import type { Trial } from './trial.ts'
-
-const silent = { info: () => {}, warn: () => {}, error: () => {} }
 
 /** Completes the history of a trial. */
 export async function readAftermath(trial: Trial, granted: number): Promise<void> {

@@ -1,9 +1,5 @@
 /** The broker of a cluster under faults: one server, or a JetStream cluster of several, to stop and kill. */
-import { join } from 'node:path'
-
-import { startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
-import { natsBinary, ownNats } from '../support/servers.ts'
-import { tempFolder } from '../support/temp-folders.ts'
+import { ownNats, ownNatsCluster } from '../support/servers.ts'
 
 /** A NATS server of the trial's own. */
 export interface Broker {
@@ -37,13 +33,7 @@ export async function oneBroker(): Promise<Brokers> {
 }
 
 export async function clusterOfBrokers(size: number): Promise<Brokers> {
-  const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  const started = await startNatsCluster({
-    ...{ dir: join(tempFolder('nats-cluster'), 'nats'), size, binary: await natsBinary() },
-    ...{ sync: '2m', log: silent },
-  })
-  const kill = () => started.kill('SIGKILL')
-  process.once('exit', kill)
+  const started = await ownNatsCluster({ size })
   return {
     brokers: started.members.map(({ name, server }) => ({
       name,
@@ -54,9 +44,6 @@ export async function clusterOfBrokers(size: number): Promise<Brokers> {
       restart: () => server.restart(),
     })),
     ...{ natsUrls: started.urls, natsPort: undefined },
-    stop: async () => {
-      await started.stop()
-      process.off('exit', kill)
-    },
+    stop: () => started.stop(),
   }
 }

@@ -1,16 +1,14 @@
 /** Three servers, one of which stands still with a pack in its sockets while a retry of it is stored by the others. */
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { connect, headers, type NatsConnection } from 'nats'
 
-import { type NatsCluster, startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
+import type { NatsCluster } from '../../internal/embedded/nats-cluster.ts'
 import { ensureStreams } from '../../internal/nats/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { eventually } from '../support/eventually.ts'
-import { natsBinary } from '../support/servers.ts'
-import { tempFolder } from '../support/temp-folders.ts'
+import { ownNatsCluster } from '../support/servers.ts'
 import { connectTo, storeBytesPerShard } from './support.ts'
 
 /** Longer than any retry, and than the 30 s by which purges lag. */
@@ -20,13 +18,9 @@ describe('a server of three that stands still', function () {
   this.timeout(120_000)
   let cluster: NatsCluster
   const connections: NatsConnection[] = []
-  const kill = () => cluster?.kill('SIGKILL')
 
   before(async () => {
-    const log = { info: () => {}, warn: () => {}, error: () => {} }
-    const dir = join(tempFolder('frozen'), 'nats')
-    cluster = await startNatsCluster({ dir, size: 3, binary: await natsBinary(), sync: '2m', log })
-    process.once('exit', kill)
+    cluster = await ownNatsCluster()
     const { connection } = await connectTo(cluster.urls[0]!)
     const options = { clock: systemClock(), shards: 1, replicas: 3, storeBytes: storeBytesPerShard }
     await eventually(() => ensureStreams(connection, options), { timeoutMs: 30_000, everyMs: 500 })
@@ -37,7 +31,6 @@ describe('a server of three that stands still', function () {
   after(async () => {
     await Promise.all(connections.map((connection) => connection.close().catch(() => {})))
     await cluster.stop()
-    process.off('exit', kill)
   })
 
   /** To that server and no other. */

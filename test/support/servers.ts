@@ -9,6 +9,7 @@ import { type ConnectionOptions, connect, type NatsConnection } from 'nats'
 import postgres from 'postgres'
 
 import { findNatsServer } from '../../internal/embedded/nats-binary.ts'
+import { type NatsCluster, startNatsCluster } from '../../internal/embedded/nats-cluster.ts'
 import { type NatsServer, startNats } from '../../internal/embedded/nats-server.ts'
 import type { EmbeddedLog } from '../../internal/embedded/ports.ts'
 import { type PostgresServer, startPostgres } from '../../internal/embedded/postgres-server.ts'
@@ -18,6 +19,8 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const MIGRATE = join(ROOT, 'internal', 'postgres', 'migrate.ts')
 const ACCOUNTS = 250
 const TEMPLATE = 'penstock_template'
+/** For servers of tests. */
+export const silent: EmbeddedLog = { info: () => {}, warn: () => {}, error: () => {} }
 
 /** Connection data of one JetStream account; `options` is for `connect` of the package nats. */
 export interface NatsAccess {
@@ -30,15 +33,12 @@ export interface NatsAccess {
 }
 
 interface Stoppable {
-  readonly pid: number
-  readonly running: boolean
   stop(): Promise<void>
   kill(signal: NodeJS.Signals): void
 }
 
 const started = new Set<Stoppable>()
 const connections = new Set<NatsConnection>()
-const silent: EmbeddedLog = { info: () => {}, warn: () => {}, error: () => {} }
 
 let sharedNats: Promise<NatsServer> | undefined
 let sharedPostgres: Promise<PostgresServer> | undefined
@@ -80,6 +80,21 @@ export async function ownNats(
     accounts: options.accounts ?? [],
   })
   return tracked(server)
+}
+
+/** A JetStream cluster of servers of the test's own, three when it says nothing else; it ends with the run at the latest. */
+export async function ownNatsCluster(options: { dir?: string; size?: number } = {}): Promise<NatsCluster> {
+  await sweepOnce()
+  const dir = options.dir ?? join(tempFolder('nats-cluster'), 'nats')
+  return tracked(
+    await startNatsCluster({
+      dir,
+      size: options.size ?? 3,
+      binary: await natsBinary(),
+      sync: '2m',
+      log: silent,
+    }),
+  )
 }
 
 /** Access with the server's main account. */

@@ -4,12 +4,9 @@
  * says nothing about senders that know nothing of each other. One installation runs at a time: idle ones take CPU of NATS and
  * Postgres too.
  */
-import { join } from 'node:path'
-import { startNatsCluster } from '../../../internal/embedded/nats-cluster.ts'
 import type { ClusterNode } from '../../support/cluster.ts'
 import { readMetrics } from '../../support/metrics.ts'
-import { natsBinary } from '../../support/servers.ts'
-import { tempFolder } from '../../support/temp-folders.ts'
+import { ownNatsCluster } from '../../support/servers.ts'
 import {
   type Brokers,
   cpuMsOf,
@@ -116,12 +113,7 @@ async function measureInTurns(lab: Lab, on: Installation, loads: readonly Load[]
 }
 
 async function threeBrokers(): Promise<Brokers & { stop(): Promise<void> }> {
-  const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  const started = await startNatsCluster({
-    ...{ dir: join(tempFolder('nats-cluster'), 'nats'), size: 3, binary: await natsBinary() },
-    ...{ sync: '2m', log: silent },
-  })
-  process.once('exit', () => started.kill('SIGKILL'))
+  const started = await ownNatsCluster()
   const pids = started.members.map(({ server }) => server.pid)
   return { urls: started.urls, pids, stop: () => started.stop() }
 }

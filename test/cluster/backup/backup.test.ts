@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
-import { type NatsCluster, startNatsCluster } from '../../../internal/embedded/nats-cluster.ts'
+import type { NatsCluster } from '../../../internal/embedded/nats-cluster.ts'
 import type { Accepted, Api } from '../../support/api.ts'
 import { Cluster, type ClusterNode } from '../../support/cluster.ts'
 import { eventually } from '../../support/eventually.ts'
-import { natsBinary } from '../../support/servers.ts'
+import { ownNatsCluster } from '../../support/servers.ts'
 import { shell, shellBlocks } from '../../support/shell-commands.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
@@ -21,7 +21,6 @@ import { type BackupTools, backupToolsOrSkip } from './tools.ts'
 const SHARDS = 2
 const NEVER = { maxItems: 1000, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
 const SOON = { maxItems: 3, idleTimeoutMs: 100, maxWaitFromFirstMs: 600_000 }
-const silent = { info: () => {}, warn: () => {}, error: () => {} }
 
 describe('backup and restore of a cluster', function () {
   this.timeout(240_000)
@@ -39,13 +38,10 @@ describe('backup and restore of a cluster', function () {
   /** What was in the destination when the restored cluster had not started yet. */
   let reopened: number
 
-  const kill = () => brokers?.kill('SIGKILL')
-
   before(async function () {
     tools = await backupToolsOrSkip(this)
-    process.once('exit', kill)
     ;[brokers, database, sink] = await Promise.all([
-      startBrokers(),
+      ownNatsCluster({ dir: natsDir }),
       installedPostgres(tools.postgres),
       startSink(),
     ])
@@ -76,11 +72,8 @@ describe('backup and restore of a cluster', function () {
     await sink?.close()
     await brokers?.stop()
     await database?.stop()
-    process.off('exit', kill)
   })
 
-  const startBrokers = async () =>
-    startNatsCluster({ dir: natsDir, size: 3, binary: await natsBinary(), sync: '2m', log: silent })
   const startFronts = async () => {
     fronts = [await cluster.start('admin'), await cluster.start('ingress')]
   }
@@ -155,7 +148,7 @@ describe('backup and restore of a cluster', function () {
     await stop([...actors, ...fronts])
     await brokers.stop()
     for (const { name } of brokers.members) rmSync(join(natsDir, name, 'store'), { recursive: true })
-    brokers = await startBrokers()
+    brokers = await ownNatsCluster({ dir: natsDir })
     await database.renew()
     const output = await run(RESTORE)
     expect(output.match(/Written anew with all that it holds/g), output).to.have.length(SHARDS)
