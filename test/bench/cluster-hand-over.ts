@@ -6,10 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { ClusterNode } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
-import { DUE_MS, type OneShard, startOneShard } from './cluster/one-shard.ts'
+import { DUE_MS, type OneShard, ownersInTurn } from './cluster/one-shard.ts'
 import { median, spread, table } from './figures.ts'
 import { monotonicMs } from './load/program.ts'
-import { untilBuffered } from './million/shard.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
 
 /** Between probes, ms; each is a group of its own. */
@@ -30,27 +29,15 @@ interface HandOver {
 
 /** Markdown. `sizes`: items that are live on the shard, ascending; each is handed over `rounds` times. */
 export async function measureHandOver(sizes: readonly number[], rounds: number): Promise<string> {
-  const shard = await startOneShard()
-  let owner = await shard.startActor()
   const rows: string[][] = []
   const goals: Goal[] = []
-  let live = 0
-  for (const size of sizes) {
-    const pauses: HandOver[] = []
-    for (let round = 0; round < rounds; round++) {
-      const [standby] = await Promise.all([shard.startStandby(), shard.hold(size - live)])
-      live = size
-      await untilBuffered(owner, (items) => items === size)
-      pauses.push(await handOver(shard, owner))
-      owner = standby
-    }
+  for (const [size, pauses] of await ownersInTurn(sizes, rounds, handOver)) {
     const values = pauses.map(({ pause }) => pause)
     const usual = median(pauses.map((each) => each.usual)).toFixed(1)
     rows.push([size.toLocaleString('en'), String(pauses.length), usual, spread(values, 0)])
     const figure = `longest pause, ms, with ${size.toLocaleString('en')} items`
     goals.push({ figure, bound: ['≤', BOUND_MS], values })
   }
-  await shard.close()
   const head = ['live items', 'hand-overs', 'late before it, median ms', 'latest of all, ms']
   return `${table(head, rows)}\n\n${tableOfGoals(goals)}`
 }

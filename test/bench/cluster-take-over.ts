@@ -1,10 +1,10 @@
 /** Forced take-over: the owner of a shard is killed, and a node that was idle until then goes on with what it held. */
 import type { ClusterNode } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
-import { type OneShard, startOneShard } from './cluster/one-shard.ts'
+import { type OneShard, ownersInTurn } from './cluster/one-shard.ts'
 import { spread, table } from './figures.ts'
 import { monotonicMs } from './load/program.ts'
-import { replayed, untilBuffered } from './million/shard.ts'
+import { replayed } from './million/shard.ts'
 
 const LIMIT_MS = 60_000
 
@@ -22,22 +22,8 @@ interface TakeOver {
 
 /** Markdown. `sizes`: items that are live on the shard, ascending; each is taken over `rounds` times. */
 export async function measureTakeOver(sizes: readonly number[], rounds: number): Promise<string> {
-  const shard = await startOneShard()
-  let owner = await shard.startActor()
-  const rows: string[][] = []
-  let live = 0
-  for (const size of sizes) {
-    const takeOvers: TakeOver[] = []
-    for (let round = 0; round < rounds; round++) {
-      const [standby] = await Promise.all([shard.startStandby(), shard.hold(size - live)])
-      live = size
-      await untilBuffered(owner, (items) => items === size)
-      takeOvers.push(await takeOver(shard, owner, standby))
-      owner = standby
-    }
-    rows.push(rowOf(size, takeOvers))
-  }
-  await shard.close()
+  const measured = await ownersInTurn(sizes, rounds, takeOver)
+  const rows = measured.map(([size, takeOvers]) => rowOf(size, takeOvers))
   const head = ['live items', 'take-overs', 'lease, ms', 'claim, ms', 'replay, ms', 'first delivery, ms']
   return table([...head, 'SIGKILL to first delivery, ms'], rows)
 }

@@ -9,6 +9,7 @@ import { Cluster, type ClusterNode } from '../../support/cluster.ts'
 import { ownNats } from '../../support/servers.ts'
 import { type Sink, startSink } from '../load/programs.ts'
 import { PackWriter, type Written } from '../million/packs.ts'
+import { untilBuffered } from '../million/shard.ts'
 
 const WEEK_MS = 604_800_000
 /** After which a probe is due, ms. */
@@ -28,6 +29,37 @@ export interface OneShard {
   /** An item in a group of its own that is due after `DUE_MS`; answers its marker once it is stored. */
   probe(): Promise<number>
   close(): Promise<void>
+}
+
+/** What becomes of a shard whose owner is stopped while another node is ready to take it. */
+export type Stop<T> = (shard: OneShard, owner: ClusterNode, standby: ClusterNode) => Promise<T>
+
+/**
+ * `stop`, `rounds` times with each of `sizes` (items that are live on the shard, ascending): the standby owns the shard
+ * afterwards, and is the next one to be stopped.
+ */
+export async function ownersInTurn<T>(
+  sizes: readonly number[],
+  rounds: number,
+  stop: Stop<T>,
+): Promise<[size: number, measured: T[]][]> {
+  const shard = await startOneShard()
+  let owner = await shard.startActor()
+  let live = 0
+  const all: [number, T[]][] = []
+  for (const size of sizes) {
+    const measured: T[] = []
+    for (let round = 0; round < rounds; round++) {
+      const [standby] = await Promise.all([shard.startStandby(), shard.hold(size - live)])
+      live = size
+      await untilBuffered(owner, (items) => items === size)
+      measured.push(await stop(shard, owner, standby))
+      owner = standby
+    }
+    all.push([size, measured])
+  }
+  await shard.close()
+  return all
 }
 
 /** No actor runs yet, so the streams may be absent: nothing can be written before the first one is ready. */
