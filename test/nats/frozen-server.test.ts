@@ -40,8 +40,9 @@ describe('a server of three that stands still', function () {
   }
 
   it('stores nothing of it again when it goes on', async () => {
-    const manager = (at: number) => connections[at]!.jetstreamManager()
-    const leader = (await (await manager(0)).streams.info('INBOX_0')).cluster?.leader
+    // Made before a server stands still: making one asks the leader of all servers, which may be that one.
+    const managers = await Promise.all(connections.map((connection) => connection.jetstreamManager()))
+    const leader = (await managers[0]!.streams.info('INBOX_0')).cluster?.leader
     const still = cluster.members.findIndex(({ name }) => name !== leader)
     const other = cluster.members.findIndex((_, at) => at !== still)
     const append = (at: number, id: string) => {
@@ -49,14 +50,16 @@ describe('a server of three that stands still', function () {
       named.set('Nats-Msg-Id', id)
       connections[at]!.publish('items.0.mixed', id, { headers: named })
     }
-    const stored = async () => (await (await manager(other)).streams.info('INBOX_0')).state.messages
+    const stored = async () => (await managers[other]!.streams.info('INBOX_0')).state.messages
     cluster.members[still]!.server.kill('SIGSTOP')
     try {
+      // A signal takes effect in its own time.
+      await delay(250)
       append(still, 'pack')
       append(still, 'behind it')
       await delay(500)
       append(other, 'pack')
-      await eventually(async () => expect(await stored()).to.equal(1))
+      await eventually(async () => expect(await stored()).to.equal(1), { timeoutMs: 20_000 })
       await delay(STILL_MS)
     } finally {
       cluster.members[still]!.server.kill('SIGCONT')
