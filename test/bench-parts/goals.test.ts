@@ -84,4 +84,9 @@ describe('cells', () => {
       expect(cellOf(name), name).to.equal(undefined)
     }
   })
+
+  it('have a name each', () => {
+    const figures = STANDARD.flatMap((name) => goalsOf(comparison(name, {}))).map(({ figure }) => figure)
+    expect([...new Set(figures)]).to.deep.equal(figures)
+  })
 })

@@ -10,7 +10,7 @@ import { type Generator, type Sink, startGenerator, startSink } from './load/pro
 import { type Buckets, between, bucketOf, histogramOf, plus, shareUpTo } from './metrics.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
 import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
-import { type Penstock, startPenstock } from './systems.ts'
+import { type Penstock, SECRET, startPenstock } from './systems.ts'
 
 const IDLE_MS = 1_000
 const FOREVER_MS = 3_600_000
@@ -19,7 +19,7 @@ const RATE = 100
 const SECONDS = 8
 const ROUNDS = 5
 const ARRIVAL_MS = 20_000
-const LOAD = { connections: 64, size: 1_024, explicit: true }
+const LOAD = { connections: 64, size: 1_024, explicit: true, secret: SECRET }
 
 const HEAD = [
   'open groups',
@@ -111,9 +111,9 @@ function rowOf(groups: number, rounds: readonly Round[]): string[] {
 
 async function createBuffers(penstock: Penstock, deliverTo: string): Promise<void> {
   const forever = { idleTimeoutMs: FOREVER_MS, maxWaitFromFirstMs: FOREVER_MS, maxItems: 10_000 }
-  await penstock.createBuffer({ bufferId: 'waiting', batch: forever, deliverTo })
+  await penstock.createBuffer({ bufferId: 'waiting', batch: forever, deliverTo, secret: SECRET })
   const due = { idleTimeoutMs: IDLE_MS, maxWaitFromFirstMs: FOREVER_MS }
-  await penstock.createBuffer({ bufferId: 'items', batch: due, deliverTo })
+  await penstock.createBuffer({ bufferId: 'items', batch: due, deliverTo, secret: SECRET })
 }
 
 async function openUpTo(lab: Lab, groups: number): Promise<void> {

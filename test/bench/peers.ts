@@ -2,19 +2,23 @@
  * Penstock beside other systems on the same work: those that this machine can run are measured in turns, the others are
  * shown as reported. One cell alone: `peers/main.ts`.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { measureBacklog } from './peers/backlog.ts'
 import { cellOf, STANDARD } from './peers/cells.ts'
 import { compare } from './peers/compare.ts'
 import { measureEventLoop } from './peers/event-loop.ts'
-import { type Goal, goalsOf } from './peers/goals.ts'
+import { goalsOf } from './peers/goals.ts'
 import { measureGroupMemory } from './peers/group-memory.ts'
 import { keepPart } from './peers/kept.ts'
 import { measureOpenGroups } from './peers/open-groups.ts'
 import type { Part } from './peers/part.ts'
 import { tableOf } from './peers/report.ts'
-import { Tools } from './peers/tools.ts'
+import type { Tools } from './peers/tools.ts'
 import { whereNow } from './results.ts'
 
+const PROGRAM = join(import.meta.dirname, 'peers', 'main.ts')
 /** Of everything. */
 export const ROUNDS = 5
 /** Groups a step; as many come before the first. */
@@ -34,18 +38,24 @@ export const PARTS: Record<string, (rounds: number, tools: Tools) => Promise<Par
 /** What `npm run bench -- peers` measures, in its order. */
 export const ALL: readonly string[] = [...STANDARD, ...Object.keys(PARTS)]
 
-/** All of it, each part kept as soon as it is measured. What fails is told in its place: the others of a long run still count. */
+/**
+ * All of it, each part kept as soon as it is measured, in a process of its own: what one leaves behind when it fails ends with
+ * it. The others of a long run still count; rejects at the end.
+ */
 export async function comparePeers(): Promise<void> {
-  const tools = new Tools()
-  for (const name of ALL) await keepMeasured(name, ROUNDS, tools)
+  const failed: string[] = []
+  for (const name of ALL) {
+    const child = spawn(process.execPath, [PROGRAM, '--keep', name], { stdio: 'inherit' })
+    const [code] = (await once(child, 'exit')) as [number | null]
+    if (code !== 0) failed.push(name)
+  }
+  if (failed.length > 0) throw new Error(`not measured: ${failed.join(', ')}`)
 }
 
-export async function keepMeasured(name: string, rounds: number, tools: Tools): Promise<void> {
+/** Into the page; what was measured before stays when it fails. */
+export async function keepMeasured(name: string, tools: Tools): Promise<void> {
   const where = whereNow()
-  const part = await measurePart(name, rounds, tools).catch((error): Part => {
-    const failed: Goal = { figure: `${name} failed`, bound: ['≥', 0], values: [] }
-    return { text: `**${name} failed: ${error}**`, goals: [failed] }
-  })
+  const part = await measurePart(name, ROUNDS, tools)
   keepPart(name, part, where, ALL)
   process.stdout.write(`${part.text}\n\n`)
 }

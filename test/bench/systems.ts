@@ -63,6 +63,9 @@ export async function serve(
   }
 }
 
+/** Webhooks and deliveries are signed with it. */
+export const SECRET = 'a secret of the benchmark'
+
 export interface Batching {
   idleTimeoutMs: number
   maxWaitFromFirstMs: number
@@ -144,6 +147,7 @@ function newKey(): string {
 function bufferOf({ bufferId, batch, deliverTo, secret }: BufferSettings): object {
   return {
     ...{ bufferId, batch, projectId: 'bench', name: bufferId },
+    overflow: { maxGroupItems: Math.max(2_000, batch.maxItems ?? 0) },
     groupKey: { mode: 'jsonpath', path: '$.key' },
     delivery: { url: deliverTo, ...(secret !== undefined && { signing: { type: 'hmac-sha256', secret } }) },
     ...(secret !== undefined && { sourceVerification: { enabled: true, signingSecret: secret } }),

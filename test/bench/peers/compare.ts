@@ -2,22 +2,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
 import { cpuOf, machineBusyMs, memoryOf, sumOf } from '../processes.ts'
+import { SECRET } from '../systems.ts'
 import { type Outcome, outcomeOf } from './analysis.ts'
 import { type Cell, CONNECTIONS, type Row, WARM_MS, WINDOW } from './cells.ts'
-import { CONTENDERS, type Contender, type ContenderName, SECRET } from './contenders.ts'
+import { CONTENDERS, type Contender, type ContenderName } from './contenders.ts'
 import type { Tool, Tools } from './tools.ts'
 
-/** What has not been delivered by then counts as lost, ms. */
+/** What has not been delivered by then is no longer waited for, ms. */
 const DRAIN_MS = 45_000
 /** Nothing more is waited for once nothing has come for so long, ms: longer than any window and retry. */
 const STALL_MS = 8_000
 const POLL_MS = 100
-/** In a closed loop before the first round, ms: services that have run for a while are meant. */
-const UNMEASURED_MS = 15_000
 
 export interface Round {
   outcome: Outcome
-  /** CPU µs an accepted item of all processes of the system, until the last was delivered. */
+  /** CPU µs an item of all processes of the system, until the last one that came: a delivered item, or an accepted one of `ingest`. */
   cpuUs: number
   /** Of that, what is not the program's own: NATS, Redis, Postgres. */
   storesUs: number
@@ -60,15 +59,10 @@ export async function compare(cell: Cell, rounds: number, tools: Tools): Promise
     const setting = { sync: cell.sync, window: WINDOW, sinkUrl, delivers: cell.work !== 'ingest' }
     running.set(row.contender, await definition.start(setting, tools))
   }
-  for (const row of comparison.rounds.keys()) {
+  for (const [name, contender] of running) {
+    const row = cell.rows.find((each) => each.contender === name)!
     // Code is slow until it is compiled, and a fixed rate would take minutes to get it there.
-    await play(
-      running.get(row.contender)!,
-      row,
-      { ...cell, rate: undefined, ms: UNMEASURED_MS },
-      load,
-      rounds,
-    )
+    await play(contender, row, { ...cell, rate: undefined, ms: cell.unmeasuredMs }, load, rounds)
   }
   const rows = [...comparison.rounds]
   for (let round = 0; round < rounds; round++) {
@@ -107,17 +101,24 @@ async function play(
   })
   load.nextId += sent.keys.length
   const accepted = sent.ackedAt.filter((at) => !Number.isNaN(at)).length
-  if (cell.work === 'ingest') await contender.settled?.(accepted)
-  else await drained(load.sink, accepted)
-  const after = usage(contender, load)
+  let after = usage(contender, load)
+  const use = () => {
+    after = usage(contender, load)
+  }
+  if (cell.work !== 'ingest') await drained(load.sink, accepted, use)
+  else {
+    await contender.settled?.(accepted)
+    use()
+  }
   const memory = system.roots.reduce((sum, root) => sum + memoryOf(root), 0)
   const outcome = outcomeOf(sent, await load.sink.ask({ kind: 'batches' }), WINDOW, WARM_MS)
   if (cell.work === 'ingest' || outcome.lost > 0) await contender.clear?.()
   const [own, machine] = [after.system - before.system, after.machine - before.machine]
+  const items = cell.work === 'ingest' ? accepted : outcome.delivered
   return {
     ...{ outcome, memory, firstFailure: sent.firstFailure },
-    cpuUs: (own * 1_000) / accepted,
-    storesUs: ((own - after.app + before.app) * 1_000) / accepted,
+    cpuUs: (own * 1_000) / items,
+    storesUs: ((own - after.app + before.app) * 1_000) / items,
     foreign: Math.max(0, (machine - own - (after.load - before.load)) / machine),
   }
 }
@@ -133,15 +134,18 @@ function usage({ system }: Contender, { generator, sink }: Load) {
   }
 }
 
-/** Resolves when everything has come, or nothing comes any more. */
-export async function drained(sink: Sink, accepted: number): Promise<void> {
+/** Resolves when everything has come, or nothing comes any more. `moved`: called when more of it was seen. */
+export async function drained(sink: Sink, accepted: number, moved = () => {}): Promise<void> {
   const began = performance.now()
   let [last, movedAt] = [-1, began]
   for (;;) {
     const { distinct } = await sink.ask({ kind: 'stats' })
     const now = performance.now()
+    if (distinct !== last) {
+      ;[last, movedAt] = [distinct, now]
+      moved()
+    }
     if (distinct >= accepted) return
-    if (distinct !== last) [last, movedAt] = [distinct, now]
     if (now - movedAt > STALL_MS || now - began > DRAIN_MS) return
     await delay(POLL_MS)
   }

@@ -2,7 +2,7 @@
 import { eventually } from '../../support/eventually.ts'
 import { ownPostgres } from '../../support/servers.ts'
 import { gaugeOf } from '../metrics.ts'
-import { type Penstock, type System, serve, startPenstock, startRival } from '../systems.ts'
+import { type Penstock, SECRET, type System, serve, startPenstock, startRival } from '../systems.ts'
 import type { Window } from './analysis.ts'
 import { startRedis } from './redis.ts'
 import type { Tool, Tools } from './tools.ts'
@@ -34,12 +34,10 @@ interface Definition {
   start(setting: Setting, tools: Tools): Promise<Contender>
 }
 
-/** Webhooks and deliveries are signed with it. */
-export const SECRET = 'a secret of the benchmark'
-/** Beyond every batch here, so that items, not bytes, end one: the others know no bytes. */
-const MAX_BYTES = 4 * 1_048_576
-const HELD = { idleTimeoutMs: 3_600_000, maxWaitFromFirstMs: 3_600_000, maxItems: 2_000 }
-const CLEARED_MS = 60_000
+/** The most there is, beyond every batch here: items, not bytes, end one, for the others know no bytes. */
+const MAX_BYTES = 16 * 1_048_576
+const HELD = { idleTimeoutMs: 3_600_000, maxWaitFromFirstMs: 3_600_000, maxItems: 10_000 }
+const CLEARED_MS = 300_000
 const NATS = { default: 'NATS syncs every second', always: 'NATS syncs before each ack' }
 const REDIS = { default: 'Redis syncs every second', always: 'Redis syncs before each ack' }
 

@@ -1,10 +1,12 @@
 /** How late the event loop of the service is while what could block it passes. */
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { defaultSourceSignatureHeader } from '../../../internal/domain/buffer-schema.ts'
 import { spread, table } from '../figures.ts'
 import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
-import { type Penstock, startPenstock } from '../systems.ts'
+import { type Penstock, SECRET, startPenstock } from '../systems.ts'
 import { WINDOW } from './cells.ts'
 import { drained } from './compare.ts'
 import { natsSync } from './contenders.ts'
@@ -39,8 +41,8 @@ interface Lab {
 export async function measureEventLoop(rounds: number): Promise<Part> {
   const { sink, url: deliverTo } = await startSink()
   const penstock = await startPenstock({ sync: natsSync('default'), nodeOptions: ['--import', REPORT] })
-  await penstock.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo })
-  await penstock.createBuffer({ bufferId: 'segments', batch: SEGMENT, deliverTo })
+  await penstock.createBuffer({ bufferId: 'items', batch: WINDOW, deliverTo, secret: SECRET })
+  await penstock.createBuffer({ bufferId: 'segments', batch: SEGMENT, deliverTo, secret: SECRET })
   const lab: Lab = { penstock, sink, generator: startGenerator(), nextId: 0 }
   const large = () => sendBodies(penstock, largeBody())
   const deep = () => sendBodies(penstock, deepBody(1))
@@ -76,11 +78,16 @@ async function read({ child }: Penstock): Promise<Delay> {
 
 /** One after the other. */
 async function sendBodies({ ingestUrl, headers }: Penstock, body: string): Promise<void> {
+  const signature = createHmac('sha256', SECRET).update(body).digest('hex')
   const end = performance.now() + BODIES_MS
   while (performance.now() < end) {
     const answer = await fetch(ingestUrl, {
       method: 'POST',
-      headers: { ...headers, 'Content-Type': 'application/json' },
+      headers: {
+        ...headers,
+        'Content-Type': 'application/json',
+        [defaultSourceSignatureHeader]: signature,
+      },
       body,
     })
     await answer.arrayBuffer()
@@ -94,7 +101,7 @@ async function sendSegment(lab: Lab): Promise<void> {
   await sink.ask({ kind: 'reset' })
   await generator.ask({
     ...{ kind: 'recorded', url: penstock.urlOf('segments'), headers: penstock.headers, firstId: lab.nextId },
-    ...{ connections: 64, size: 1_024, explicit: true, keys: { count: 1 }, seed: 1 },
+    ...{ connections: 64, size: 1_024, explicit: true, secret: SECRET, keys: { count: 1 }, seed: 1 },
     ...{ rate: SEGMENT_RATE, ms: (SEGMENT_ITEMS / SEGMENT_RATE) * 1_000 },
   })
   lab.nextId += SEGMENT_ITEMS

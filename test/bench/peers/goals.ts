@@ -34,8 +34,9 @@ export function goalsOf(comparison: Comparison): Goal[] {
   // Who stands beside Graphile Worker alone shows that, and no more.
   if (comparison.cell.rows.some(({ contender }) => contender === 'graphile')) return []
   const zipf = keys.zipf === undefined ? '' : ' by Zipf'
-  const setting = size === 1_024 ? sync : `${size / 1_024} KB, ${sync}`
-  const load = `${keys.count.toLocaleString('en')} keys${zipf}, sync ${sync}`
+  const large = size === 1_024 ? '' : `${size / 1_024} KB, `
+  const setting = `${large}${sync}`
+  const load = `${keys.count.toLocaleString('en')} keys${zipf}, ${large}sync ${sync}`
   if (work === 'ingest') {
     goals.add(
       `ingest accepted/s ÷ hand-written, ${setting}`,

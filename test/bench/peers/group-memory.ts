@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { spread, table } from '../figures.ts'
 import { type Generator, startGenerator, startSink } from '../load/programs.ts'
 import { memoryOf } from '../processes.ts'
+import { SECRET } from '../systems.ts'
 import { CONNECTIONS } from './cells.ts'
-import { CONTENDERS, type Contender, type ContenderName, SECRET } from './contenders.ts'
+import { CONTENDERS, type Contender, type ContenderName } from './contenders.ts'
 import type { Part } from './part.ts'
 import type { Tools } from './tools.ts'
 
@@ -82,10 +83,10 @@ function partOf(readings: Map<ContenderName, number[]>, groups: number): Part {
   const [own, asynq] = [readings.get('penstock'), readings.get('asynq')]
   return {
     text: `**Memory an open group**, one item of 1 KB each, that waits for an hour\n\n${table(HEAD, rows)}`,
-    goals: own && asynq ? [goal(overAll(own) / overAll(asynq))] : [],
+    goals: [goal(own && asynq ? [overAll(own) / overAll(asynq)] : [])],
   }
 }
 
-function goal(ratio: number): Part['goals'][number] {
-  return { figure: 'memory an open group ÷ Asynq, over all steps', bound: ['≤', 1], values: [ratio] }
+function goal(values: number[]): Part['goals'][number] {
+  return { figure: 'memory an open group ÷ Asynq, over all steps', bound: ['≤', 1], values }
 }

@@ -1,6 +1,6 @@
 /**
- * `node test/bench/peers/main.ts [--keep] [--rounds n] [--ms n] <part>…`: parts of the comparison, onto the terminal, or, those
- * of the page, into it (`--keep`). A part is one of those of `peers.ts`, or any cell `<ingest|whole|rate>-<100|1k|10k|100k>-<uniform|zipf>-<1kb|10kb>-<default|always>`.
+ * `node test/bench/peers/main.ts [--rounds n] [--ms n] <part>…`: parts of the comparison, onto the terminal; a part is one of
+ * those of `peers.ts`, or any cell (`cells.ts`). `--keep <part>…`: those of the page, into it, as they are measured there.
  */
 import { parseArgs } from 'node:util'
 import { killServers, stopServers } from '../../support/servers.ts'
@@ -20,9 +20,12 @@ const { values, positionals } = parseArgs({
 const isKnown = (name: string) =>
   values.keep ? ALL.includes(name) : cellOf(name) !== undefined || name in PARTS
 const unknown = positionals.find((name) => !isKnown(name))
-if (unknown !== undefined || positionals.length === 0) {
+const unkept = values.keep && (values.rounds !== undefined || values.ms !== undefined)
+if (unkept || unknown !== undefined || positionals.length === 0) {
   process.stderr.write(
-    `${unknown ?? 'nothing'}: no such part; there are cells and ${Object.keys(PARTS).join(', ')}\n`,
+    unkept
+      ? '--keep: with the rounds and times of the page, no others\n'
+      : `${unknown ?? 'nothing'}: no such part; there are cells and ${Object.keys(PARTS).join(', ')}\n`,
   )
   process.exit(2)
 }
@@ -33,7 +36,7 @@ const [rounds, ms] = [
 const tools = new Tools()
 for (const name of positionals) {
   if (values.keep) {
-    await keepMeasured(name, rounds, tools)
+    await keepMeasured(name, tools)
     continue
   }
   const { text, goals } = await measurePart(name, rounds, tools, ms)

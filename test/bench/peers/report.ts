@@ -13,7 +13,7 @@ const HEAD = [
   'delivered/s',
   'batches/s',
   'items a batch',
-  'lost / twice / out of order / refused',
+  'not delivered / twice / out of order / refused',
   'late p50 / p99 ms',
   'CPU µs an item',
   'of it stores',

@@ -68,5 +68,5 @@ export function reportedElsewhere(): string {
     ['*the same at another time*', ...HEAD.slice(1).map(() => '')],
     ...LATER_AT_RATE,
   ]
-  return `**Reported, not measured here**: other runs on another machine of two cores (2026-11-20), which had other work, so only ratios of rows under one heading mean anything. Redis syncs every second, NATS (hand-written, Redpanda Connect) every two minutes, Postgres within 0.6 s\n\n${table(HEAD, rows)}`
+  return `**Reported, not measured here**: other runs on another machine of two cores (2026-11-20), which had other work, so only ratios of rows under one heading mean anything. Redis syncs every second, NATS (hand-written, Redpanda Connect) every two minutes, Postgres at each commit\n\n${table(HEAD, rows)}`
 }
