@@ -46,7 +46,10 @@ export async function comparePeers(): Promise<void> {
   const failed: string[] = []
   for (const name of ALL) {
     const child = spawn(process.execPath, [PROGRAM, '--keep', name], { stdio: 'inherit' })
+    const end = () => child.kill('SIGTERM')
+    process.once('exit', end)
     const [code] = (await once(child, 'exit')) as [number | null]
+    process.off('exit', end)
     if (code !== 0) failed.push(name)
   }
   if (failed.length > 0) throw new Error(`not measured: ${failed.join(', ')}`)

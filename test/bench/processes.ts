@@ -23,6 +23,17 @@ export function memoryOf(root: number): number {
   return [...treeOf(root).keys()].reduce((sum, pid) => sum + proportionalBytes(pid), 0)
 }
 
+/** SIGKILL for the tree below `root`: servers of a service that is killed alone would stay. */
+export function killTree(root: number): void {
+  for (const pid of treeOf(root).keys()) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
 function treeOf(root: number): Map<number, Process> {
   const all = processes()
   const tree = new Map<number, Process>()

@@ -7,7 +7,7 @@ import { freePort } from '../../internal/embedded/port.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsBinary, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { cpuOf } from './processes.ts'
+import { cpuOf, killTree } from './processes.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const START_MS = 60_000
@@ -177,7 +177,7 @@ function launch(args: string[], env: Record<string, string>): ChildProcess {
   return run([process.execPath, ...args], env)
 }
 
-/** A program that is killed with this process at the latest. */
+/** A program that is killed with this process at the latest, and its servers with it. */
 export function run(
   [program, ...args]: readonly [string, ...string[]],
   env: Record<string, string>,
@@ -187,7 +187,7 @@ export function run(
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
-  const kill = () => child.kill('SIGKILL')
+  const kill = () => child.pid !== undefined && killTree(child.pid)
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
   return child
