@@ -1,4 +1,4 @@
-/** Quantiles, medians and tables of measured values. */
+/** Quantiles, medians and tables of measured values, and the order in which they are taken. */
 
 /** Nearest rank; NaN without values. */
 export function quantile(values: readonly number[], q: number): number {
@@ -36,4 +36,10 @@ export function confidence(values: readonly number[], digits: number): string {
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+/** All of them in a circle, so that each time another one is first. */
+export function inTurn<T>(all: readonly T[], round: number): T[] {
+  const first = round % all.length
+  return [...all.slice(first), ...all.slice(0, first)]
 }

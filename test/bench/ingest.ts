@@ -4,7 +4,7 @@
  */
 
 import { eventually } from '../support/eventually.ts'
-import { median, spread, table } from './figures.ts'
+import { inTurn, median, spread, table } from './figures.ts'
 import type { Sent } from './load/generator.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
@@ -122,9 +122,7 @@ async function compare(
     if (contestant.delivers) await untilDelivered(sink, accepted)
   }
   for (let round = 0; round < count; round++) {
-    // Each time another one is first.
-    const first = round % contestants.length
-    for (const contestant of [...contestants.slice(first), ...contestants.slice(0, first)]) {
+    for (const contestant of inTurn(contestants, round)) {
       const measured = await measure(contestant, generator, sink, firstId)
       firstId += measured.sent.accepted + measured.sent.failed
       rounds.get(contestant)!.push(measured)

@@ -1,5 +1,6 @@
 /** One cell: all who are compared run all the time and are loaded in turns, round by round. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { inTurn } from '../figures.ts'
 import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
 import { cpuOf, machineBusyMs, memoryOf, sumOf } from '../processes.ts'
 import { SECRET } from '../systems.ts'
@@ -66,9 +67,7 @@ export async function compare(cell: Cell, rounds: number, tools: Tools): Promise
   }
   const rows = [...comparison.rounds]
   for (let round = 0; round < rounds; round++) {
-    // Each time another one is first.
-    const [before, after] = [rows.slice(0, round % rows.length), rows.slice(round % rows.length)]
-    for (const [row, measured] of [...after, ...before]) {
+    for (const [row, measured] of inTurn(rows, round)) {
       measured.push(await play(running.get(row.contender)!, row, cell, load, round))
     }
   }
