@@ -6,14 +6,12 @@
 import type { Clock, Randomness } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
 import { assembleShard, type ShardParts } from './assembly.ts'
-import { batchKey } from './batch-name.ts'
 import type { Broker } from './broker.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
-import { PassedResults } from './handover.ts'
 import type { HousekeepingLimits } from './housekeeping.ts'
 import type { DeadLetters, DeletedBuffers, Deliverer, Policies, Projection, ShardTelemetry } from './ports.ts'
 import { FencedError } from './ports.ts'
-import type { ReleaseRecord } from './records.ts'
+import { Release, releaseClaim } from './release.ts'
 
 export interface ShardLimits {
   /** Payload frames kept in memory a shard, bytes; past it they are dropped and read again. */
@@ -47,14 +45,8 @@ export interface ShardOptions {
 }
 
 const GAUGES_EVERY_MS = 1_000
-const POLL_MS = 20
-const LAST_COUNTERS_MS = 500
 /** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
 const EPOCH_MS = 500
-/** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
-const BURIALS_MS = 500
-/** What a release record gets at least, ms. */
-const RELEASE_MS = 500
 
 export class Shard {
   readonly #options: ShardOptions
@@ -163,7 +155,7 @@ export class Shard {
       ended: () => this.#ended,
     })
     if (this.#ended) {
-      if (this.#letGo) await this.#releaseClaim(parts)
+      if (this.#letGo) await releaseClaim(parts, clock)
       parts.stop()
       await parts.journal.close()
       return
@@ -192,25 +184,9 @@ export class Shard {
    * record. At most `timeoutMs`; what is in flight then is left to the next owner.
    */
   async stop(timeoutMs: number): Promise<void> {
-    const parts = this.#parts
-    if (!parts || this.#ended) {
-      this.#letGo = parts === null
-      this.#ended = true
-      return
-    }
-    this.#state = 'draining'
-    parts.batches.drain()
-    const { clock } = this.#options
-    const deadline = clock.monotonic() + timeoutMs
-    await this.#untilRestored(parts, deadline)
-    await this.#stopReading(parts)
-    parts.housekeeping.stop()
-    // With what runs at the last owner: there is nobody else to take note of its results.
-    const busy = () => parts.batches.attempting > 0 || parts.batches.burying > 0 || !parts.journal.idle
-    await this.#until(() => !busy(), deadline)
-    this.#leaveElsewhere(parts)
-    if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, clock.now()), deadline)
-    if (!this.#ended) await this.#countLast(parts)
+    const parts = this.#leave()
+    if (!parts) return
+    await this.#releaseOf(parts).afterAttempts(timeoutMs)
     this.#end('released')
     await parts.journal.close()
   }
@@ -221,34 +197,37 @@ export class Shard {
    * they are known there, at the latest after `timeoutMs`.
    */
   async handOver(timeoutMs: number, released: () => void): Promise<void> {
-    const parts = this.#parts
-    if (!parts || this.#ended) {
-      this.#letGo = parts === null
-      this.#ended = true
-      return released()
-    }
-    this.#state = 'draining'
-    parts.batches.drain()
-    await this.#stopReading(parts)
-    parts.housekeeping.stop()
-    const { clock, broker, shard, boot } = this.#options
-    const deadline = clock.monotonic() + timeoutMs
-    const soon = clock.monotonic() + BURIALS_MS
-    if (!parts.intake.replaying) await this.#untilRestored(parts, soon)
-    await this.#until(() => parts.batches.burying === 0, soon)
-    const now = clock.now()
-    const passed = new PassedResults({
-      ...{ messages: broker, clock, shard, boot },
-      inFlight: parts.batches.inFlight(now, 'here'),
-    })
-    this.#leaveElsewhere(parts)
-    parts.batches.passOn(passed)
-    if (!this.#ended) await this.#sayRelease(parts, inFlight(parts, now), deadline)
+    const parts = this.#leave()
+    if (!parts) return released()
+    const deadline = this.#options.clock.monotonic() + timeoutMs
+    const release = this.#releaseOf(parts)
+    const passed = await release.duringAttempts(deadline)
     this.#end('released')
     released()
-    while (!passed.done && clock.monotonic() < deadline) await this.#pause()
-    passed.stop()
+    await release.untilKnown(passed, deadline)
     await parts.journal.close()
+  }
+
+  /** The parts to let go of; null: there are none, or none any more. */
+  #leave(): ShardParts | null {
+    if (this.#parts && !this.#ended) {
+      this.#state = 'draining'
+      return this.#parts
+    }
+    this.#letGo = this.#parts === null
+    this.#ended = true
+    return null
+  }
+
+  #releaseOf(parts: ShardParts): Release {
+    return new Release(this.#options, parts, {
+      ended: () => this.#ended,
+      stopReading: () => {
+        this.#readEnough = true
+        return parts.stopReading()
+      },
+      onProblem: (what, error) => this.#problem(what, error),
+    })
   }
 
   /** Ends at once, as a crash would: nothing is written any more. */
@@ -256,54 +235,6 @@ export class Shard {
     this.#end('abandoned')
     await this.#parts?.stopReading()
     await this.#parts?.journal.close()
-  }
-
-  /** The last counters, when Postgres takes them at once; else the next owner finds them in the journal. */
-  async #countLast(parts: ShardParts): Promise<void> {
-    const counted = withDeadline(this.#options.clock, LAST_COUNTERS_MS, parts.projector.flush())
-    await counted.catch((error: unknown) => this.#problem('delivery counters', error))
-  }
-
-  async #sayRelease(parts: ShardParts, batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
-    let said = false
-    parts.journal.write({ type: 'release', batches }, () => {
-      said = true
-    })
-    await this.#until(() => said, Math.max(deadline, this.#options.clock.monotonic() + RELEASE_MS))
-  }
-
-  /** What comes of attempts at the last owner is the next one's: nothing could be written of it behind the release. */
-  #leaveElsewhere({ restoration, elsewhere }: ShardParts): void {
-    restoration.stop()
-    elsewhere.stop()
-  }
-
-  /** What runs at the last owner can be taken note of only once it is restored, which is after the replay. */
-  async #untilRestored({ restoration, state }: ShardParts, deadline: number): Promise<void> {
-    const { clock } = this.#options
-    const mayRun = () => [...state.released.values()].some((until) => until > clock.now())
-    await this.#until(() => restoration.finished || !mayRun(), deadline)
-  }
-
-  /** Of a claim that nobody waited for: it names what the last owner has still under way. */
-  async #releaseClaim(parts: ShardParts): Promise<void> {
-    const { clock } = this.#options
-    const said = parts.journal.commit({ type: 'release', batches: inFlight(parts, clock.now()) })
-    await withDeadline(clock, RELEASE_MS, said).catch(() => {})
-  }
-
-  async #stopReading(parts: ShardParts): Promise<void> {
-    this.#readEnough = true
-    await parts.stopReading()
-  }
-
-  /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
-  async #until(holds: () => boolean, deadline: number): Promise<void> {
-    while (!holds() && this.#options.clock.monotonic() < deadline && !this.#ended) await this.#pause()
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resume) => this.#options.clock.after(POLL_MS, resume))
   }
 
   #fail(error: Error): void {
@@ -343,16 +274,4 @@ export class Shard {
     })
     this.#options.clock.after(GAUGES_EVERY_MS, () => this.#gauge())
   }
-}
-
-/** What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is next. */
-function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
-  const running = batches.inFlight(now, 'anywhere')
-  if (restoration.finished) return running
-  const named = new Set(running.map(batchKey))
-  const elsewhere = [...state.released].flatMap(([key, deadline]) => {
-    const batch = named.has(key) || deadline <= now ? undefined : state.batches.get(key)
-    return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
-  })
-  return [...running, ...elsewhere]
 }

@@ -1,0 +1,147 @@
+/** How an owner lets go of its shard in good order (design, section 4): up to a release record that names what still runs. */
+import type { Clock } from '../runtime/clock.ts'
+import { withDeadline } from '../runtime/deadline.ts'
+import type { ShardParts } from './assembly.ts'
+import { batchKey } from './batch-name.ts'
+import type { Broker } from './broker.ts'
+import { PassedResults } from './handover.ts'
+import type { ReleaseRecord } from './records.ts'
+
+const POLL_MS = 20
+const LAST_COUNTERS_MS = 500
+/** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
+const BURIALS_MS = 500
+/** What a release record gets at least, ms. */
+const RELEASE_MS = 500
+
+export interface Releasing {
+  readonly shard: number
+  /** UUID of this process's boot. */
+  readonly boot: string
+  readonly broker: Broker
+  readonly clock: Clock
+}
+
+export interface ReleaseHooks {
+  /** This owner has ended meanwhile: nothing is said any more. */
+  ended(): boolean
+  /** Resolves when nothing of the inbox is under way any more. */
+  stopReading(): Promise<void>
+  onProblem(what: string, error: unknown): void
+}
+
+export class Release {
+  readonly #options: Releasing
+  readonly #parts: ShardParts
+  readonly #hooks: ReleaseHooks
+
+  constructor(options: Releasing, parts: ShardParts, hooks: ReleaseHooks) {
+    this.#options = options
+    this.#parts = parts
+    this.#hooks = hooks
+  }
+
+  /** What runs ends here and is committed, but for what takes longer than `timeoutMs`: this is left to the next owner. */
+  async afterAttempts(timeoutMs: number): Promise<void> {
+    const { batches, journal } = this.#parts
+    const deadline = this.#options.clock.monotonic() + timeoutMs
+    batches.drain()
+    await this.#untilRestored(deadline)
+    await this.#stopTaking()
+    // With what runs at the last owner: there is nobody else to take note of its results.
+    const busy = () => batches.attempting > 0 || batches.burying > 0 || !journal.idle
+    await this.#until(() => !busy(), deadline)
+    this.#leaveElsewhere()
+    await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
+    if (!this.#hooks.ended()) await this.#countLast()
+  }
+
+  /**
+   * What runs goes on here, and its results are sent to the next owner: see `untilKnown`. `deadline`: monotonic ms.
+   */
+  async duringAttempts(deadline: number): Promise<PassedResults> {
+    const { clock, broker, shard, boot } = this.#options
+    const { batches, intake } = this.#parts
+    batches.drain()
+    await this.#stopTaking()
+    const soon = clock.monotonic() + BURIALS_MS
+    if (!intake.replaying) await this.#untilRestored(soon)
+    await this.#until(() => batches.burying === 0, soon)
+    const now = clock.now()
+    const passed = new PassedResults({
+      ...{ messages: broker, clock, shard, boot },
+      inFlight: batches.inFlight(now, 'here'),
+    })
+    this.#leaveElsewhere()
+    batches.passOn(passed)
+    await this.#say(inFlight(this.#parts, now), deadline)
+    return passed
+  }
+
+  /** Until the next owner has all results, or `deadline`, monotonic ms. The shard's end does not end it. */
+  async untilKnown(passed: PassedResults, deadline: number): Promise<void> {
+    while (!passed.done && this.#options.clock.monotonic() < deadline) await this.#pause()
+    passed.stop()
+  }
+
+  async #stopTaking(): Promise<void> {
+    await this.#hooks.stopReading()
+    this.#parts.housekeeping.stop()
+  }
+
+  /** What runs at the last owner can be taken note of only once it is restored, which is after the replay. */
+  async #untilRestored(deadline: number): Promise<void> {
+    const { restoration, state } = this.#parts
+    const mayRun = () => [...state.released.values()].some((until) => until > this.#options.clock.now())
+    await this.#until(() => restoration.finished || !mayRun(), deadline)
+  }
+
+  /** What comes of attempts at the last owner is the next one's: nothing could be written of it behind the release. */
+  #leaveElsewhere(): void {
+    this.#parts.restoration.stop()
+    this.#parts.elsewhere.stop()
+  }
+
+  async #say(batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
+    if (this.#hooks.ended()) return
+    let said = false
+    this.#parts.journal.write({ type: 'release', batches }, () => {
+      said = true
+    })
+    await this.#until(() => said, Math.max(deadline, this.#options.clock.monotonic() + RELEASE_MS))
+  }
+
+  /** The last counters, when Postgres takes them at once; else the next owner finds them in the journal. */
+  async #countLast(): Promise<void> {
+    const counted = withDeadline(this.#options.clock, LAST_COUNTERS_MS, this.#parts.projector.flush())
+    await counted.catch((error: unknown) => this.#hooks.onProblem('delivery counters', error))
+  }
+
+  /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
+  async #until(holds: () => boolean, deadline: number): Promise<void> {
+    const { clock } = this.#options
+    while (!holds() && clock.monotonic() < deadline && !this.#hooks.ended()) await this.#pause()
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resume) => this.#options.clock.after(POLL_MS, resume))
+  }
+}
+
+/** Of a claim that nobody waited for: it names what the last owner has still under way. */
+export async function releaseClaim(parts: ShardParts, clock: Clock): Promise<void> {
+  const said = parts.journal.commit({ type: 'release', batches: inFlight(parts, clock.now()) })
+  await withDeadline(clock, RELEASE_MS, said).catch(() => {})
+}
+
+/** What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is next. */
+function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
+  const running = batches.inFlight(now, 'anywhere')
+  if (restoration.finished) return running
+  const named = new Set(running.map(batchKey))
+  const elsewhere = [...state.released].flatMap(([key, deadline]) => {
+    const batch = named.has(key) || deadline <= now ? undefined : state.batches.get(key)
+    return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
+  })
+  return [...running, ...elsewhere]
+}
