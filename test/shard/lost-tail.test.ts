@@ -18,7 +18,8 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { createNode, createOwner, ingest, journalRecords, lackingMessage, numbersOf } from './real-owner.ts'
+import { lackingMessage } from './hindered-brokers.ts'
+import { createNode, createOwner, ingest, journalRecords, numbersOf } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
 describe('a broker that lost its tail', function () {

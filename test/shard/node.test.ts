@@ -6,7 +6,8 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { createNode, ingest, numbersOf, refusingCommits } from './real-owner.ts'
+import { refusingCommits } from './hindered-brokers.ts'
+import { createNode, ingest, numbersOf } from './real-owner.ts'
 
 describe('actor node', function () {
   this.timeout(30_000)

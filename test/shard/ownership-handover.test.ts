@@ -3,8 +3,9 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { eventually } from '../support/eventually.ts'
+import { holdingCommits, holdingProvenClaims } from './hindered-brokers.ts'
 import { ownersOfEachTest } from './owners.ts'
-import { holdingCommits, holdingProvenClaims, numbersOf } from './real-owner.ts'
+import { numbersOf } from './real-owner.ts'
 
 describe('a hand-over of a shard, real broker and database', function () {
   this.timeout(60_000)

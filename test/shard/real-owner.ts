@@ -7,7 +7,7 @@ import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
-import type { Broker, Log, Reading } from '../../internal/shard/broker.ts'
+import type { Broker } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
 import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
 import type { Membership } from '../../internal/shard/membership.ts'
@@ -18,7 +18,7 @@ import type {
   DeletedBuffers,
   ShardTelemetry,
 } from '../../internal/shard/ports.ts'
-import type { Commit, JournalRecord } from '../../internal/shard/records.ts'
+import type { JournalRecord } from '../../internal/shard/records.ts'
 import { Shard } from '../../internal/shard/shard.ts'
 import { alone } from '../support/alone.ts'
 import type { TestBuffer } from '../support/rows.ts'
@@ -183,90 +183,6 @@ export function createNode(
   const { firstClaimsMs = 10_000 } = options
   const node = new ActorNode({ ...ports, shards, membership, settleMs, firstClaimsMs })
   return { ...told, boot: ports.boot, node }
-}
-
-/** The same broker, but each commit waits for `before`. */
-export function holdingCommits(broker: Broker, before: (commit: Commit) => Promise<void>): Broker {
-  const holding = (log: Log) =>
-    through(log, {
-      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) => {
-        await before(decodeCommit(data))
-        return log.append(data, options)
-      },
-    })
-  return through(broker, { journal: (shard: number) => holding(broker.journal(shard)) })
-}
-
-/** The same broker, but it tells the end of a journal, which a claim begins with, only after `until`. */
-export function holdingClaims(broker: Broker, until: Promise<void>): Broker {
-  const held = (log: Log) => through(log, { last: async () => until.then(() => log.last()) })
-  return through(broker, { journal: (shard: number) => held(broker.journal(shard)) })
-}
-
-/** The same broker, but a claim that has proven itself gets no further before `until`. */
-export function holdingProvenClaims(broker: Broker, reached: () => void, until: Promise<void>): Broker {
-  const held = (log: Log) =>
-    through(log, {
-      state: async () => {
-        reached()
-        await until
-        return log.state()
-      },
-    })
-  return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })
-}
-
-/** The same broker, but nothing of an inbox is read before `until`. */
-export function holdingInboxes(broker: Broker, until: Promise<void>): Broker {
-  const held = (log: Log) =>
-    through(log, {
-      follow: (...given: Parameters<Log['follow']>) => {
-        let stopped = false
-        let reading: Reading | undefined
-        void until.then(() => {
-          if (!stopped) reading = log.follow(...given)
-        })
-        return {
-          stop: async () => {
-            stopped = true
-            await reading?.stop()
-          },
-        }
-      },
-    })
-  return through(broker, { inbox: (shard: number) => held(broker.inbox(shard)) })
-}
-
-/** The same broker, but the inbox lacks that message for whoever reads it in order. */
-export function lackingMessage(broker: Broker, seq: number): Broker {
-  const lacking = (log: Log) =>
-    through(log, {
-      follow: (from: number, take: Parameters<Log['follow']>[1], onError: Parameters<Log['follow']>[2]) =>
-        log.follow(from, (messages) => take(messages.filter((message) => message.seq !== seq)), onError),
-    })
-  return through(broker, { inbox: (shard: number) => lacking(broker.inbox(shard)) })
-}
-
-/** The same broker, but the journal of that shard takes nothing while `refuses`. */
-export function refusingCommits(broker: Broker, refusing: number, refuses: () => boolean): Broker {
-  const full = (log: Log) =>
-    through(log, {
-      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) =>
-        refuses() ? { kind: 'full' } : log.append(data, options),
-    })
-  const journal = (shard: number) =>
-    shard === refusing ? full(broker.journal(shard)) : broker.journal(shard)
-  return through(broker, { journal })
-}
-
-/** `target` but for these methods; its own run on itself. */
-function through<T extends object>(target: T, methods: Record<string, unknown>): T {
-  return new Proxy(target, {
-    get(_, name) {
-      const value = methods[String(name)] ?? Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
 }
 
 let packs = 0

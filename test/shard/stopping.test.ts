@@ -2,8 +2,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
+import { holdingClaims, holdingInboxes } from './hindered-brokers.ts'
 import { nodesOfEachTest, runningOn, type TestNode } from './nodes.ts'
-import { type Destination, holdingClaims, holdingInboxes, numbersOf } from './real-owner.ts'
+import { type Destination, numbersOf } from './real-owner.ts'
 
 const SHARDS = 4
 
