@@ -2,9 +2,10 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { table } from './figures.ts'
+import { spread, table } from './figures.ts'
 import { type Generator, startGenerator } from './load/programs.ts'
 import { gaugeOf } from './metrics.ts'
+import { tableOfGoals } from './peers/goals.ts'
 import { type Penstock, startPenstock } from './systems.ts'
 
 const REPORT = join(import.meta.dirname, 'heap', 'report.ts')
@@ -12,6 +13,8 @@ const FOREVER_MS = 3_600_000
 /** Code that has run before no longer grows the heap. */
 const WARM_GROUPS = 2_000
 const OPENED_MS = 20_000
+/** Above its payload, B. */
+const GOAL = 1_024
 
 const HEAD = ['items come in', 'groups', 'heap B a group', 'buffers beyond the payload budget B', 'RSS B']
 
@@ -36,24 +39,53 @@ interface Case {
   groups: number
 }
 
-/** Markdown: a row for each way in which groups can be opened. `groups`: how many, where packs are large. */
-export async function measureHeap(groups: number): Promise<string> {
+/** What a group took, bytes. */
+interface Share {
+  heap: number
+  buffers: number
+  rss: number
+}
+
+/**
+ * Markdown: a row for each way in which groups can be opened, and its goal. `groups`: how many, where packs are large; a new
+ * service in each of `rounds`.
+ */
+export async function measureHeap(groups: number, rounds: number): Promise<string> {
+  const ways: Case[] = [
+    { name: 'large packs, ids by the sender', explicit: true, connections: 64, groups },
+    { name: 'large packs, no ids', explicit: false, connections: 64, groups },
+    { name: 'one or two items a pack, ids', explicit: true, connections: 3, groups: groups / 8 },
+  ]
+  const shares: Share[][] = ways.map(() => [])
+  for (let round = 0; round < rounds; round++) {
+    for (const [n, share] of (await measureOnce(ways)).entries()) shares[n]!.push(share)
+  }
+  const rows = ways.map(({ name, groups }, n) => {
+    const each = (member: (share: Share) => number) => spread(shares[n]!.map(member), 0)
+    const cells = [each(({ heap }) => heap), each(({ buffers }) => buffers), each(({ rss }) => rss)]
+    return [name, groups.toLocaleString('en'), ...cells]
+  })
+  const goals = ways.map(({ name }, n) => ({
+    figure: `heap of a group beyond its payload, B, ${name}`,
+    bound: ['≤', GOAL] as ['≤', number],
+    values: shares[n]!.map(({ heap }) => heap),
+  }))
+  return `${table(HEAD, rows)}\n\n${tableOfGoals(goals)}`
+}
+
+async function measureOnce(ways: readonly Case[]): Promise<Share[]> {
   const generator = startGenerator()
   const penstock = await startPenstock({ sync: '2m', nodeOptions: ['--expose-gc', '--import', REPORT] })
   const forever = { idleTimeoutMs: FOREVER_MS, maxWaitFromFirstMs: FOREVER_MS, maxItems: 10_000 }
   await penstock.createBuffer({ bufferId: 'items', batch: forever, deliverTo: 'http://127.0.0.1:9/' })
   const lab = { penstock, generator, opened: 0 }
-  const rows: string[][] = []
-  for (const way of [
-    { name: 'large packs, ids by the sender', explicit: true, connections: 64, groups },
-    { name: 'large packs, no ids', explicit: false, connections: 64, groups },
-    { name: 'one or two items a pack, ids', explicit: true, connections: 3, groups: groups / 8 },
-  ]) {
+  const shares: Share[] = []
+  for (const way of ways) {
     const before = await open(lab, { ...way, groups: WARM_GROUPS })
-    rows.push([way.name, ...perGroup(before, await open(lab, way), way.groups)])
+    shares.push(perGroup(before, await open(lab, way), way.groups))
   }
   await Promise.all([penstock.stop(), generator.stop()])
-  return table(HEAD, rows)
+  return shares
 }
 
 async function open(lab: Lab, { groups, explicit, connections }: Case): Promise<Reading> {
@@ -71,15 +103,13 @@ async function open(lab: Lab, { groups, explicit, connections }: Case): Promise<
   return read(penstock)
 }
 
-function perGroup(before: Reading, after: Reading, groups: number): string[] {
-  const each = (member: (reading: Reading) => number) =>
-    ((member(after) - member(before)) / groups).toFixed(0)
-  return [
-    groups.toLocaleString('en'),
-    each(({ heapUsed }) => heapUsed),
-    each(({ arrayBuffers, residentBytes }) => arrayBuffers - residentBytes),
-    each(({ rss }) => rss),
-  ]
+function perGroup(before: Reading, after: Reading, groups: number): Share {
+  const each = (member: (reading: Reading) => number) => (member(after) - member(before)) / groups
+  return {
+    heap: each(({ heapUsed }) => heapUsed),
+    buffers: each(({ arrayBuffers, residentBytes }) => arrayBuffers - residentBytes),
+    rss: each(({ rss }) => rss),
+  }
 }
 
 async function read(penstock: Penstock): Promise<Reading> {

@@ -22,7 +22,7 @@ import { measureStarts } from './start.ts'
 
 /** With goals of p99, ms. */
 const OPEN_GROUPS: Numbers = [[1_000], [10_000, 10], [100_000, 25]]
-const HEAP_GROUPS = 100_000
+const HEAP = { groups: 100_000, rounds: 3 }
 const STARTS = 5
 const CHANGES = 100
 const HELD_ITEMS = 1_000_000
@@ -38,7 +38,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),
   isolation: () => measureIsolation('always'),
-  heap: () => measureHeap(HEAP_GROUPS),
+  heap: () => measureHeap(HEAP.groups, HEAP.rounds),
   start: () => measureStarts(STARTS),
   config: () => measureChanges(CHANGES),
   million: () => measureMillion(HELD_ITEMS),
