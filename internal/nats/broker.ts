@@ -6,6 +6,8 @@ import type { Connection } from './connection.ts'
 import { StreamLog } from './log.ts'
 import { inboxName, journalName, type LogName } from './names.ts'
 
+type Handler = Parameters<Broker['subscribe']>[1]
+
 export interface BrokerOptions {
   clock: Clock
   /** In front of stream names and of the logs' subjects; core subjects stand as they are. Default empty. */
@@ -19,15 +21,29 @@ export function createBroker(connection: Connection, options: BrokerOptions): Na
   const { clock, prefix = '' } = options
   const appender = new Appender(connection, clock)
   const log = (name: LogName): Log => new StreamLog({ connection, appender, clock, name, prefix })
+  const own = new Map<string, Handler>()
+  const publish: Broker['publish'] = (subject, data, reply) => {
+    // At most once: what cannot be sent now is not kept for later.
+    if (connection.connected)
+      connection.nats.publish(subject, data, reply === undefined ? undefined : { reply })
+  }
   return {
     inbox: remembered((shard) => log(inboxName(shard, prefix))),
     journal: remembered((shard) => log(journalName(shard, prefix))),
-    publish(subject, data, reply) {
-      // At most once: what cannot be sent now is not kept for later.
-      if (connection.connected)
-        connection.nats.publish(subject, data, reply === undefined ? undefined : { reply })
+    publish,
+    tell(subject, data) {
+      if (own.has(subject)) queueMicrotask(() => own.get(subject)?.(data, undefined))
+      else publish(subject, data)
     },
-    subscribe: (subject, handler) => subscribe(connection, subject, handler),
+    subscribe(subject, handler) {
+      const guarded = guarding(connection, subject, handler)
+      own.set(subject, guarded)
+      const end = subscribe(connection, subject, guarded)
+      return () => {
+        if (own.get(subject) === guarded) own.delete(subject)
+        end()
+      }
+    },
     onReconnect: (listener) => connection.onReconnect(listener),
     close: () => appender.close(),
   }
@@ -42,20 +58,22 @@ function remembered(make: (shard: number) => Log): (shard: number) => Log {
   }
 }
 
-function subscribe(
-  connection: Connection,
-  subject: string,
-  handler: (data: Uint8Array, reply: string | undefined) => void,
-): () => void {
+/** What it throws is a warning: thrown further, it would end the client's reading of its socket, or the process. */
+function guarding(connection: Connection, subject: string, handler: Handler): Handler {
+  return (data, reply) => {
+    try {
+      handler(data, reply)
+    } catch (error) {
+      connection.warn(`${subject}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+}
+
+function subscribe(connection: Connection, subject: string, handler: Handler): () => void {
   const subscription = connection.nats.subscribe(subject, {
     callback: (refused, message) => {
-      try {
-        if (refused) throw refused
-        handler(Buffer.from(message.data), message.reply || undefined)
-      } catch (error) {
-        // Thrown further, it would end the client's reading of its socket.
-        connection.warn(`${subject}: ${error instanceof Error ? error.message : String(error)}`)
-      }
+      if (refused) connection.warn(`${subject}: ${refused.message}`)
+      else handler(Buffer.from(message.data), message.reply || undefined)
     },
   })
   return () => {

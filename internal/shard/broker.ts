@@ -76,6 +76,11 @@ export interface Broker {
   journal(shard: number): Log
   /** Core message, at most once. */
   publish(subject: string, data: Uint8Array, reply?: string): void
+  /**
+   * The same to a subject that nobody but one process subscribes to: where it is this one, it is handed over here, after the
+   * running turn, and does not pass the broker.
+   */
+  tell(subject: string, data: Uint8Array): void
   /** The returned function ends the subscription. `reply` is the subject to answer to, when the sender waits. */
   subscribe(subject: string, handler: (data: Uint8Array, reply: string | undefined) => void): () => void
   /** After each reconnect to a server. */

@@ -39,6 +39,7 @@ describe('purges by a stale owner', function () {
         inbox: (shard) => slow('inbox', broker.inbox(shard)),
         journal: (shard) => slow('journal', broker.journal(shard)),
         publish: broker.publish.bind(broker),
+        tell: broker.tell.bind(broker),
         subscribe: broker.subscribe.bind(broker),
         onReconnect: broker.onReconnect.bind(broker),
       },

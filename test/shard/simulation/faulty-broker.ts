@@ -49,6 +49,10 @@ export class FaultyBroker implements Broker {
     if (!this.#world.faults || this.#events.random() >= LOST) this.#world.send(subject, data, reply)
   }
 
+  tell(subject: string, data: Uint8Array): void {
+    this.publish(subject, data)
+  }
+
   subscribe(subject: string, handler: (data: Uint8Array, reply?: string) => void): () => void {
     return this.#world.subscribe(subject, (bytes, reply) => {
       this.#life.after(0, () => handler(bytes, reply))
