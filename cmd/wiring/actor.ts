@@ -19,7 +19,7 @@ import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.t
 import type { Logs, Node, Store } from './foundation.ts'
 
 /** Payloads kept in memory over all shards of a node, bytes. */
-const PAYLOAD_BUDGET = 256 * 1024 * 1024
+export const PAYLOAD_BUDGET = 256 * 1024 * 1024
 const ATTEMPTS_PER_BUFFER = 64
 /** An attempt that runs at SIGTERM may take its 10 s; the rest of the drain needs some too. */
 const DRAIN_MS = 11_500

@@ -33,11 +33,11 @@ const mostPauseMs = 500
  * Packs leave this long after the last ones at the earliest, ms: an item at rest waits for nothing, and where items come
  * closer together than that, fewer and larger packs cost each of them less.
  */
-const gatherMs = 1.5
+export const gatherMs = 1.5
 /** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
 const slotMs = 100
 
-const defaultMaxInFlight = 4
+export const defaultMaxInFlight = 4
 const defaultMaxWaitingBytes = 64 * 1024 * 1024
 
 export interface PackerOptions {

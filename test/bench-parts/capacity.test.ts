@@ -1,10 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { errorsOf, leastSquares, type Point } from '../bench/capacity/fit.ts'
+import { errorsOf, leastSquares, type Point, replicatedOf } from '../bench/capacity/fit.ts'
 import { PAGE, pageOf, readMeasured } from '../bench/capacity/main.ts'
-import { type Constants, type Demand, packItems, plan, ROLES, type Role } from '../bench/capacity/model.ts'
+import {
+  type Constants,
+  type Demand,
+  openMs,
+  packItems,
+  plan,
+  ROLES,
+  type Role,
+} from '../bench/capacity/model.ts'
 import { simulateShard } from '../bench/capacity/shard-simulation.ts'
-import { CHOICES, constantsOf, DEMANDS, foretold } from '../bench/capacity/tables.ts'
+import { CHOICES, constantsOf, DEMANDS, foretold, foretoldMemory } from '../bench/capacity/tables.ts'
 import { defaultPolicy } from '../group/notation.ts'
 import { seededFractions } from '../support/seeded.ts'
 
@@ -23,6 +31,13 @@ describe('capacity.md', () => {
       expect(all, 'CPU').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
       expect(pack, 'items a pack').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
     }
+    for (const role of ROLES) {
+      const each = Object.values(constantsOf(readMeasured()).costs[role])
+      expect(Math.min(...each), role).to.be.at.least(0)
+    }
+    for (const memory of foretoldMemory(readMeasured())) {
+      expect(memory, 'memory').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
+    }
   })
 })
 
@@ -33,10 +48,11 @@ describe('the model of capacity', () => {
     NATS: { item: 5, pack: 30, batch: 10, second: 0, shard: 0 },
     Postgres: { item: 1, pack: 0, batch: 0, second: 1_000, shard: 500 },
   }
-  const constants: Constants = { costs, packMs: { 1: 2, 3: 2 }, replication: 2 }
+  const memory = { process: 180e6, group: 1_300 }
+  const constants: Constants = { costs, packMs: { 1: 2, 3: 2 }, three: { times: 2, second: 0 }, memory }
 
   function pointOf(itemsPerSecond: number, shards: number, batchItems: number): Point {
-    const items = packItems(itemsPerSecond / shards, constants.packMs[1])
+    const items = packItems(itemsPerSecond / shards, openMs(shards, constants.packMs[1], 0))
     const cpuUs = ROLES.map((role): [Role, number] => {
       const { item, pack, batch, second, shard } = costs[role]
       return [role, item + pack / items + batch / batchItems + (second + shards * shard) / itemsPerSecond]
@@ -58,6 +74,22 @@ describe('the model of capacity', () => {
       }
     }
     expect(errorsOf(pointOf(5_000, 2, 5), found).all).to.be.closeTo(1, 0.01)
+  })
+
+  it('finds what three brokers take, and never less than three copies of the work', () => {
+    const three = [pointOf(3_000, 1, 2), pointOf(1_000, 1, 5)].map((point) => {
+      const anyway = 3 * 150_000 * point.secondsAnItem
+      const moving = costs.NATS.item + costs.NATS.pack / point.packItems + costs.NATS.batch / point.batchItems
+      return { ...point, cpuUs: { ...point.cpuUs, NATS: 5 * moving + anyway } }
+    })
+    const found = replicatedOf(three, costs.NATS)
+    expect(found.times).to.be.closeTo(5, 0.1)
+    expect(found.second).to.be.closeTo(150_000, 3_000)
+    const dear = three.map((point) => ({
+      ...point,
+      cpuUs: { ...point.cpuUs, NATS: 2_000_000 * point.secondsAnItem },
+    }))
+    expect(replicatedOf(dear, costs.NATS).times).to.equal(3)
   })
 
   it('needs no less of anything for more items', () => {
@@ -93,7 +125,9 @@ describe('the model of capacity', () => {
 
   it('takes its constants from the fitted points alone', () => {
     const measured = readMeasured()
-    const without = { ...measured, calibration: { ...measured.calibration, checked: [] } }
+    const { calibration, memory } = measured
+    const nothing = { checked: [], threeChecked: [], synced: { syncMs: 0, checked: [] } }
+    const without = { ...measured, memory: memory.slice(0, 2), calibration: { ...calibration, ...nothing } }
     expect(constantsOf(without)).to.deep.equal(constantsOf(measured))
   })
 })

@@ -11,7 +11,7 @@ const HEAD = ['open groups', 'RSS MB', 'heap MB', 'payloads MB', 'more a step: R
 /** Code that has run before no longer grows the heap. */
 const WARM_GROUPS = 2_000
 
-interface Reading {
+export interface MemoryReading {
   groups: number
   rss: number
   heapUsed: number
@@ -19,11 +19,16 @@ interface Reading {
   payloads: number
 }
 
-/** Markdown. `groups` are opened on one node in each of `steps`. */
+/** Markdown. */
 export async function measureMemory(groups: number, steps: number): Promise<string> {
+  return table(HEAD, (await openInSteps(groups, steps)).map(rowOf))
+}
+
+/** `groups` are opened on one node in each of `steps`, after a few for warmth. */
+export async function openInSteps(groups: number, steps: number): Promise<MemoryReading[]> {
   const shard = await startOneShard()
   const actor = await shard.startActor({ NODE_OPTIONS: reportOptions })
-  const readings: Reading[] = []
+  const readings: MemoryReading[] = []
   for (let step = 0, opened = 0; step <= steps; step++) {
     const more = step === 0 ? WARM_GROUPS : groups
     await shard.hold(more)
@@ -32,10 +37,10 @@ export async function measureMemory(groups: number, steps: number): Promise<stri
     readings.push(await read(actor))
   }
   await shard.close()
-  return table(HEAD, readings.map(rowOf))
+  return readings
 }
 
-async function read({ service, opsUrl }: ClusterNode): Promise<Reading> {
+async function read({ service, opsUrl }: ClusterNode): Promise<MemoryReading> {
   const reports = () => service.events.filter(({ msg }) => msg === MEMORY_EVENT)
   const before = reports().length
   service.child.kill(REPORT_SIGNAL)
@@ -49,7 +54,7 @@ async function read({ service, opsUrl }: ClusterNode): Promise<Reading> {
   }
 }
 
-function rowOf(reading: Reading, step: number, readings: readonly Reading[]): string[] {
+function rowOf(reading: MemoryReading, step: number, readings: readonly MemoryReading[]): string[] {
   const { groups, rss, heapUsed, payloads } = reading
   const last = readings[step - 1]
   return [

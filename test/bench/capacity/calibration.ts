@@ -6,7 +6,7 @@
  */
 import type { ClusterNode } from '../../support/cluster.ts'
 import { readMetrics } from '../../support/metrics.ts'
-import { ownNatsCluster } from '../../support/servers.ts'
+import { accessTo, natsServer, ownNats, ownNatsCluster } from '../../support/servers.ts'
 import {
   type Brokers,
   cpuMsOf,
@@ -20,6 +20,7 @@ import { untilDelivered } from '../ingest.ts'
 import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
 import type { Point } from './fit.ts'
 import { ROLES, type Role } from './model.ts'
+import { syncMsOf } from './sync-time.ts'
 
 interface Load {
   readonly shards: number
@@ -47,7 +48,17 @@ const CHECKED: readonly Load[] = [
   { shards: 4, rate: 2_000, keys: 10_000 },
   { shards: 4, rate: 4_000, keys: 1_000 },
 ]
-const REPLICATED: Load = { shards: 1, rate: 3_000, keys: 1_000 }
+/** With three brokers: two for constants, the last to be foretold. */
+const REPLICATED: readonly Load[] = [
+  { shards: 1, rate: 3_000, keys: 1_000 },
+  { shards: 1, rate: 1_000, keys: 100 },
+  { shards: 1, rate: 2_000, keys: 1_000 },
+]
+/** With sync `always`: to be foretold from how long a sync takes. */
+const SYNCED: readonly Load[] = [
+  { shards: 1, rate: 1_500, keys: 100 },
+  { shards: 1, rate: 4_000, keys: 1_000 },
+]
 /** Not counted: code that runs for the first time is slow. */
 const FIRST = { rate: 5_000, keys: 1_000 }
 const CONNECTIONS = 64
@@ -61,7 +72,10 @@ export interface Calibration {
   fitted: Point[]
   checked: Point[]
   /** With three brokers and three copies. */
-  three: Point
+  three: Point[]
+  threeChecked: Point[]
+  /** With one broker that syncs each append, which takes it so long, ms. */
+  synced: { syncMs: number; checked: Point[] }
 }
 
 interface Lab {
@@ -84,22 +98,37 @@ export async function calibrate(): Promise<Calibration> {
     await on.cluster.stop()
   }
   const three = await measureThree(lab, url)
+  const synced = await measureSynced(lab, url)
   await Promise.all([lab.generator.stop(), sink.stop()])
   return {
     fitted: points.slice(0, FITTED.length),
     checked: points.slice(FITTED.length),
-    three,
+    ...{ three: three.slice(0, 2), threeChecked: three.slice(2), synced },
   }
 }
 
-async function measureThree(lab: Lab, sinkUrl: string): Promise<Point> {
-  const brokers = await threeBrokers()
-  const size = { actors: 1, ingresses: 1, shards: REPLICATED.shards }
-  const on = await install(size, WINDOW, sinkUrl, brokers)
-  const [point] = await measureInTurns(lab, on, [REPLICATED])
+async function measureThree(lab: Lab, sinkUrl: string): Promise<Point[]> {
+  const started = await ownNatsCluster()
+  const pids = started.members.map(({ server }) => server.pid)
+  const points = await measureOn(lab, { urls: started.urls, pids }, REPLICATED, sinkUrl)
+  await started.stop()
+  return points
+}
+
+async function measureSynced(lab: Lab, sinkUrl: string): Promise<Calibration['synced']> {
+  const syncing = await ownNats({ sync: 'always' })
+  const syncMs = await syncMsOf(accessTo(syncing), accessTo(await natsServer()))
+  const checked = await measureOn(lab, { urls: [syncing.url], pids: [syncing.pid] }, SYNCED, sinkUrl)
+  await syncing.stop()
+  return { syncMs, checked }
+}
+
+/** An installation of one shard on brokers of its own. */
+async function measureOn(lab: Lab, brokers: Brokers, loads: readonly Load[], sinkUrl: string) {
+  const on = await install({ actors: 1, ingresses: 1, shards: 1 }, WINDOW, sinkUrl, brokers)
+  const points = await measureInTurns(lab, on, loads)
   await on.cluster.stop()
-  await brokers.stop()
-  return point!
+  return points
 }
 
 /** Medians, in the order of `loads`. */
@@ -110,12 +139,6 @@ async function measureInTurns(lab: Lab, on: Installation, loads: readonly Load[]
     for (const [n, load] of loads.entries()) measured[n]!.push(await measure(lab, on, load, MEASURE_MS))
   }
   return measured.map(middle)
-}
-
-async function threeBrokers(): Promise<Brokers & { stop(): Promise<void> }> {
-  const started = await ownNatsCluster()
-  const pids = started.members.map(({ server }) => server.pid)
-  return { urls: started.urls, pids, stop: () => started.stop() }
 }
 
 async function measure(

@@ -1,5 +1,17 @@
 /** Constants of the model from measured points: least squares of relative errors, nothing below zero. */
-import { type Constants, type Costs, cpuUs, openMs, packItems, ROLES, type Role } from './model.ts'
+import type { MemoryReading } from '../cluster-memory.ts'
+import {
+  actorBytes,
+  type Constants,
+  type Costs,
+  cpuUs,
+  type Memory,
+  openMs,
+  packItems,
+  type Replicated,
+  ROLES,
+  type Role,
+} from './model.ts'
 
 export interface Point {
   readonly shards: number
@@ -21,6 +33,8 @@ const PARTS: Readonly<Record<Role, readonly (keyof Costs)[]>> = {
   Postgres: ['item', 'second', 'shard'],
 }
 const SWEEPS = 2_000
+const MOST_PACK_MS = 20
+const MOST_TIMES = 20
 
 /** What follows from points with one broker. */
 export interface Fitted {
@@ -64,33 +78,59 @@ function costsOf(role: Role, points: readonly Point[]): Costs {
   return weights
 }
 
-/** By relative errors of what joins the first item. */
+/** Least relative errors, to 0.01 ms. */
 export function packMsOf(points: readonly Point[]): number {
-  let [over, under] = [0, 0]
-  for (const { itemsPerSecond, shards, packItems } of points) {
-    const slope = itemsPerSecond / shards / 1_000 / packItems
-    over += slope * (1 - 1 / packItems)
-    under += slope ** 2
-  }
-  return over / under
+  const errorOf = (packMs: number) =>
+    points.reduce((sum, point) => {
+      const items = packItems(point.itemsPerSecond / point.shards, openMs(point.shards, packMs, 0))
+      return sum + (items / point.packItems - 1) ** 2
+    }, 0)
+  const tried = Array.from({ length: MOST_PACK_MS * 100 }, (_, n) => (n + 1) / 100)
+  return tried.reduce((best, packMs) => (errorOf(packMs) < errorOf(best) ? packMs : best))
 }
 
-/** What three brokers with three copies take ÷ what one would take for the same packs, both but for what each broker takes anyway. */
-export function replicationOf(three: Point, costs: Costs): number {
-  return (three.cpuUs.NATS - 3 * costs.second * three.secondsAnItem) / cpuUs(costs, three)
+/**
+ * Of points with three brokers, beside what one would take for the same packs: least squares of relative errors. Three copies are
+ * three times the work of one at least; without that bound, points in which packs become larger as items become more leave
+ * everything to the seconds, and the packs cost less than nothing.
+ */
+export function replicatedOf(points: readonly Point[], costs: Costs): Replicated {
+  const rows = points.map((point) => {
+    const measured = point.cpuUs.NATS
+    return { moving: cpuUs(costs, point) / measured, second: (3 * point.secondsAnItem) / measured }
+  })
+  const secondOf = (times: number) => {
+    const over = rows.reduce((sum, { moving, second }) => sum + second * (1 - times * moving), 0)
+    return Math.max(0, over / rows.reduce((sum, { second }) => sum + second ** 2, 0))
+  }
+  const errorOf = (times: number) =>
+    rows.reduce((sum, row) => sum + (times * row.moving + secondOf(times) * row.second - 1) ** 2, 0)
+  const tried = Array.from({ length: MOST_TIMES * 10 }, (_, n) => 3 + n / 10)
+  const times = tried.reduce((best, each) => (errorOf(each) < errorOf(best) ? each : best))
+  return { times, second: secondOf(times) }
+}
+
+/** How the brokers of a point differ from a single one that syncs nothing. */
+export interface Brokers extends Replicated {
+  readonly packMs: number
+  readonly count: number
 }
 
 /**
  * Predicted over measured: CPU of an item, by role and of all together, and items of a pack. Items of a batch are the
  * traffic's and its windows', so they are given.
  */
-export function errorsOf(point: Point, fitted: Fitted): Record<Role | 'all' | 'pack', number> {
+export function errorsOf(
+  point: Point,
+  { costs, packMs }: Fitted,
+  brokers: Brokers = { packMs, times: 1, second: costs.NATS.second, count: 1 },
+): Record<Role | 'all' | 'pack', number> {
   const { shards, secondsAnItem, batchItems } = point
-  const items = packItems(point.itemsPerSecond / shards, openMs(shards, fitted.packMs, 0))
+  const items = packItems(point.itemsPerSecond / shards, openMs(shards, brokers.packMs, 0))
   const predicted = (role: Role) => {
-    const costs = fitted.costs[role]
-    const anyway = (costs.second + shards * costs.shard) * secondsAnItem
-    return cpuUs(costs, { packItems: items, batchItems }) + anyway
+    const { times, second, count } = role === 'NATS' ? brokers : { ...costs[role], times: 1, count: 1 }
+    const anyway = (count * second + shards * costs[role].shard) * secondsAnItem
+    return times * cpuUs(costs[role], { packItems: items, batchItems }) + anyway
   }
   const sum = (of: (role: Role) => number) => ROLES.reduce((all, role) => all + of(role), 0)
   const each = ROLES.map((role) => [role, predicted(role) / point.cpuUs[role]])
@@ -99,4 +139,17 @@ export function errorsOf(point: Point, fitted: Fitted): Record<Role | 'all' | 'p
     all: sum(predicted) / sum((role) => point.cpuUs[role]),
     pack: items / point.packItems,
   }
+}
+
+/** A process, and a group of it, from its first and second reading. */
+export function memoryOf([idle, some]: readonly MemoryReading[]): Memory {
+  const beside = ({ rss, payloads }: MemoryReading) => rss - payloads
+  const group = (beside(some!) - beside(idle!)) / (some!.groups - idle!.groups)
+  return { process: beside(idle!) - idle!.groups * group, group }
+}
+
+/** Predicted over measured RSS, bytes of a payload with its share of a pack as in the second reading. */
+export function memoryError(reading: MemoryReading, [idle, some]: readonly MemoryReading[]): number {
+  const payload = some!.payloads / some!.groups
+  return actorBytes(memoryOf([idle!, some!]), reading.groups, payload) / reading.rss
 }

@@ -6,14 +6,25 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultPolicy } from '../../group/notation.ts'
 import { withSection } from '../../support/sections.ts'
+import { openInSteps } from '../cluster-memory.ts'
 import { whereNow } from '../results.ts'
 import { calibrate } from './calibration.ts'
 import { type Fleet, simulateFleet } from './fleet.ts'
-import { constantsTable, fleetTable, type Measured, plansTable, pointsTable } from './tables.ts'
+import {
+  constantsTable,
+  fleetTable,
+  type Measured,
+  memoryTable,
+  plansTable,
+  pointsTable,
+  pricesTable,
+} from './tables.ts'
 
 export const PAGE = join(import.meta.dirname, '..', 'capacity.md')
 const MEASURED = join(import.meta.dirname, 'measured.json')
 const SEED = 1
+/** Opened on an actor, three times. */
+const GROUPS = 100_000
 
 /** A million items a second over ten million open groups. */
 const FLEET: Fleet = {
@@ -28,7 +39,9 @@ const FLEET: Fleet = {
 const TABLES: Record<string, (measured: Measured) => string> = {
   constants: constantsTable,
   points: pointsTable,
+  memory: memoryTable,
   plans: plansTable,
+  prices: pricesTable,
   fleet: fleetTable,
 }
 
@@ -38,7 +51,9 @@ export function readMeasured(): Measured {
 
 /** Measures, simulates, and writes the page. */
 export async function measureCapacity(): Promise<void> {
-  keep({ where: whereNow(), calibration: await calibrate(), fleet: simulated() })
+  const where = whereNow()
+  const calibration = await calibrate()
+  keep({ where, calibration, memory: await openInSteps(GROUPS, 3), fleet: simulated() })
 }
 
 function simulated(): Measured['fleet'] {

@@ -3,6 +3,8 @@
  * each are needed. A pack is one append of one ingress to one shard, so packs shrink as ingresses and shards grow in
  * number, and everything that is paid a pack is paid more often.
  */
+import { PAYLOAD_BUDGET } from '../../../cmd/wiring/actor.ts'
+import { defaultMaxInFlight, gatherMs as spacingMs } from '../../../internal/ingest/packer.ts'
 
 /** CPU, µs; what a role does not do is 0. */
 export interface Costs {
@@ -22,8 +24,23 @@ export interface Constants {
   readonly costs: Readonly<Record<Role, Costs>>
   /** How long a pack takes items: gathering, and the append before it, ms; by the copies of each message. */
   readonly packMs: Readonly<Record<Replicas, number>>
-  /** CPU of three brokers with three copies ÷ that of one for the same packs, but for what each takes anyway. */
-  readonly replication: number
+  readonly three: Replicated
+  readonly memory: Memory
+}
+
+/** Three brokers with three copies beside a single one. */
+export interface Replicated {
+  /** CPU of all three ÷ that of one for the same packs, but for what each takes anyway. */
+  readonly times: number
+  /** What each takes anyway in a second, µs. */
+  readonly second: number
+}
+
+/** Of an actor: RSS without payloads, bytes. */
+export interface Memory {
+  readonly process: number
+  /** Of an open group of one item. */
+  readonly group: number
 }
 
 /** Copies of each message at the brokers. */
@@ -39,21 +56,27 @@ export function cpuUs(costs: Costs, { packItems, batchItems }: Flow): number {
   return costs.item + costs.pack / packItems + costs.batch / batchItems
 }
 
-/** Items of a pack: the one that begins it, and those of its ingress for its shard while it is open. */
+/**
+ * Items of a pack: those of its ingress for its shard that come while it is open, or the next one alone where none comes. As
+ * many come as chance has it, so the mean is that of the greater of 1 and a Poisson number.
+ */
 export function packItems(perPairAndSecond: number, packMs: number): number {
-  return 1 + (perPairAndSecond * packMs) / 1_000
+  const come = (perPairAndSecond * packMs) / 1_000
+  return come + Math.exp(-come)
 }
-
-/** An ingress sends so many packs at once (`internal/ingest/packer.ts`), and the next ones so much later, ms. */
-const PACKS_AT_ONCE = 4
-export const SPACING_MS = 1.5
 
 /**
  * How long a pack of one of so many shards takes items, ms: as measured with few, or until its turn among many comes
- * round. A turn is the spacing, or the append where that takes longer.
+ * round: an ingress sends some packs at once, and the next ones a little later. A turn is that spacing, or the append where
+ * that takes longer.
  */
 export function openMs(shards: number, packMs: number, gatherMs: number): number {
-  return Math.max(packMs + gatherMs, (shards / PACKS_AT_ONCE) * Math.max(SPACING_MS + gatherMs, packMs))
+  return Math.max(packMs + gatherMs, (shards / defaultMaxInFlight) * Math.max(spacingMs + gatherMs, packMs))
+}
+
+/** RSS of an actor with so many open groups, each with so much of a payload in memory as long as there is room. */
+export function actorBytes({ process, group }: Memory, groups: number, payload: number): number {
+  return process + groups * group + Math.min(PAYLOAD_BUDGET, groups * payload)
 }
 
 export interface Demand {
@@ -101,10 +124,6 @@ export interface Plan {
 export const BUSY = 0.6
 /** Of a broker. */
 const BROKER_CORES = 8
-/** Process without groups, and payloads kept in memory at most, bytes (RESULTS.md, "Memory of an actor"). */
-const ACTOR_BYTES = 180e6 + 256e6
-/** Of an open group beyond payloads, bytes of RSS (the same). */
-const GROUP_BYTES = 1_400
 const ROUNDS = 50
 
 export function plan(demand: Demand, choice: Choice, constants: Constants): Plan {
@@ -122,15 +141,18 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
     actors = nodesFor(perSecond, costs.actors, flow)
   }
   const flow = { packItems: items, batchItems: demand.batchItems }
-  const replicated = (role: Role) => (role === 'NATS' && demand.replicas === 3 ? constants.replication : 1)
-  const moving = (role: Role) => perSecond * cpuUs(costs[role], flow) * replicated(role)
+  const replicated = (role: Role) => role === 'NATS' && demand.replicas === 3
+  const moving = (role: Role) =>
+    perSecond * cpuUs(costs[role], flow) * (replicated(role) ? constants.three.times : 1)
   const brokers = Math.max(demand.replicas, Math.ceil(moving('NATS') / 1e6 / BUSY / BROKER_CORES))
   const nodes = ingresses + actors
   const shards = actors * shardsAnActor
+  const groupsAnActor = demand.openGroups / cells / actors
   // What Postgres takes anyway is what an ingress and an actor ask of it.
   const processes: Record<Role, number> = { ingresses, actors, NATS: brokers, Postgres: nodes / 2 }
   const coresOf = (role: Role) => {
-    const { second, shard } = costs[role]
+    const { shard } = costs[role]
+    const { second } = replicated(role) ? constants.three : costs[role]
     return (moving(role) + processes[role] * second + shards * shard) / 1e6 / BUSY
   }
   return {
@@ -139,8 +161,8 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
     packsPerSecond: perSecond / items,
     openMs: openMs(shards, packMs, gatherMs),
     cores: Object.fromEntries(ROLES.map((role) => [role, cells * coresOf(role)])) as Record<Role, number>,
-    groupsAnActor: demand.openGroups / cells / actors,
-    actorBytes: ACTOR_BYTES + (demand.openGroups / cells / actors) * GROUP_BYTES,
+    groupsAnActor,
+    actorBytes: actorBytes(constants.memory, groupsAnActor, demand.itemBytes),
     // In from ingresses and leaders; out to followers and owners is as much.
     brokerBytesPerSecond: (perSecond * demand.itemBytes * demand.replicas) / brokers,
     leaseMessagesPerSecond: nodes * nodes,

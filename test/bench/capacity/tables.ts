@@ -1,15 +1,29 @@
 /** The tables of capacity.md. */
+import type { MemoryReading } from '../cluster-memory.ts'
 import { table } from '../figures.ts'
 import type { Calibration } from './calibration.ts'
-import { errorsOf, leastSquares, type Point, packMsOf, replicationOf } from './fit.ts'
+import {
+  type Brokers,
+  errorsOf,
+  type Fitted,
+  leastSquares,
+  memoryError,
+  memoryOf,
+  type Point,
+  packMsOf,
+  replicatedOf,
+} from './fit.ts'
 import type { Fleet, FleetFigures } from './fleet.ts'
 import { type Choice, type Constants, type Demand, type Plan, plan, ROLES } from './model.ts'
+import { bytesBetweenZones, CORE_HOUR, GB_BETWEEN_ZONES, itemsAMonth, monthOfCores } from './price.ts'
 
 /** What capacity.md stands on: measured.json. */
 export interface Measured {
   /** Day, machine. */
   where: string
   calibration: Calibration
+  /** Of an actor as groups are opened on it: the first two are for constants, the others to be foretold. */
+  memory: MemoryReading[]
   fleet: Fleet & { figures: FleetFigures }
 }
 
@@ -28,23 +42,51 @@ export const CHOICES: readonly Choice[] = [
   { ...CHOICE, cells: 10, fsyncMs: 1 },
 ]
 
-export function constantsOf({ calibration }: Measured): Constants {
+export function constantsOf({ calibration, memory }: Measured): Constants {
   const { costs, packMs } = leastSquares(calibration.fitted)
   return {
     costs,
-    packMs: { 1: packMs, 3: packMsOf([calibration.three]) },
-    replication: replicationOf(calibration.three, costs.NATS),
+    packMs: { 1: packMs, 3: packMsOf(calibration.three) },
+    three: replicatedOf(calibration.three, costs.NATS),
+    memory: memoryOf(memory),
   }
 }
 
-/** Predicted ÷ measured of the points that the constants do not come from: CPU of an item in all, and items of a pack. */
-export function foretold({ calibration }: Measured): { all: number; pack: number }[] {
-  const fitted = leastSquares(calibration.fitted)
-  return calibration.checked.map((point) => errorsOf(point, fitted))
+/** Points of one kind, and the brokers that they were measured with; none: one that syncs nothing. */
+interface Group {
+  name: string
+  points: readonly Point[]
+  brokers?: Brokers
+}
+
+/** Those that the constants do not come from. */
+function checkedOf(measured: Measured, { packMs, costs }: Fitted): Group[] {
+  const { checked, threeChecked, synced } = measured.calibration
+  const constants = constantsOf(measured)
+  const three = { packMs: constants.packMs[3], ...constants.three, count: 3 }
+  const syncing = { packMs: packMs + synced.syncMs, times: 1, second: costs.NATS.second, count: 1 }
+  return [
+    { name: '**foretold**', points: checked },
+    { name: '**foretold**, three brokers', points: threeChecked, brokers: three },
+    { name: '**foretold**, sync always', points: synced.checked, brokers: syncing },
+  ]
+}
+
+/** Predicted ÷ measured of those points: CPU of an item in all, and items of a pack. */
+export function foretold(measured: Measured): { all: number; pack: number }[] {
+  const fitted = leastSquares(measured.calibration.fitted)
+  return checkedOf(measured, fitted).flatMap(({ points, brokers }) =>
+    points.map((point) => errorsOf(point, fitted, brokers)),
+  )
+}
+
+/** Predicted ÷ measured memory of an actor, where the constants do not come from. */
+export function foretoldMemory({ memory }: Measured): number[] {
+  return memory.slice(2).map((reading) => memoryError(reading, memory))
 }
 
 export function constantsTable(measured: Measured): string {
-  const { costs, packMs, replication } = constantsOf(measured)
+  const { costs, packMs, three, memory } = constantsOf(measured)
   const rows = ROLES.map((role) => {
     const { item, pack, batch, second, shard } = costs[role]
     const cells = [item, pack, batch, second / 1_000, shard / 1_000]
@@ -52,16 +94,16 @@ export function constantsTable(measured: Measured): string {
   })
   const parts = ['an item, µs', 'a pack, µs', 'a batch, µs', 'a process a second, ms', 'a shard a second, ms']
   const first = table(['CPU of', ...parts], rows)
-  return `${first}\n\nA pack takes items for ${packMs[1].toFixed(1)} ms, with three copies for ${packMs[3].toFixed(1)}. Three brokers with three copies take ${replication.toFixed(1)} times the CPU of one for the same packs, besides what each takes anyway.\n\n${measured.where}`
+  return `${first}\n\nA pack takes items for ${packMs[1].toFixed(1)} ms, with three copies for ${packMs[3].toFixed(1)}. Three brokers with three copies take ${three.times.toFixed(1)} times the CPU of one for the same packs, and each ${(three.second / 1_000).toFixed(0)} ms a second anyway. A sync took ${measured.calibration.synced.syncMs.toFixed(2)} ms. An actor takes ${(memory.process / 1e6).toFixed(0)} MB, and ${memory.group.toFixed(0)} B for each group of one item beyond its payload.\n\n${measured.where}`
 }
 
 export function pointsTable(measured: Measured): string {
   const fitted = leastSquares(measured.calibration.fitted)
   const head = ['', 'shards', 'keys', 'items/s', 'a pack', '÷ measured', 'a batch']
   const roles = [...ROLES, 'all'].flatMap((role) => [`${role} µs`, '÷ measured'])
-  const row = (kind: string) => (point: Point) => {
+  const row = (kind: string, brokers?: Brokers) => (point: Point) => {
     const { shards, keys, cpuUs } = point
-    const errors = errorsOf(point, fitted)
+    const errors = errorsOf(point, fitted, brokers)
     const all = ROLES.reduce((sum, role) => sum + cpuUs[role], 0)
     return [
       ...[kind, ...[shards, keys].map((count) => count.toLocaleString('en'))],
@@ -73,9 +115,26 @@ export function pointsTable(measured: Measured): string {
       ]),
     ]
   }
-  const { calibration } = measured
-  const rows = [...calibration.fitted.map(row('fitted')), ...calibration.checked.map(row('**foretold**'))]
+  const checked = checkedOf(measured, fitted)
+  const constants = constantsOf(measured)
+  const three = { packMs: constants.packMs[3], ...constants.three, count: 3 }
+  const rows = [
+    ...measured.calibration.fitted.map(row('fitted')),
+    ...measured.calibration.three.map(row('fitted, three brokers', three)),
+    ...checked.flatMap(({ name, points, brokers }) => points.map(row(name, brokers))),
+  ]
   return table([...head, ...roles], rows)
+}
+
+export function memoryTable(measured: Measured): string {
+  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(0)
+  const rows = measured.memory.map((reading, n) => [
+    n < 2 ? 'fitted' : '**foretold**',
+    reading.groups.toLocaleString('en'),
+    ...[reading.rss, reading.heapUsed, reading.payloads].map(megabytes),
+    memoryError(reading, measured.memory).toFixed(2),
+  ])
+  return table(['', 'open groups', 'RSS MB', 'heap MB', 'payloads MB', 'RSS ÷ measured'], rows)
 }
 
 export function plansTable(measured: Measured): string {
@@ -109,11 +168,14 @@ export function plansTable(measured: Measured): string {
     ],
   ]
   const rows = DEMANDS.flatMap((demand) =>
-    CHOICES.filter(({ cells }) => cells === 1 || demand.itemsPerSecond >= 100_000).map((choice) =>
-      planRow(demand, choice, plan(demand, choice, constants)),
-    ),
+    choicesFor(demand).map((choice) => planRow(demand, choice, plan(demand, choice, constants))),
   )
   return table(head, rows)
+}
+
+/** Little is not divided into cells. */
+function choicesFor({ itemsPerSecond }: Demand): Choice[] {
+  return CHOICES.filter(({ cells }) => cells === 1 || itemsPerSecond >= 100_000)
 }
 
 function planRow(demand: Demand, { cells, shardsAnActor, gatherMs, fsyncMs }: Choice, made: Plan): string[] {
@@ -160,4 +222,32 @@ export function fleetTable({ fleet }: Measured): string {
 
 function spread({ mean, most }: { mean: number; most: number }): string {
   return `${Math.round(mean).toLocaleString('en')}, ${Math.round(most).toLocaleString('en')} (${(most / mean).toFixed(2)})`
+}
+
+export function pricesTable(measured: Measured): string {
+  const constants = constantsOf(measured)
+  const head = [
+    'items/s',
+    'cores',
+    'USD a month',
+    'USD a million items',
+    'TB between zones a month',
+    'USD a month',
+  ]
+  const rows = DEMANDS.map((demand) => {
+    const cores = choicesFor(demand)
+      .map((choice) => plan(demand, choice, constants))
+      .map((made) => ROLES.reduce((sum, role) => sum + made.cores[role], 0))
+    const between = (of: (count: number) => string) =>
+      [Math.min(...cores), Math.max(...cores)].map(of).join('–')
+    const bytes = bytesBetweenZones(demand)
+    const whole = (value: number) => Math.round(value).toLocaleString('en')
+    return [
+      ...[whole(demand.itemsPerSecond), between(whole)],
+      between((count) => whole(monthOfCores(count))),
+      between((count) => ((monthOfCores(count) / itemsAMonth(demand)) * 1e6).toFixed(4)),
+      ...[whole(bytes / 1e12), whole((bytes / 1e9) * GB_BETWEEN_ZONES)],
+    ]
+  })
+  return `${table(head, rows)}\n\nUSD ${CORE_HOUR} for an hour of a core, ${GB_BETWEEN_ZONES} for a GB from zone to zone.`
 }

@@ -12,7 +12,7 @@ export interface Size {
   readonly shards: number
 }
 
-/** Three or more of NATS, with as many copies of each message as there are, at most three. */
+/** Of NATS: one, or three and more with three copies of each message. */
 export interface Brokers {
   readonly urls: readonly string[]
   readonly pids: readonly number[]
@@ -44,7 +44,10 @@ export async function install(
     PENSTOCK_SHARDS: String(shards),
     PENSTOCK_LOG_LEVEL: 'info',
     PENSTOCK_INITIAL_CREDITS: '1000000000',
-    ...(brokers && { PENSTOCK_NATS_URL: brokers.urls.join(','), PENSTOCK_REPLICAS: '3' }),
+    ...(brokers && {
+      PENSTOCK_NATS_URL: brokers.urls.join(','),
+      PENSTOCK_REPLICAS: brokers.urls.length < 3 ? '1' : '3',
+    }),
   })
   const admin = await cluster.start('admin')
   const office = cluster.api(admin)
