@@ -23,7 +23,7 @@ function readSource(root: string, path: string): Source {
   return { path, code, imports: specifiers(code).map((specifier) => resolved(path, specifier)) }
 }
 
-const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
+const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*)(['"])([^'"\n]+)\1/g
 
 function specifiers(code: string): string[] {
   return [...code.matchAll(IMPORT)].map((match) => match[2]!)
