@@ -17,7 +17,12 @@ export interface ErrorEntry {
   readonly html?: true
   /** Seconds, the `Retry-After` header. */
   readonly retryAfter?: number
+  /** The `WWW-Authenticate` header: how one may identify oneself instead (RFC 9110, 11.6.1). */
+  readonly challenge?: string
 }
+
+/** Of management requests. `X-API-Key` is no scheme of HTTP and has no challenge of its own. */
+const challenge = 'Bearer realm="penstock"'
 
 export const errors = {
   // Ingest
@@ -46,9 +51,9 @@ export const errors = {
   // Requests in general
   invalidRequest: { status: 400, error: 'Invalid request' },
   bodyNotJson: { status: 400, error: 'Request body is not valid JSON' },
-  credentialMissing: { status: 401, error: 'Missing credential' },
-  keyInvalid: { status: 401, error: 'Invalid or revoked API key' },
-  tokenInvalid: { status: 401, error: 'Invalid or expired ID token' },
+  credentialMissing: { status: 401, error: 'Missing credential', challenge },
+  keyInvalid: { status: 401, error: 'Invalid or revoked API key', challenge },
+  tokenInvalid: { status: 401, error: 'Invalid or expired ID token', challenge },
   emailNotVerified: { status: 403, error: 'E-mail address is not verified', code: 'email_not_verified' },
   identityUnavailable: {
     status: 503,

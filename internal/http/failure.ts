@@ -53,6 +53,7 @@ function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): 
   ctx.status = known?.status ?? errors.internal.status
   ctx.set('X-Request-Id', requestId(ctx))
   if (known?.entry.retryAfter !== undefined) ctx.set('Retry-After', String(known.entry.retryAfter))
+  if (known?.entry.challenge !== undefined) ctx.set('WWW-Authenticate', known.entry.challenge)
   ctx.body = known?.body ?? { error: errors.internal.error }
 }
 

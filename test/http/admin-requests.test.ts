@@ -26,6 +26,17 @@ describe('requests to the management API', () => {
       }
     })
 
+    it('says with each of them how one may identify oneself', async () => {
+      const url = office.service.url + path
+      const none = await call(url)
+      const wrong = await call(url, { headers: { 'x-api-key': 'svk_none' } })
+      const nonsense = await call(url, { headers: { authorization: 'Bearer nonsense' } })
+      for (const { status, headers } of [none, wrong, nonsense]) {
+        expect([status, headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer realm="penstock"'])
+      }
+      expect((await office.owner.get(path)).headers.get('www-authenticate')).to.equal(null)
+    })
+
     it('uses the key when an ID token stands beside it', async () => {
       const both = (key: string) =>
         call(office.service.url + path, { headers: { 'x-api-key': key, authorization: 'Bearer nonsense' } })

@@ -55,11 +55,21 @@ function told(key: ErrorKey): string {
 }
 
 function headersOf(keys: readonly ErrorKey[]): { headers?: Schema } {
-  if (!keys.some((key) => entryOf(key).retryAfter !== undefined)) return {}
-  const schema = { type: 'integer', minimum: 1 }
-  return {
-    headers: { 'Retry-After': { description: 'Seconds to wait, where another try may help.', schema } },
+  const headers = {
+    ...(keys.some((key) => entryOf(key).retryAfter !== undefined) && {
+      'Retry-After': {
+        description: 'Seconds to wait, where another try may help.',
+        schema: { type: 'integer', minimum: 1 },
+      },
+    }),
+    ...(keys.some((key) => entryOf(key).challenge !== undefined) && {
+      'WWW-Authenticate': {
+        description: 'How one may identify oneself instead of by `X-API-Key`.',
+        schema: { type: 'string' },
+      },
+    }),
   }
+  return Object.keys(headers).length > 0 ? { headers } : {}
 }
 
 function jsonOf(keys: readonly ErrorKey[]): Schema {
