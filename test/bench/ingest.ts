@@ -19,7 +19,9 @@ const ROUNDS = 5
 /** Services that have run for a while are meant: their paths have to be compiled first. */
 const FIRST_MS = 10_000
 export const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
-const DRAIN_MS = 20_000
+/** Nothing comes due in a round. */
+const HOLDING = { idleTimeoutMs: 3_600_000, maxWaitFromFirstMs: 3_600_000, maxItems: 2_000 }
+const DRAIN_MS = 60_000
 
 interface Round {
   sent: Sent
@@ -36,11 +38,15 @@ interface Contestant {
   readonly url: string
   /** Accepted items go to the sink, and a round ends when all have come. */
   readonly delivers: boolean
+  /** Set: accepted items wait until the round is over, then this lets them go; its end holds again. */
+  readonly releasing?: (untilDelivered: () => Promise<void>) => Promise<void>
 }
 
 type Rounds = Map<Contestant, Round[]>
 
-const [SIGNED, UNSIGNED] = ['penstock', 'penstock, signatures off']
+const [SIGNED, UNSIGNED] = ['penstock', 'penstock, signatures off'] as const
+/** Nothing is delivered meanwhile, as the floors deliver nothing. */
+const [SIGNED_HELD, UNSIGNED_HELD] = [`${SIGNED}, nothing due`, `${UNSIGNED}, nothing due`] as const
 /** The first takes bytes for what they are; the second parses them, as `KOA=1 PACK=1` of the comparison before this one does. */
 const FLOORS = ['floor', 'floor, parsing'] as const
 
@@ -48,9 +54,11 @@ const FLOORS = ['floor', 'floor, parsing'] as const
 export async function compareIngest(sync: string, least?: number): Promise<string> {
   const lab = await openLab()
   const system = await startPenstock({ sync })
-  const contestants = [
+  const contestants: Contestant[] = [
     await contestantOn(system, SIGNED, lab, 'signed', SECRET),
     await contestantOn(system, UNSIGNED, lab, 'unsigned'),
+    await holdingOn(system, SIGNED_HELD, lab, 'signed-held', SECRET),
+    await holdingOn(system, UNSIGNED_HELD, lab, 'unsigned-held'),
   ]
   for (const name of [...FLOORS, 'hand'] as const) {
     const system = await startRival(name, sync)
@@ -66,7 +74,11 @@ export async function compareIngest(sync: string, least?: number): Promise<strin
         ({ sent }, round) => sent.perSecond / roundsOf(floor)[round]!.sent.perSecond,
       ),
     }))
-  const goals = [...against(UNSIGNED, 0.6), ...(least === undefined ? [] : against(SIGNED, least))]
+  const goals = [
+    ...against(UNSIGNED, 0.6),
+    ...against(UNSIGNED_HELD, 0.6),
+    ...(least === undefined ? [] : [...against(SIGNED, least), ...against(SIGNED_HELD, least)]),
+  ]
   return `${report(rounds)}\n\n${tableOfGoals(goals)}`
 }
 
@@ -107,6 +119,24 @@ async function contestantOn(
   return { name, system, url: system.urlOf(bufferId), delivers: true }
 }
 
+/** The same, and nothing of it is delivered while items are accepted. */
+async function holdingOn(
+  system: Penstock,
+  name: string,
+  lab: Lab,
+  bufferId: string,
+  secret?: string,
+): Promise<Contestant> {
+  const contestant = await contestantOn(system, name, lab, bufferId, secret)
+  await system.changeBuffer(bufferId, HOLDING)
+  const releasing = async (untilDelivered: () => Promise<void>) => {
+    await system.changeBuffer(bufferId, WINDOW)
+    await untilDelivered()
+    await system.changeBuffer(bufferId, HOLDING)
+  }
+  return { ...contestant, releasing }
+}
+
 async function compare(
   contestants: readonly Contestant[],
   { generator, sink }: Lab,
@@ -119,7 +149,7 @@ async function compare(
     const load = loadOn(contestant, firstId)
     const { accepted, failed } = await generator.ask({ ...load, warmMs: 0, measureMs: FIRST_MS })
     firstId += accepted + failed
-    if (contestant.delivers) await untilDelivered(sink, accepted)
+    await arrived(contestant, sink, accepted)
   }
   for (let round = 0; round < count; round++) {
     for (const contestant of inTurn(contestants, round)) {
@@ -144,13 +174,14 @@ async function measure(
   sink: Sink,
   firstId: number,
 ): Promise<Round> {
-  const { system, delivers } = contestant
+  const { system, releasing } = contestant
   await sink.ask({ kind: 'reset' })
   const before = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
   const load = loadOn(contestant, firstId)
   const sent = await generator.ask({ ...load, warmMs: WARM_MS, measureMs: MEASURE_MS })
-  if (delivers) await untilDelivered(sink, sent.accepted)
+  if (!releasing) await arrived(contestant, sink, sent.accepted)
   const after = { system: system.cpu(), load: loadCpu(generator, sink), machine: machineBusyMs() }
+  if (releasing) await arrived(contestant, sink, sent.accepted)
   const cpuByKind = new Map<string, number>()
   for (const [kind, ms] of after.system) cpuByKind.set(kind, ms - (before.system.get(kind) ?? 0))
   const ownMs = sumOf(cpuByKind)
@@ -161,6 +192,12 @@ async function measure(
     cpuByKind: new Map([...cpuByKind].map(([kind, ms]) => [kind, (ms * 1_000) / sent.accepted])),
     foreign: Math.max(0, (machineMs - ownMs - (after.load - before.load)) / machineMs),
   }
+}
+
+async function arrived({ delivers, releasing }: Contestant, sink: Sink, accepted: number): Promise<void> {
+  const all = () => untilDelivered(sink, accepted)
+  if (releasing) await releasing(all)
+  else if (delivers) await all()
 }
 
 /** Every accepted item once: more or less is no figure but a fault. */

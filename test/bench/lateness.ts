@@ -6,10 +6,17 @@ import { eventually } from '../support/eventually.ts'
 import { median, quantile, spread, table } from './figures.ts'
 import type { Acked } from './load/generator.ts'
 import { monotonicMs } from './load/program.ts'
-import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
+import {
+  type Generator,
+  type Sink,
+  startGenerator,
+  startSink,
+  startWatch,
+  type Watch,
+} from './load/programs.ts'
 import { type Buckets, between, bucketOf, histogramOf, plus, shareUpTo } from './metrics.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
-import { cpuOf, machineBusyMs, sumOf } from './processes.ts'
+import { cpuOf, machineBusyMs, stolenMs, sumOf } from './processes.ts'
 import { type Penstock, SECRET, startPenstock } from './systems.ts'
 
 const IDLE_MS = 1_000
@@ -17,7 +24,9 @@ const FOREVER_MS = 3_600_000
 /** Batches a second that come due; as many items go to groups that wait. */
 const RATE = 100
 const SECONDS = 8
-const ROUNDS = 5
+const ROUNDS = 9
+/** An idle process that waits longer than this for one of a hundred timers is on a machine that pauses, ms. */
+const PAUSE_MS = 5
 const ARRIVAL_MS = 20_000
 const LOAD = { connections: 64, size: 1_024, explicit: true, secret: SECRET }
 
@@ -28,6 +37,8 @@ const HEAD = [
   'within 20 ms',
   'at the sink, p50 ms',
   'p99 ms of each round',
+  'timers of an idle process late, p99 ms',
+  'taken by the host, cores',
   'greatest ms',
   'ack p50 / p99 ms',
   'cores busy, by this / in all',
@@ -37,6 +48,7 @@ export interface Lab {
   penstock: Penstock
   generator: Generator
   sink: Sink
+  watch: Watch
   nextId: number
   openGroups: number
   /** Of the sink. */
@@ -48,6 +60,10 @@ export interface Round {
   sealed: Buckets
   /** Arrival minus due time, ms. */
   late: number[]
+  /** Of the timers of a process that does nothing else, ms. */
+  idleLate: Float64Array
+  /** Cores that the host gave to others while somebody here had work. */
+  stolen: number
   ackP50Ms: number
   ackP99Ms: number
   /** Cores busy by service and load, and by everything. */
@@ -68,7 +84,11 @@ export async function measureLateness(sync: string, numbers: Numbers): Promise<s
     while (rounds.length < ROUNDS) rounds.push(await measure(lab))
     rows.push(rowOf(groups, rounds))
     const figure = `p99 at the sink, ms, with ${groups.toLocaleString('en')} open groups`
-    if (goalMs !== undefined) goals.push({ figure, bound: ['≤', goalMs], values: rounds.map(p99) })
+    if (goalMs === undefined) continue
+    const steady = rounds.filter((round) => idleP99(round) <= PAUSE_MS)
+    const which = `${figure}, the ${steady.length} of ${ROUNDS} rounds without pauses of the machine`
+    goals.push({ figure, bound: ['≤', goalMs], values: rounds.map(p99) })
+    goals.push({ figure: which, bound: ['≤', goalMs], values: steady.map(p99) })
   }
   await closeLab(lab)
   return `${table(HEAD, rows)}\n\n${tableOfGoals(goals)}`
@@ -78,18 +98,25 @@ export async function measureLateness(sync: string, numbers: Numbers): Promise<s
 export async function openLab(sync: string): Promise<Lab> {
   const { sink, url } = await startSink()
   const penstock = await startPenstock({ sync })
-  const lab = { sink, url, penstock, generator: startGenerator(), nextId: 0, openGroups: 0 }
+  const lab = {
+    ...{ sink, url, penstock, generator: startGenerator(), watch: startWatch() },
+    ...{ nextId: 0, openGroups: 0 },
+  }
   await createBuffers(penstock, url)
   await measure(lab)
   return lab
 }
 
-export async function closeLab({ penstock, generator, sink }: Lab): Promise<void> {
-  await Promise.all([penstock.stop(), generator.stop(), sink.stop()])
+export async function closeLab({ penstock, generator, sink, watch }: Lab): Promise<void> {
+  await Promise.all([penstock.stop(), generator.stop(), sink.stop(), watch.stop()])
 }
 
 export function p99({ late }: Round): number {
   return quantile(late, 0.99)
+}
+
+function idleP99({ idleLate }: Round): number {
+  return quantile([...idleLate], 0.99)
 }
 
 function rowOf(groups: number, rounds: readonly Round[]): string[] {
@@ -103,6 +130,11 @@ function rowOf(groups: number, rounds: readonly Round[]): string[] {
     `${(100 * shareUpTo(sealed, 20)).toFixed(1)} %`,
     mid((round) => quantile(round.late, 0.5), 1),
     spread(rounds.map(p99), 1),
+    spread(rounds.map(idleP99), 1),
+    spread(
+      rounds.map(({ stolen }) => stolen),
+      2,
+    ),
     Math.max(...late).toFixed(1),
     `${mid(({ ackP50Ms }) => ackP50Ms, 1)} / ${mid(({ ackP99Ms }) => ackP99Ms, 1)}`,
     `${mid(({ cores: [own] }) => own, 2)} / ${mid(({ cores: [, all] }) => all, 2)}`,
@@ -128,11 +160,12 @@ async function openUpTo(lab: Lab, groups: number): Promise<void> {
 
 /** How late batches of the buffer `items` come, which are due by its idle time. */
 export async function measure(lab: Lab): Promise<Round> {
-  const { penstock, generator, sink } = lab
-  await sink.ask({ kind: 'reset' })
+  const { penstock, generator, sink, watch } = lab
+  await Promise.all([sink.ask({ kind: 'reset' }), watch.ask({ kind: 'begin' })])
   const before = {
     ownMs: ownCpuMs(lab),
     busyMs: machineBusyMs(),
+    stolenMs: stolenMs(),
     at: monotonicMs(),
     sealed: await sealedLate(penstock),
   }
@@ -141,9 +174,12 @@ export async function measure(lab: Lab): Promise<Round> {
   const acked = await generator.ask({ kind: 'open', ...LOAD, ...from, rate: RATE, seconds: SECONDS, others })
   lab.nextId += 2 * RATE * SECONDS
   const late = await lateness(acked, sink)
+  const idleLate = await watch.ask({ kind: 'end' })
   const cores = (ms: number) => ms / (monotonicMs() - before.at)
   return {
     late,
+    idleLate,
+    stolen: cores(stolenMs() - before.stolenMs),
     sealed: between(before.sealed, await sealedLate(penstock)),
     ...{ ackP50Ms: acked.ackP50Ms, ackP99Ms: acked.ackP99Ms },
     cores: [cores(ownCpuMs(lab) - before.ownMs), cores(machineBusyMs() - before.busyMs)],

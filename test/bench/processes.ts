@@ -65,9 +65,20 @@ export function sumOf(cpu: Map<string, number>): number {
 
 /** CPU ms that the whole machine has been busy, or was kept waiting by another one on the same host. */
 export function machineBusyMs(): number {
-  const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/)
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = times.map(Number)
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = machineTicks()
   return (user + nice + system + irq + softirq + steal) * MS_A_TICK
+}
+
+/** CPU ms that processes of this machine were kept waiting by another one on the same host. */
+export function stolenMs(): number {
+  const [, , , , , , , steal = 0] = machineTicks()
+  return steal * MS_A_TICK
+}
+
+/** By kind, in the order of /proc/stat. */
+function machineTicks(): number[] {
+  const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/)
+  return times.map(Number)
 }
 
 function processes(): Map<number, Process> {
