@@ -24,8 +24,7 @@ const UNSENT_PAUSE_MS = 200
 /** Before a batch that only a newer version can build is looked at again, if nobody took the shard meanwhile. */
 const UNBUILDABLE_PAUSE_MS = 60_000
 /** An attempt takes at most so long (specification, "Limits"), with some time for its result to arrive. */
-const ATTEMPT_MS = 11_000
-
+export const ATTEMPT_MS = 11_000
 /** A result that came before its buffer was known is looked at again after this. */
 const CONFIGURED_EVERY_MS = 50
 

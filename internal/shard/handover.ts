@@ -20,7 +20,7 @@ function resultsSubject(shard: number): string {
   return `shard.${shard}.results`
 }
 
-interface Told extends BatchName {
+export interface Told extends BatchName {
   readonly result: AttemptResult
 }
 
@@ -31,7 +31,7 @@ export class AttemptsElsewhere {
   readonly #deadlines: ReadonlyMap<string, number>
   readonly #messages: Messages
   /** Results that came, with what confirms them to the last owner. */
-  readonly #results = new Map<string, { result: AttemptResult; confirm: () => void }>()
+  readonly #results = new Map<string, { told: Told; confirm: () => void }>()
   readonly #waiting = new Map<string, { take: (result: AttemptResult) => void; cancel: () => void }>()
   #stopped = false
   /** Somebody here has the result: it is confirmed only then, or whoever lets go before that would keep it from the next owner. */
@@ -74,7 +74,7 @@ export class AttemptsElsewhere {
     if (known) {
       this.#taken.add(key)
       known.confirm()
-      return Promise.resolve(known.result)
+      return Promise.resolve(known.told.result)
     }
     const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.now()
     return new Promise((resolve) => {
@@ -90,6 +90,11 @@ export class AttemptsElsewhere {
     })
   }
 
+  /** Results that came, and nobody here has asked for yet: whoever lets go before that hands them on. */
+  untaken(): Told[] {
+    return [...this.#results].filter(([key]) => !this.#taken.has(key)).map(([, { told }]) => told)
+  }
+
   /** From now on nothing is taken or confirmed, and nobody is told of a deadline: what comes is for the next owner. */
   stop(): void {
     this.#stopped = true
@@ -98,21 +103,21 @@ export class AttemptsElsewhere {
     this.#waiting.clear()
   }
 
-  #learn({ result, ...name }: Told, data: Uint8Array, reply: string | undefined): void {
-    const key = batchKey(name)
+  #learn(told: Told, data: Uint8Array, reply: string | undefined): void {
+    const key = batchKey(told)
     if (this.#stopped || !this.#deadlines.has(key)) return
     const known = this.#results.get(key)
     // Somebody in between gave up waiting for what the one before him has told since.
-    if (result.unsent && known && !known.result.unsent) return
+    if (told.result.unsent && known && !known.told.result.unsent) return
     const confirm = () => {
       if (reply !== undefined) this.#messages.publish(reply, data)
     }
-    this.#results.set(key, { result, confirm })
+    this.#results.set(key, { told, confirm })
     const waiting = this.#waiting.get(key)
     this.#waiting.delete(key)
     if (waiting) this.#taken.add(key)
     if (this.#taken.has(key)) confirm()
-    waiting?.take(result)
+    waiting?.take(told.result)
   }
 }
 

@@ -2,9 +2,10 @@
 import type { Clock } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
 import type { ShardParts } from './assembly.ts'
-import { batchKey } from './batch-name.ts'
+import { type BatchName, batchKey } from './batch-name.ts'
+import { ATTEMPT_MS } from './batches.ts'
 import type { Broker } from './broker.ts'
-import { PassedResults } from './handover.ts'
+import { PassedResults, type Told } from './handover.ts'
 import type { ReleaseRecord } from './records.ts'
 
 const POLL_MS = 20
@@ -57,7 +58,8 @@ export class Release {
   }
 
   /**
-   * What runs goes on here, and its results are sent to the next owner: see `untilKnown`. `deadline`: monotonic ms.
+   * What runs goes on here, and its results are sent to the next owner, with those that came from the owner before and
+   * were of no use here yet (only who has restored a batch can use its result): see `untilKnown`. `deadline`: monotonic ms.
    */
   async duringAttempts(deadline: number): Promise<PassedResults> {
     const { clock, broker, shard, boot } = this.#options
@@ -68,13 +70,15 @@ export class Release {
     if (!intake.replaying) await this.#untilRestored(soon)
     await this.#until(() => batches.burying === 0, soon)
     const now = clock.now()
+    const untaken = this.#untaken()
     const passed = new PassedResults({
       ...{ messages: broker, clock, shard, boot },
-      inFlight: batches.inFlight(now, 'here'),
+      inFlight: [...batches.inFlight(now, 'here'), ...untaken],
     })
     this.#leaveElsewhere()
     batches.passOn(passed)
-    await this.#say(inFlight(this.#parts, now), deadline)
+    for (const told of untaken) passed.tell(told, told.result)
+    await this.#say(inFlight(this.#parts, now, untaken), deadline)
     return passed
   }
 
@@ -93,7 +97,16 @@ export class Release {
   async #untilRestored(deadline: number): Promise<void> {
     const { restoration, state } = this.#parts
     const mayRun = () => [...state.released.values()].some((until) => until > this.#options.clock.now())
-    await this.#until(() => restoration.finished || !mayRun(), deadline)
+    const awaited = () => mayRun() || this.#untaken().length > 0
+    await this.#until(() => restoration.finished || !awaited(), deadline)
+  }
+
+  /** What the last owner told of batches that are not restored yet. */
+  #untaken(): Told[] {
+    const { restoration, elsewhere, state } = this.#parts
+    return restoration.finished
+      ? []
+      : elsewhere.untaken().filter((told) => state.released.has(batchKey(told)))
   }
 
   /** What comes of attempts at the last owner is the next one's: nothing could be written of it behind the release. */
@@ -134,13 +147,22 @@ export async function releaseClaim(parts: ShardParts, clock: Clock): Promise<voi
   await withDeadline(clock, RELEASE_MS, said).catch(() => {})
 }
 
-/** What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is next. */
-function inFlight({ batches, restoration, state }: ShardParts, now: number): ReleaseRecord['batches'] {
+/**
+ * What runs here, and, while not all is restored, what the last owner said of attempts that run there: it tells whoever is
+ * next. `handedOn`: whose results came from there and are told on from here, also past the deadline that the last owner gave.
+ */
+function inFlight(
+  { batches, restoration, state }: ShardParts,
+  now: number,
+  handedOn: readonly BatchName[] = [],
+): ReleaseRecord['batches'] {
   const running = batches.inFlight(now, 'anywhere')
   if (restoration.finished) return running
-  const named = new Set(running.map(batchKey))
-  const elsewhere = [...state.released].flatMap(([key, deadline]) => {
-    const batch = named.has(key) || deadline <= now ? undefined : state.batches.get(key)
+  const deadlines = new Map(state.released)
+  for (const batch of handedOn) deadlines.set(batchKey(batch), now + ATTEMPT_MS)
+  for (const batch of running) deadlines.delete(batchKey(batch))
+  const elsewhere = [...deadlines].flatMap(([key, deadline]) => {
+    const batch = deadline > now ? state.batches.get(key) : undefined
     return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
   })
   return [...running, ...elsewhere]

@@ -77,6 +77,14 @@ export function refusingCommits(broker: Broker, refusing: number, refuses: () =>
   return through(broker, { journal })
 }
 
+/** The same broker, but messages of whoever has it get lost while `muted`; streams are none of them. */
+export function muting(broker: Broker, muted: () => boolean): Broker {
+  const publish = (...given: Parameters<Broker['publish']>) => {
+    if (!muted()) broker.publish(...given)
+  }
+  return through(broker, { publish })
+}
+
 /** `target` but for these methods; its own run on itself. */
 function through<T extends object>(target: T, methods: Record<string, unknown>): T {
   return new Proxy(target, {

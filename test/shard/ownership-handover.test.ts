@@ -3,22 +3,22 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { eventually } from '../support/eventually.ts'
-import { holdingCommits, holdingProvenClaims } from './hindered-brokers.ts'
+import { holdingCommits, holdingProvenClaims, muting } from './hindered-brokers.ts'
 import { ownersOfEachTest } from './owners.ts'
-import { numbersOf } from './real-owner.ts'
+import { numbersOf, type OwnerOptions } from './real-owner.ts'
 
 describe('a hand-over of a shard, real broker and database', function () {
   this.timeout(60_000)
   const here = ownersOfEachTest()
 
   /** An owner that has let go of its shard in the midst of an attempt, which `answer` ends; then `over` resolves. */
-  async function releasedInAttempt(key: string) {
+  async function releasedInAttempt(key: string, options: Partial<OwnerOptions> = {}) {
     const { promise: answered, resolve: answer } = Promise.withResolvers<number>()
-    const first = await here.own({ destination: () => answered })
+    const first = await here.own({ ...options, destination: () => answered })
     await here.ingest([{ key, n: 1 }])
     await eventually(() => first.sent.length === 1)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const over = first.shard.handOver(10_000, release)
+    const over = first.shard.handOver(20_000, release)
     await released
     return { first, over, answer }
   }
@@ -79,6 +79,46 @@ describe('a hand-over of a shard, real broker and database', function () {
       expect(await here.db`SELECT version FROM dlq_items`).to.have.length(0)
       expect([second.ended, ...first.problems, ...second.problems]).to.deep.equal([null])
     }
+  })
+
+  it('hands on a result that it had no use for, past its deadline: Postgres did not answer it', async () => {
+    let speaking = 0
+    /** Nobody before the owner of that number is heard any more once it has let go. */
+    const heard = (number: number) => muting(here.broker, () => number < speaking)
+    const { first, over, answer } = await releasedInAttempt('a', { broker: heard(0) })
+    let told = 0
+    const stopListening = here.broker.subscribe('shard.0.results', () => told++)
+    // To an owner whose time of day is later the attempt at the one before is long over.
+    const later = { aheadMs: 12_000 }
+    const { promise: answering, resolve: answerAgain } = Promise.withResolvers<void>()
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>()
+    // At each take-over it is asked which of the batches are dead letters already, and waits for this lock.
+    const silence = here.db.begin(async (db) => {
+      await db`LOCK TABLE dlq_items IN ACCESS EXCLUSIVE MODE`
+      lock()
+      await answering
+    })
+    await locked
+    answer(200)
+    const handedOver = [over]
+    for (const number of [1, 2]) {
+      const between = await here.own({ ...later, broker: heard(number) })
+      told = 0
+      await eventually(() => told > 2)
+      const { promise: released, resolve: release } = Promise.withResolvers<void>()
+      handedOver.push(between.shard.handOver(20_000, release))
+      await released
+      speaking = number
+      expect(between.sent).to.deep.equal([])
+    }
+    answerAgain()
+    await silence
+    const next = await here.own(later)
+    await here.done(1)
+    speaking = 0
+    await Promise.all(handedOver)
+    stopListening()
+    expect([first.sent.length, next.sent]).to.deep.equal([1, []])
   })
 
   it('stops while a seal is on its way: the next owner need not wait for an attempt that never began', async () => {

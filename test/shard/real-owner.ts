@@ -6,6 +6,7 @@ import { encodePack } from '../../internal/domain/pack.ts'
 import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/codec.ts'
@@ -57,6 +58,8 @@ export interface OwnerOptions {
   configured?: Promise<void>
   /** Default 0. */
   shard?: number
+  /** Its time of day is ahead by so many ms; default 0. */
+  aheadMs?: number
 }
 
 export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}): BufferRecord {
@@ -106,6 +109,11 @@ function resultOf(status: number): AttemptResult {
   }
 }
 
+function clockAhead(ms: number): Clock {
+  const clock = systemClock()
+  return { ...clock, now: () => clock.now() + ms }
+}
+
 /** What a shard of the test has around it, with everything that it told. */
 function surroundings(options: OwnerOptions) {
   const record = recordOf(options.buffer, options)
@@ -131,7 +139,7 @@ function surroundings(options: OwnerOptions) {
     told: { states, problems, gauges, sent },
     ports: {
       ...{ boot: randomUUID(), telemetry, broker: options.broker },
-      ...{ clock: systemClock(), randomness: systemRandomness() },
+      ...{ clock: clockAhead(options.aheadMs ?? 0), randomness: systemRandomness() },
       policies: {
         peek: (uid: string) => (uid === record.uid && !options.configured ? record : undefined),
         load: async (uid: string) => {
