@@ -63,8 +63,8 @@ describe('goals of a comparison', () => {
   it('are judged by the median', () => {
     const row = (sign: '≥' | '≤', values: number[]) =>
       tableOfGoals([{ figure: 'a', bound: [sign, 1], values }])
-    expect(row('≥', [0.5, 1.1, 1.2])).to.include('| reached |')
-    expect(row('≥', [0.5, 0.9, 1.2])).to.include('**not reached**')
+    expect(row('≥', [0.5, 1.1, 1.2])).to.include('| 2 of 3 | reached |')
+    expect(row('≥', [0.5, 0.9, 1.2])).to.include('| 1 of 3 | **not reached**')
     expect(row('≤', [0.5, 0.9, 1.2])).to.include('| reached |')
     expect(row('≤', [0.5, 1.1, 1.2])).to.include('**not reached**')
   })

@@ -49,9 +49,16 @@ const [SIGNED, UNSIGNED] = ['penstock', 'penstock, signatures off'] as const
 const [SIGNED_HELD, UNSIGNED_HELD] = [`${SIGNED}, nothing due`, `${UNSIGNED}, nothing due`] as const
 /** The first takes bytes for what they are; the second parses them, as `KOA=1 PACK=1` of the comparison before this one does. */
 const FLOORS = ['floor', 'floor, parsing'] as const
+const HAND = 'hand'
 
-/** Markdown of one comparison. `least`: of accepted/s ÷ the floors' with signatures, where that has a goal. */
-export async function compareIngest(sync: string, least?: number): Promise<string> {
+/** Least accepted/s of Penstock with signatures ÷ the hand-written service's and, where that has a goal, ÷ the floors'. */
+interface Least {
+  readonly hand: number
+  readonly floors?: number
+}
+
+/** Markdown of one comparison. */
+export async function compareIngest(sync: string, least: Least): Promise<string> {
   const lab = await openLab()
   const system = await startPenstock({ sync })
   const contestants: Contestant[] = [
@@ -60,24 +67,27 @@ export async function compareIngest(sync: string, least?: number): Promise<strin
     await holdingOn(system, SIGNED_HELD, lab, 'signed-held', SECRET),
     await holdingOn(system, UNSIGNED_HELD, lab, 'unsigned-held'),
   ]
-  for (const name of [...FLOORS, 'hand'] as const) {
+  for (const name of [...FLOORS, HAND] as const) {
     const system = await startRival(name, sync)
     contestants.push({ name, system, url: system.ingestUrl, delivers: false })
   }
   const rounds = await compare(contestants, lab, ROUNDS)
   const roundsOf = (name: string) => [...rounds].find(([each]) => each.name === name)![1]
-  const against = (name: string, bound: number): Goal[] =>
-    FLOORS.map((floor) => ({
-      figure: `${name} ÷ ${floor}`,
-      bound: ['≥', bound],
-      values: roundsOf(name).map(
-        ({ sent }, round) => sent.perSecond / roundsOf(floor)[round]!.sent.perSecond,
-      ),
-    }))
+  const against = (names: readonly string[], rivals: readonly string[], bound: number): Goal[] =>
+    names.flatMap((name) =>
+      rivals.map((rival) => ({
+        figure: `${name} ÷ ${rival}`,
+        bound: ['≥', bound] as const,
+        values: roundsOf(name).map(
+          ({ sent }, round) => sent.perSecond / roundsOf(rival)[round]!.sent.perSecond,
+        ),
+      })),
+    )
+  const signed = [SIGNED, SIGNED_HELD]
   const goals = [
-    ...against(UNSIGNED, 0.6),
-    ...against(UNSIGNED_HELD, 0.6),
-    ...(least === undefined ? [] : [...against(SIGNED, least), ...against(SIGNED_HELD, least)]),
+    ...against([UNSIGNED, UNSIGNED_HELD], FLOORS, 0.6),
+    ...(least.floors === undefined ? [] : against(signed, FLOORS, least.floors)),
+    ...against(signed, [HAND], least.hand),
   ]
   return `${report(rounds)}\n\n${tableOfGoals(goals)}`
 }

@@ -32,8 +32,8 @@ const OPERATOR = { single: 50, many: 1_000, edited: 100, held: 10_000 }
 const MEMORY = { groups: 100_000, steps: 3 }
 
 const SECTIONS: Record<string, () => Promise<string>> = {
-  'ingest-always': () => compareIngest('always', 0.75),
-  'ingest-default': () => compareIngest('2m'),
+  'ingest-always': () => compareIngest('always', { hand: 3, floors: 0.75 }),
+  'ingest-default': () => compareIngest('2m', { hand: 1.5 }),
   processes: () => compareProcesses('2m', 9),
   admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),

@@ -1,4 +1,4 @@
-/** Figures with a goal, round by round, and whether their median reaches it. */
+/** Figures with a goal, round by round; how many of the rounds reach it, and whether their median does. */
 import { median, spread, table } from '../figures.ts'
 import type { Comparison, Round } from './compare.ts'
 import type { ContenderName } from './contenders.ts'
@@ -6,7 +6,7 @@ import type { ContenderName } from './contenders.ts'
 export interface Goal {
   figure: string
   /** `≥` of what should be large, `≤` of what should be small. */
-  bound: ['≥' | '≤', number]
+  bound: readonly ['≥' | '≤', number]
   /** Of each round; none: a peer of it was not there, or failed. */
   values: number[]
 }
@@ -19,12 +19,13 @@ const cpu: Figure = ({ cpuUs }) => cpuUs
 
 export function tableOfGoals(goals: readonly Goal[]): string {
   const rows = goals.map(({ figure, bound: [sign, bound], values }) => {
-    if (values.length === 0) return [figure, `${sign} ${bound}`, '', '**not measured**']
-    const middle = median(values)
-    const reached = sign === '≥' ? middle >= bound : middle <= bound
-    return [figure, `${sign} ${bound}`, spread(values, 2), reached ? 'reached' : '**not reached**']
+    if (values.length === 0) return [figure, `${sign} ${bound}`, '', '', '**not measured**']
+    const reaches = (value: number) => (sign === '≥' ? value >= bound : value <= bound)
+    const share = `${values.filter(reaches).length} of ${values.length}`
+    const verdict = reaches(median(values)) ? 'reached' : '**not reached**'
+    return [figure, `${sign} ${bound}`, spread(values, 2), share, verdict]
   })
-  return table(['figure', 'goal', 'median (least–most)', ''], rows)
+  return table(['figure', 'goal', 'median (least–most)', 'rounds that reach it', ''], rows)
 }
 
 /** Those that follow from a cell; what a missing peer is part of has no values. */
@@ -35,7 +36,7 @@ export function goalsOf(comparison: Comparison): Goal[] {
   if (comparison.cell.rows.some(({ contender }) => contender === 'graphile')) return []
   const zipf = keys.zipf === undefined ? '' : ' by Zipf'
   const large = size === 1_024 ? '' : `${size / 1_024} KB, `
-  const setting = `${large}${sync}`
+  const setting = `${keys.count.toLocaleString('en')} keys${zipf}, ${large}${sync}, nothing delivered`
   const load = `${keys.count.toLocaleString('en')} keys${zipf}, ${large}sync ${sync}`
   if (work === 'ingest') {
     goals.add(

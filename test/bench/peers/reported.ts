@@ -58,14 +58,34 @@ const LATER_AT_RATE = [
   ['for scale: Asynq', '1000', '0.8 / 49 / 135', '899', '0 / 0 / 1924', '2.5', '210 / 1725', '343', '48'],
 ]
 
+/** 100,000 keys at random instead of 1,000. */
+const AT_RATE_100K = [
+  ['Redpanda Connect', '1000', '0.8 / 3.7 / 11', '840', '0 / 0 / 0', '1.0', '148 / 1003', '413', '116'],
+  ['Graphile Worker', '620', '2689 / 6139 / 6151', '552', '0 / 0 / 0', '1.0', '931 / 1128', '2263', '311'],
+  ['for scale: hand-written', '1000', '1.0 / 8.8 / 17', '909', '0 / 0 / 0', '1.0', '0.1 / 5.9', '615', '169'],
+  ['for scale: Asynq', '1000', '0.8 / 2.1 / 4.7', '835', '0 / 0 / 30', '1.0', '683 / 1364', '579', '39'],
+]
+
+/** 10,000 keys by Zipf's law (1.1). */
+const AT_RATE_ZIPF = [
+  ['Redpanda Connect', '1000', '0.8 / 8.0 / 19', '840', '0 / 0 / 0', '2.9', '63 / 1026', '286', '110'],
+  ['Graphile Worker', '642', '3073 / 5515 / 5623', '568', '84 / 0 / 0', '2.8', '924 / 1019', '1931', '360'],
+  ['for scale: hand-written', '1000', '1.0 / 5.6 / 14', '909', '0 / 0 / 0', '2.9', '0.1 / 3.5', '517', '159'],
+  ['for scale: Asynq', '1000', '0.7 / 2.2 / 7.9', '334', '0 / 0 / 4853', '2.6', '-390 / 1105', '353', '42'],
+]
+
 /** Markdown. */
 export function reportedElsewhere(): string {
   const rows = [
-    ['*a closed loop*', ...HEAD.slice(1).map(() => '')],
+    ['*a closed loop, 1,000 keys*', ...HEAD.slice(1).map(() => '')],
     ...CLOSED,
-    ['*1,000 items a second*', ...HEAD.slice(1).map(() => '')],
+    ['*1,000 items a second, 1,000 keys*', ...HEAD.slice(1).map(() => '')],
     ...AT_RATE,
-    ['*the same at another time*', ...HEAD.slice(1).map(() => '')],
+    ['*1,000 items a second, 100,000 keys*', ...HEAD.slice(1).map(() => '')],
+    ...AT_RATE_100K,
+    ['*1,000 items a second, 10,000 keys by Zipf*', ...HEAD.slice(1).map(() => '')],
+    ...AT_RATE_ZIPF,
+    ['*1,000 items a second, 1,000 keys, at another time*', ...HEAD.slice(1).map(() => '')],
     ...LATER_AT_RATE,
   ]
   return `**Reported, not measured here**: other runs on another machine of two cores (2026-11-20), which had other work, so only ratios of rows under one heading mean anything. Redis syncs every second, NATS (hand-written, Redpanda Connect) every two minutes, Postgres at each commit\n\n${table(HEAD, rows)}`
