@@ -20,6 +20,8 @@ import type { Logs, Node, Store } from './foundation.ts'
 
 /** Payloads kept in memory over all shards of a node, bytes. */
 export const PAYLOAD_BUDGET = 256 * 1024 * 1024
+/** Four times the longest wait that a buffer has by default. */
+const PAYLOAD_MS = 60_000
 const ATTEMPTS_PER_BUFFER = 64
 /** An attempt that runs at SIGTERM may take its 10 s; the rest of the drain needs some too. */
 const DRAIN_MS = 11_500
@@ -57,6 +59,7 @@ export async function startActor(
         telemetry: createShardTelemetry(log, meter),
         limits: {
           payloadBudget: PAYLOAD_BUDGET / logs.shards,
+          payloadMs: PAYLOAD_MS,
           attemptsPerBuffer: ATTEMPTS_PER_BUFFER,
           housekeeping: HOUSEKEEPING_LIMITS,
         },

@@ -238,7 +238,8 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
   const fence = { shard, epoch }
   const { projection } = options
   const raised = raiseEpoch({ fence, origin, deadLetters, projection, clock, journal, ...events })
-  const frames = new Frames(limits.payloadBudget, frameSource({ broker, shard, clock, ...events }))
+  const keeping = { budget: limits.payloadBudget, keepMs: limits.payloadMs }
+  const frames = new Frames(keeping, clock, frameSource({ broker, shard, clock, ...events }))
   const live = new LiveItems(frames)
   const onDropped = (duplicates: number) => telemetry.dropped({ shard, duplicates })
   const twins = new Twins({ broker, journal, state, live, onDropped })

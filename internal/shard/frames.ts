@@ -1,8 +1,10 @@
 /**
  * The payload bytes of buffered items: whole messages of the inbox (packs) or of the journal (keeps), as long
- * as one of their items is live. Past the budget a message's bytes are dropped and read again when a batch
- * needs them (design, section 6), so memory is bounded whatever is buffered.
+ * as one of their items is live. Past the budget, and once it has waited for long, a message's bytes are dropped and read
+ * again when a batch needs them (design, section 6), so memory is bounded whatever is buffered, and what waits for hours
+ * takes none.
  */
+import type { Clock } from '../runtime/clock.ts'
 import type { LogMessage } from './broker.ts'
 
 export type FrameSource = 'inbox' | 'journal'
@@ -11,12 +13,14 @@ export type FrameSource = 'inbox' | 'journal'
 export class Frame {
   readonly source: FrameSource
   readonly seq: number
-  /** null: dropped for the budget, read again on demand. */
+  /** null: dropped, read again on demand. */
   data: Buffer | null = null
   /** Live items in it. */
   live = 0
   /** Whether its bytes count against the budget: not while they are only lent. */
   counted = false
+  /** Monotonic s. */
+  keptAt = 0
 
   constructor(source: FrameSource, seq: number) {
     this.source = source
@@ -37,12 +41,22 @@ export interface FrameItem {
 
 /** Messages read again are kept for the next batch up to this share of the budget. */
 const REREAD_SHARE = 8
+/** In one turn of the event loop. */
+const GIVEN_UP_AT_ONCE = 5_000
 const READS_AT_ONCE = 16
 /** Batches that read at once: what they read stands in memory beside the budget until the last of it is there. */
 const READERS_AT_ONCE = 8
 
+export interface FramesLimits {
+  /** Bytes of frames kept in memory. */
+  readonly budget: number
+  /** So long a frame is kept, ms; a batch that needs it later reads it again. */
+  readonly keepMs: number
+}
+
 export class Frames {
-  readonly #budget: number
+  readonly #limits: FramesLimits
+  readonly #clock: Clock
   readonly #load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>
   #resident = 0
   /** Kept since they were read first, oldest first. What came long ago and still waits will wait on: it goes first. */
@@ -53,9 +67,13 @@ export class Frames {
   #readers = 0
   readonly #waiting: (() => void)[] = []
 
-  /** @param budget bytes of payload frames kept in memory. */
-  constructor(budget: number, load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>) {
-    this.#budget = budget
+  constructor(
+    limits: FramesLimits,
+    clock: Clock,
+    load: (source: FrameSource, seq: number) => Promise<LogMessage | undefined>,
+  ) {
+    this.#limits = limits
+    this.#clock = clock
     this.#load = load
   }
 
@@ -72,7 +90,7 @@ export class Frames {
   offer(frame: Frame, data: Uint8Array): void {
     if (frame.counted) return
     frame.data = null
-    if (frame.live === 0 || data.length > this.#budget) return
+    if (frame.live === 0 || data.length > this.#limits.budget) return
     this.#keep(frame, data)
     this.#fresh.add(frame)
     this.#makeRoom()
@@ -81,6 +99,16 @@ export class Frames {
   /** One item of it is over. */
   release(frame: Frame): void {
     if (--frame.live === 0) this.#drop(frame)
+  }
+
+  /** Gives up what has been kept for its time: it probably waits on for long. To be called every second or so. */
+  giveUpOld(): void {
+    const before = this.#now() - this.#limits.keepMs / 1_000
+    let left = GIVEN_UP_AT_ONCE
+    for (const oldest of this.#fresh) {
+      if (oldest.keptAt > before || left-- === 0) break
+      this.#drop(oldest)
+    }
   }
 
   /** Runs `use` with the bytes of all the items' frames: at once when they are resident, else after reading them. Rejects with MissingFrameError. */
@@ -139,14 +167,14 @@ export class Frames {
 
   #cache(frame: Frame, data: Buffer): void {
     this.#keep(frame, data)
-    if (this.#resident <= this.#budget) {
+    if (this.#resident <= this.#limits.budget) {
       this.#fresh.add(frame)
       return
     }
     this.#reread.add(frame)
     this.#rereadBytes += data.length
     for (const oldest of this.#reread) {
-      if (this.#rereadBytes <= this.#budget / REREAD_SHARE) break
+      if (this.#rereadBytes <= this.#limits.budget / REREAD_SHARE) break
       this.#drop(oldest)
     }
     this.#makeRoom()
@@ -154,7 +182,7 @@ export class Frames {
 
   #makeRoom(): void {
     for (const oldest of this.#fresh) {
-      if (this.#resident <= this.#budget) break
+      if (this.#resident <= this.#limits.budget) break
       this.#drop(oldest)
     }
   }
@@ -162,7 +190,13 @@ export class Frames {
   #keep(frame: Frame, data: Uint8Array): void {
     frame.data = asBuffer(data)
     frame.counted = true
+    frame.keptAt = this.#now()
     this.#resident += data.length
+  }
+
+  /** Whole seconds: a small integer takes no memory of its own. */
+  #now(): number {
+    return Math.floor(this.#clock.monotonic() / 1_000)
   }
 
   #drop(frame: Frame): void {

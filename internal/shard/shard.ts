@@ -16,6 +16,8 @@ import { Release, releaseClaim } from './release.ts'
 export interface ShardLimits {
   /** Payload frames kept in memory a shard, bytes; past it they are dropped and read again. */
   readonly payloadBudget: number
+  /** So long they are kept at most, ms. */
+  readonly payloadMs: number
   /** Attempts at once a buffer and shard. */
   readonly attemptsPerBuffer: number
   readonly housekeeping: HousekeepingLimits

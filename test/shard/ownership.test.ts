@@ -191,6 +191,24 @@ describe('shard ownership, real broker and database', function () {
     expect(owner.problems).to.deep.equal([])
   })
 
+  it('gives up the payloads of what waits for long, and reads them again when it is due', async () => {
+    const owner = await here.own({
+      payloadMs: 0,
+      housekeeping: { everyMs: 20 },
+      batch: { maxItems: 50, idleTimeoutMs: 4_000, maxWaitFromFirstMs: 4_000 },
+    })
+    for (let n = 1; n <= 6; n++) await here.ingest([{ key: `k${n % 2}`, n }])
+    await eventually(() => expect(owner.gauges).to.include({ bufferedItems: 6, residentBytes: 0 }))
+    expect(owner.sent).to.deep.equal([])
+    await eventually(() =>
+      expect(owner.sent.map(({ body }) => numbersOf(body))).to.have.deep.members([
+        [1, 3, 5],
+        [2, 4, 6],
+      ]),
+    )
+    expect(owner.problems).to.deep.equal([])
+  })
+
   it('keeps both logs short: keep, horizon, snapshot and purges, with one group held for long', async () => {
     const housekeeping = {
       everyMs: 50,

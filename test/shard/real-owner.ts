@@ -44,6 +44,8 @@ export interface OwnerOptions {
   destination?: Destination
   housekeeping?: Partial<HousekeepingLimits>
   payloadBudget?: number
+  /** Default 60,000. */
+  payloadMs?: number
   batch?: Partial<BufferRecord['buffer']['batch']>
   maxAttempts?: number
   attemptsPerBuffer?: number
@@ -160,6 +162,7 @@ function surroundings(options: OwnerOptions) {
       ...(options.holds && { holds: options.holds }),
       limits: {
         payloadBudget: options.payloadBudget ?? 16 * 1024 * 1024,
+        payloadMs: options.payloadMs ?? 60_000,
         attemptsPerBuffer: options.attemptsPerBuffer ?? 16,
         housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
       },

@@ -15,6 +15,7 @@ import type { World } from './world.ts'
 
 const LIMITS = {
   payloadBudget: 1_500,
+  payloadMs: 1_000,
   attemptsPerBuffer: 2,
   housekeeping: {
     everyMs: 150,
