@@ -17,11 +17,15 @@ const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 100)
 /** Within so many seeds a rule left out must show. */
 const MUTANT_RUNS = 6_000
 
-async function firstFailure(runOne: typeof run, breaks = /./): Promise<number | undefined> {
-  for (let seed = 1; seed <= MUTANT_RUNS; seed++) {
-    const { errors } = await runOne(seed)
-    if (errors.some((error) => breaks.test(error))) return seed
-  }
+async function fails(runOne: typeof run, seed: number, breaks: RegExp): Promise<boolean> {
+  const { errors } = await runOne(seed)
+  return errors.some((error) => breaks.test(error))
+}
+
+/** `likely` is tried before all others. */
+async function firstFailure(runOne: typeof run, breaks = /./, likely = 1): Promise<number | undefined> {
+  if (await fails(runOne, likely, breaks)) return likely
+  for (let seed = 1; seed <= MUTANT_RUNS; seed++) if (await fails(runOne, seed, breaks)) return seed
   return undefined
 }
 
@@ -55,7 +59,7 @@ describe('shard, simulated', function () {
   for (const mutant of MUTANTS) {
     it(`notices a core without ${mutant.name}: ${mutant.rule}`, async () => {
       const mutated = await loadMutated(mutant)
-      expect(await firstFailure(mutated.run, mutant.breaks)).to.be.a('number')
+      expect(await firstFailure(mutated.run, mutant.breaks, mutant.seed)).to.be.a('number')
     })
   }
 
