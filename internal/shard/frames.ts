@@ -64,6 +64,8 @@ export class Frames {
   /** Read again past the budget, oldest first. */
   readonly #reread = new Set<Frame>()
   #rereadBytes = 0
+  /** Under way: batches that are due together need the same messages. */
+  readonly #reading = new Map<Frame, Promise<Buffer | null>>()
   #readers = 0
   readonly #waiting: (() => void)[] = []
 
@@ -155,7 +157,15 @@ export class Frames {
   }
 
   /** null: purged, because its items moved on while it was read. */
-  async #read(frame: Frame): Promise<Buffer | null> {
+  #read(frame: Frame): Promise<Buffer | null> {
+    const under = this.#reading.get(frame)
+    if (under) return under
+    const reading = this.#readOnce(frame).finally(() => this.#reading.delete(frame))
+    this.#reading.set(frame, reading)
+    return reading
+  }
+
+  async #readOnce(frame: Frame): Promise<Buffer | null> {
     if (frame.data) return frame.data
     const message = await this.#load(frame.source, frame.seq)
     if (!message && frame.live === 0) return null

@@ -77,6 +77,18 @@ export function refusingCommits(broker: Broker, refusing: number, refuses: () =>
   return through(broker, { journal })
 }
 
+/** The same broker; `onGet` is called for each message of an inbox that is read by its sequence. */
+export function countingGets(broker: Broker, onGet: (seq: number) => void): Broker {
+  const counted = (log: Log) =>
+    through(log, {
+      get: (seq: number) => {
+        onGet(seq)
+        return log.get(seq)
+      },
+    })
+  return through(broker, { inbox: (shard: number) => counted(broker.inbox(shard)) })
+}
+
 /** The same broker, but messages of whoever has it get lost while `muted`; streams are none of them. */
 export function muting(broker: Broker, muted: () => boolean): Broker {
   const publish = (...given: Parameters<Broker['publish']>) => {

@@ -7,6 +7,7 @@ import type { Broker, LogMessage } from '../../internal/shard/broker.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { eventually } from '../support/eventually.ts'
+import { countingGets } from './hindered-brokers.ts'
 import { ownersOfEachTest } from './owners.ts'
 import { numbersOf, type Owner } from './real-owner.ts'
 
@@ -191,21 +192,22 @@ describe('shard ownership, real broker and database', function () {
     expect(owner.problems).to.deep.equal([])
   })
 
-  it('gives up the payloads of what waits for long, and reads them again when it is due', async () => {
+  it('gives up the payloads of what waits for long, and reads each message once when all of it is due', async () => {
+    const read: number[] = []
     const owner = await here.own({
-      payloadMs: 0,
+      broker: countingGets(here.broker, (seq) => read.push(seq)),
+      payloadMs: 1_000,
       housekeeping: { everyMs: 20 },
-      batch: { maxItems: 50, idleTimeoutMs: 4_000, maxWaitFromFirstMs: 4_000 },
+      batch: { maxItems: 50, idleTimeoutMs: 6_000, maxWaitFromFirstMs: 6_000 },
     })
-    for (let n = 1; n <= 6; n++) await here.ingest([{ key: `k${n % 2}`, n }])
-    await eventually(() => expect(owner.gauges).to.include({ bufferedItems: 6, residentBytes: 0 }))
+    const seq = await here.ingest(['a', 'b', 'c', 'd'].map((key, n) => ({ key, n })))
+    await eventually(() => expect(owner.gauges).to.include({ bufferedItems: 4, residentBytes: 0 }))
     expect(owner.sent).to.deep.equal([])
-    await eventually(() =>
-      expect(owner.sent.map(({ body }) => numbersOf(body))).to.have.deep.members([
-        [1, 3, 5],
-        [2, 4, 6],
-      ]),
-    )
+    await eventually(() => {
+      const numbers = owner.sent.map(({ body }) => numbersOf(body))
+      expect(numbers).to.have.deep.members([[0], [1], [2], [3]])
+    })
+    expect(read).to.deep.equal([seq])
     expect(owner.problems).to.deep.equal([])
   })
 
