@@ -3,8 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { eventually } from '../support/eventually.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
+import { hindersStops } from './causes.ts'
 import type { ClusterTrial } from './cluster-trial.ts'
 import type { Fault } from './history.ts'
+import type { NodePlace } from './node-place.ts'
 import { type Act, isFault } from './plan.ts'
 
 /** Of a slow network, ms in each direction. */
@@ -58,8 +60,7 @@ async function frozen(trial: ClusterTrial, target: string, holdMs: number): Prom
 /** In good order: no fault, nothing is excused. */
 async function restarted(trial: ClusterTrial, target: string): Promise<null> {
   const place = trial.place(target)
-  const end = await place.end('SIGTERM')
-  if (end !== 0) throw trial.failure([{ rule: 'exit', detail: { name: target, end } }])
+  await stopped(trial, place)
   await place.start()
   return null
 }
@@ -85,9 +86,16 @@ async function joined(trial: ClusterTrial, act: Act): Promise<Fault | null> {
     await place.end('SIGKILL')
     return fault
   }
-  const end = await place.end('SIGTERM')
-  if (end !== 0) throw trial.failure([{ rule: 'exit', detail: { name: place.name, end } }])
+  await stopped(trial, place)
   return null
+}
+
+async function stopped(trial: ClusterTrial, place: NodePlace): Promise<void> {
+  const began = Date.now()
+  const end = await place.end('SIGTERM')
+  const hindered = trial.history.faults.some((fault) => fault.to > began && hindersStops(fault))
+  if (end !== 0 && !(hindered && end === 1))
+    throw trial.failure([{ rule: 'exit', detail: { name: place.name, end } }])
 }
 
 async function brokerFrozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {

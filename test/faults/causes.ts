@@ -24,3 +24,8 @@ export function cutsCharges(fault: Fault, explicit: boolean): boolean {
   if (fault.kind.startsWith('destination-') || role === 'admin') return false
   return explicit || role !== 'actor'
 }
+
+/** Whoever is told to stop meanwhile cannot release all that it has in time, and says so with exit code 1: the broker does not answer. */
+export function hindersStops({ kind }: Fault): boolean {
+  return /^(freeze|kill) nats/.test(kind)
+}
