@@ -272,7 +272,9 @@ function joinActing(options: ShardOptions, events: ShardEvents, claim: Claim, jo
     ...{ policies, clock, onProblem: events.onProblem },
     onPolicy: resume,
   })
-  const elsewhere = new AttemptsElsewhere({ messages: broker, clock, shard, released: state.released })
+  const attemptOf = (key: string) => state.batches.get(key)?.attempt
+  const { released } = state
+  const elsewhere = new AttemptsElsewhere({ messages: broker, clock, shard, released, attemptOf })
   const sealer = new Sealer({ shard, clock, journal, frames, telemetry })
   const endings = new Endings({
     fence,

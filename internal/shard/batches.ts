@@ -12,7 +12,7 @@ import { BodyMismatchError, type Courier, type SealedBatch } from './courier.ts'
 import type { Endings } from './endings.ts'
 import { MissingFrameError } from './frames.ts'
 import type { Groups } from './groups.ts'
-import type { AttemptsElsewhere, PassedResults } from './handover.ts'
+import type { AttemptName, AttemptsElsewhere, PassedResults } from './handover.ts'
 import type { Journal } from './journal.ts'
 import type { LiveItem, OpenGroup } from './live.ts'
 import type { AttemptResult, ShardTelemetry } from './ports.ts'
@@ -229,7 +229,7 @@ export class Batches {
       if (error instanceof UnknownSerializerError) return this.#withdraw(group, batch, UNBUILDABLE_PAUSE_MS)
       await this.#giveUp(sealed, error)
       // Whoever is next was told that an attempt of it runs.
-      this.#passed?.tell({ groupId: group.id, version: batch.version }, UNSENT)
+      this.#passed?.tell(attemptNameOf(sealed), UNSENT)
     }
   }
 
@@ -244,7 +244,7 @@ export class Batches {
 
   #ended(sealed: SealedBatch, result: AttemptResult | null, pauseMs: number): void {
     const { group, batch } = sealed
-    if (this.#passed) this.#passed.tell({ groupId: group.id, version: batch.version }, result ?? UNSENT)
+    if (this.#passed) this.#passed.tell(attemptNameOf(sealed), result ?? UNSENT)
     else if (this.#stopped) return
     else if (result && !result.unsent) this.#onResult(sealed, result)
     else this.#withdraw(group, batch, pauseMs)
@@ -322,4 +322,8 @@ export class Batches {
     if (!sealed) throw new Error(`batch ${batch.version} of ${group.id} goes on before it is sealed`)
     return sealed
   }
+}
+
+function attemptNameOf({ group, batch }: SealedBatch): AttemptName {
+  return { groupId: group.id, version: batch.version, attempt: batch.attempt }
 }

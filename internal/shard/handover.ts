@@ -20,7 +20,12 @@ function resultsSubject(shard: number): string {
   return `shard.${shard}.results`
 }
 
-export interface Told extends BatchName {
+/** Number `attempt` of a batch, the first is 1. */
+export interface AttemptName extends BatchName {
+  readonly attempt: number
+}
+
+export interface Told extends AttemptName {
   readonly result: AttemptResult
 }
 
@@ -29,6 +34,7 @@ export class AttemptsElsewhere {
   readonly #clock: Clock
   /** Deadlines of what may still run, Unix ms, by `batchKey`. */
   readonly #deadlines: ReadonlyMap<string, number>
+  readonly #attemptOf: (key: string) => number | undefined
   readonly #messages: Messages
   /** Results that came, with what confirms them to the last owner. */
   readonly #results = new Map<string, { told: Told; confirm: () => void }>()
@@ -38,15 +44,20 @@ export class AttemptsElsewhere {
   readonly #taken = new Set<string>()
   readonly #unsubscribe: () => void
 
-  /** `released`: by `batchKey`, with deadlines, Unix ms. */
+  /**
+   * `released`: by `batchKey`, with deadlines, Unix ms. `attemptOf`: the attempt that a batch is at, as the journal says; what is
+   * told of an earlier one was known to somebody before.
+   */
   constructor(options: {
     messages: Messages
     clock: Clock
     shard: number
     released: ReadonlyMap<string, number>
+    attemptOf: (key: string) => number | undefined
   }) {
-    const { messages, clock, shard, released } = options
+    const { messages, clock, shard, released, attemptOf } = options
     this.#messages = messages
+    this.#attemptOf = attemptOf
     this.#clock = clock
     const now = clock.now()
     this.#deadlines = new Map(
@@ -106,12 +117,16 @@ export class AttemptsElsewhere {
   #learn(told: Told, data: Uint8Array, reply: string | undefined): void {
     const key = batchKey(told)
     if (this.#stopped || !this.#deadlines.has(key)) return
-    const known = this.#results.get(key)
-    // Somebody in between gave up waiting for what the one before him has told since.
-    if (told.result.unsent && known && !known.told.result.unsent) return
     const confirm = () => {
       if (reply !== undefined) this.#messages.publish(reply, data)
     }
+    if (told.attempt < (this.#attemptOf(key) ?? 0)) {
+      confirm()
+      return
+    }
+    const known = this.#results.get(key)
+    // Somebody in between gave up waiting for what the one before him has told since.
+    if (told.result.unsent && known && !known.told.result.unsent) return
     this.#results.set(key, { told, confirm })
     const waiting = this.#waiting.get(key)
     this.#waiting.delete(key)
@@ -157,10 +172,10 @@ export class PassedResults {
     return this.#awaited.size === 0 && this.#untold.size === 0
   }
 
-  tell(name: BatchName, result: AttemptResult): void {
-    const key = batchKey(name)
+  tell({ groupId, version, attempt }: AttemptName, result: AttemptResult): void {
+    const key = batchKey({ groupId, version })
     if (!this.#awaited.delete(key)) return
-    this.#untold.set(key, Buffer.from(JSON.stringify({ ...name, result })))
+    this.#untold.set(key, Buffer.from(JSON.stringify({ groupId, version, attempt, result })))
     if (this.#cancelTelling === undefined) this.#repeat()
   }
 
@@ -186,10 +201,11 @@ export class PassedResults {
 function decode(data: Uint8Array): Told | undefined {
   try {
     const told = JSON.parse(Buffer.from(data).toString()) as Told
-    const { groupId, version, result } = told
-    const named = typeof groupId === 'string' && Number.isSafeInteger(version)
+    // Until every node says which attempt: it is taken for the one that is waited for, as before.
+    const { groupId, version, attempt = Number.MAX_SAFE_INTEGER, result } = told
+    const named = typeof groupId === 'string' && [version, attempt].every(Number.isSafeInteger)
     const judged = typeof result?.delivered === 'boolean' && typeof result.retryable === 'boolean'
-    return named && judged ? { groupId, version, result } : undefined
+    return named && judged ? { groupId, version, attempt, result } : undefined
   } catch {
     return undefined
   }

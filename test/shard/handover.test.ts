@@ -10,7 +10,7 @@ const delivered: AttemptResult = {
   ...{ delivered: true, retryable: false, statusCode: 200, errorClass: null, error: null },
   ...{ durationMs: 5, responseBody: null },
 }
-const batch = { groupId: 'g', version: 7 }
+const batch = { groupId: 'g', version: 7, attempt: 2 }
 
 describe('shard: results of attempts that outlive a hand-over', () => {
   /** Core messages of one process, lost while `lost`. */
@@ -38,7 +38,14 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     const shared = { messages, clock, shard: 3 }
     const last = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
     const between = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
-    return { clock, state, last, between, next: () => new AttemptsElsewhere({ ...shared, released }) }
+    return {
+      clock,
+      messages,
+      state,
+      last,
+      between,
+      next: () => new AttemptsElsewhere({ ...shared, released, attemptOf: () => 2 }),
+    }
   }
 
   it('reach the next owner, also when it was not there yet', async () => {
@@ -90,6 +97,25 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     last.tell(batch, delivered)
     between.tell(batch, { ...delivered, delivered: false, unsent: true })
     clock.advance(100)
+    expect(await elsewhere.result(batch)).to.deep.equal(delivered)
+  })
+
+  it('count for their own attempt: what is told of an earlier one is known already', async () => {
+    const { clock, last, between, next } = pair()
+    const elsewhere = next()
+    last.tell({ ...batch, attempt: 1 }, { ...delivered, delivered: false, retryable: true })
+    between.tell(batch, delivered)
+    clock.advance(100)
+    expect(last.done).to.equal(true)
+    expect(elsewhere.untaken().map(({ attempt }) => attempt)).to.deep.equal([2])
+    expect(await elsewhere.result(batch)).to.deep.equal(delivered)
+  })
+
+  it('count without the number of their attempt, too, as nodes of an earlier version tell them', async () => {
+    const { messages, next } = pair()
+    const elsewhere = next()
+    const { groupId, version } = batch
+    messages.publish('shard.3.results', Buffer.from(JSON.stringify({ groupId, version, result: delivered })))
     expect(await elsewhere.result(batch)).to.deep.equal(delivered)
   })
 

@@ -1,4 +1,5 @@
 /** How an owner lets go of its shard, on the real NATS and Postgres: what runs, what did not begin, what is on its way. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { FencedError } from '../../internal/shard/ports.ts'
@@ -81,44 +82,75 @@ describe('a hand-over of a shard, real broker and database', function () {
     }
   })
 
-  it('hands on a result that it had no use for, past its deadline: Postgres did not answer it', async () => {
-    let speaking = 0
-    /** Nobody before the owner of that number is heard any more once it has let go. */
-    const heard = (number: number) => muting(here.broker, () => number < speaking)
-    const { first, over, answer } = await releasedInAttempt('a', { broker: heard(0) })
-    let told = 0
-    const stopListening = here.broker.subscribe('shard.0.results', () => told++)
-    // To an owner whose time of day is later the attempt at the one before is long over.
-    const later = { aheadMs: 12_000 }
-    const { promise: answering, resolve: answerAgain } = Promise.withResolvers<void>()
+  /** From now on nobody is told which batches are dead letters already, as at each take-over, until `answerAgain`. */
+  async function silentPostgres(): Promise<{ answerAgain: () => Promise<void> }> {
+    const { promise: answering, resolve: answer } = Promise.withResolvers<void>()
     const { promise: locked, resolve: lock } = Promise.withResolvers<void>()
-    // At each take-over it is asked which of the batches are dead letters already, and waits for this lock.
     const silence = here.db.begin(async (db) => {
+      await db`SET LOCAL idle_in_transaction_session_timeout = 0`
       await db`LOCK TABLE dlq_items IN ACCESS EXCLUSIVE MODE`
       lock()
       await answering
     })
     await locked
+    const answerAgain = async () => {
+      answer()
+      await silence
+    }
+    return { answerAgain }
+  }
+
+  /** Messages with results that pass from now on. */
+  function resultsTold(): { count: number } {
+    const told = { count: 0 }
+    here.broker.subscribe('shard.0.results', () => told.count++)
+    return told
+  }
+
+  /** To an owner whose time of day is later the attempt at the one before is long over. */
+  const later = { aheadMs: 12_000 }
+
+  it('hands on a result that it had no use for, past its deadline: Postgres did not answer it', async () => {
+    let speaking = 0
+    /** Nobody before the owner of that number is heard any more once it has let go. */
+    const heard = (number: number) => muting(here.broker, () => number < speaking)
+    const { first, over, answer } = await releasedInAttempt('a', { broker: heard(0) })
+    const { answerAgain } = await silentPostgres()
     answer(200)
     const handedOver = [over]
     for (const number of [1, 2]) {
       const between = await here.own({ ...later, broker: heard(number) })
-      told = 0
-      await eventually(() => told > 2)
+      const told = resultsTold()
+      await eventually(() => told.count > 2)
       const { promise: released, resolve: release } = Promise.withResolvers<void>()
       handedOver.push(between.shard.handOver(20_000, release))
       await released
       speaking = number
       expect(between.sent).to.deep.equal([])
     }
-    answerAgain()
-    await silence
+    await answerAgain()
     const next = await here.own(later)
     await here.done(1)
     speaking = 0
     await Promise.all(handedOver)
-    stopListening()
     expect([first.sent.length, next.sent]).to.deep.equal([1, []])
+  })
+
+  it('stops, with nobody to take over, once Postgres lets it take note of a result', async () => {
+    const { first, over, answer } = await releasedInAttempt('a')
+    const { answerAgain } = await silentPostgres()
+    answer(200)
+    const last = await here.own(later)
+    const told = resultsTold()
+    await eventually(() => told.count > 2)
+    const stopped = last.shard.stop(20_000)
+    await delay(300)
+    expect(last.shard.state).to.equal('draining')
+    await answerAgain()
+    await stopped
+    await here.done(1)
+    await over
+    expect([first.sent.length, last.sent]).to.deep.equal([1, []])
   })
 
   it('stops while a seal is on its way: the next owner need not wait for an attempt that never began', async () => {
