@@ -5,6 +5,7 @@
  * takes none.
  */
 import type { Clock } from '../runtime/clock.ts'
+import { Fifo } from '../runtime/fifo.ts'
 import type { LogMessage } from './broker.ts'
 
 export type FrameSource = 'inbox' | 'journal'
@@ -67,7 +68,7 @@ export class Frames {
   /** Under way: batches that are due together need the same messages. */
   readonly #reading = new Map<Frame, Promise<Buffer | null>>()
   #readers = 0
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new Fifo<() => void>()
 
   constructor(
     limits: FramesLimits,
@@ -107,16 +108,18 @@ export class Frames {
   giveUpOld(): void {
     const before = this.#now() - this.#limits.keepMs / 1_000
     let left = GIVEN_UP_AT_ONCE
-    for (const oldest of this.#fresh) {
-      if (oldest.keptAt > before || left-- === 0) break
-      this.#drop(oldest)
+    for (const kept of [this.#fresh, this.#reread]) {
+      for (const oldest of kept) {
+        if (oldest.keptAt >= before || left-- <= 0) break
+        this.#drop(oldest)
+      }
     }
   }
 
   /** Runs `use` with the bytes of all the items' frames: at once when they are resident, else after reading them. Rejects with MissingFrameError. */
   with<T>(items: readonly FrameItem[], use: (data: FrameData) => T): T | Promise<T> {
     if (items.every(({ frame }) => frame.data)) return use(({ data }) => data!)
-    return this.#inTurn(() => this.#readAll(items).then(use))
+    return this.#inTurn(() => this.#readAll(items, use))
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -133,7 +136,7 @@ export class Frames {
   }
 
   /** Holds what it has while it reads the rest: the budget may drop frames, and a keep may move items, meanwhile. */
-  async #readAll(items: readonly FrameItem[]): Promise<FrameData> {
+  async #readAll<T>(items: readonly FrameItem[], use: (data: FrameData) => T): Promise<T> {
     const held = new Map<Frame, Buffer>()
     for (;;) {
       const missing = new Set<Frame>()
@@ -141,7 +144,8 @@ export class Frames {
         if (frame.data) held.set(frame, frame.data)
         else if (!held.has(frame)) missing.add(frame)
       }
-      if (missing.size === 0) return (frame) => held.get(frame)!
+      // In the same turn: in the next one a keep may have moved an item.
+      if (missing.size === 0) return use((frame) => held.get(frame)!)
       for (const [frame, data] of await this.#readAgain([...missing])) if (data) held.set(frame, data)
     }
   }

@@ -127,7 +127,6 @@ export class Housekeeping {
   }
 
   async #round(): Promise<void> {
-    this.#options.frames.giveUpOld()
     if (this.#options.intake.replaying) return
     this.#mark()
     await this.#advanceHorizon()

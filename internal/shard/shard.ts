@@ -46,7 +46,8 @@ export interface ShardOptions {
   readonly onEnd: (error: Error) => void
 }
 
-const GAUGES_EVERY_MS = 1_000
+/** Between two looks at what it holds, ms. */
+const LOOK_EVERY_MS = 1_000
 /** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
 const EPOCH_MS = 500
 
@@ -178,7 +179,7 @@ export class Shard {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       throw error
     }
-    this.#gauge()
+    this.#look()
   }
 
   /**
@@ -263,9 +264,10 @@ export class Shard {
     this.#options.telemetry.problem({ shard: this.#options.shard, what, error: text })
   }
 
-  #gauge(): void {
+  #look(): void {
     const parts = this.#parts
     if (this.#ended || !parts) return
+    parts.frames.giveUpOld()
     this.#options.telemetry.gauges({
       shard: this.#options.shard,
       epoch: parts.epoch,
@@ -274,6 +276,6 @@ export class Shard {
       bufferedBytes: parts.live.payloadBytes,
       residentBytes: parts.frames.residentBytes,
     })
-    this.#options.clock.after(GAUGES_EVERY_MS, () => this.#gauge())
+    this.#options.clock.after(LOOK_EVERY_MS, () => this.#look())
   }
 }

@@ -197,8 +197,7 @@ describe('shard ownership, real broker and database', function () {
     const owner = await here.own({
       broker: countingGets(here.broker, (seq) => read.push(seq)),
       payloadMs: 1_000,
-      housekeeping: { everyMs: 20 },
-      batch: { maxItems: 50, idleTimeoutMs: 6_000, maxWaitFromFirstMs: 6_000 },
+      batch: { maxItems: 50, idleTimeoutMs: 8_000, maxWaitFromFirstMs: 8_000 },
     })
     const seq = await here.ingest(['a', 'b', 'c', 'd'].map((key, n) => ({ key, n })))
     await eventually(() => expect(owner.gauges).to.include({ bufferedItems: 4, residentBytes: 0 }))
