@@ -7,7 +7,7 @@ import { crashRun } from './crash.ts'
 const SEED = Number(process.env.FAULTS_SEED ?? 23)
 
 describe(`a service killed at random under load (seed ${SEED})`, function () {
-  this.timeout(240_000)
+  this.timeout(480_000)
 
   it('keeps its promises with embedded servers that are left behind', async () => {
     const { kills, accepted, dead } = await crashRun({
