@@ -48,6 +48,7 @@ async function killed(trial: ClusterTrial, target: string, holdMs: number): Prom
 
 async function frozen(trial: ClusterTrial, target: string, holdMs: number): Promise<Fault> {
   const place = trial.place(target)
+  await place.running()
   // Only owners have deliveries under way.
   const fault = trial.beginFault(`freeze ${target}`, place.role === 'actor')
   place.freeze()

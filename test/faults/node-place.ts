@@ -93,6 +93,11 @@ export class NodePlace {
     return node ? node.stop(signal) : 0
   }
 
+  /** Resolves once a node is ready here: it may have ended by itself a moment ago, and be on its way back. */
+  running(): Promise<void> {
+    return this.#starting
+  }
+
   freeze(): void {
     this.#frozen = true
     this.node.service.child.kill('SIGSTOP')
