@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { eventually } from '../support/eventually.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
-import { hindersStops } from './causes.ts'
+import { hindersStop } from './causes.ts'
 import type { ClusterTrial } from './cluster-trial.ts'
 import type { Fault } from './history.ts'
 import type { NodePlace } from './node-place.ts'
@@ -94,7 +94,8 @@ async function joined(trial: ClusterTrial, act: Act): Promise<Fault | null> {
 async function stopped(trial: ClusterTrial, place: NodePlace): Promise<void> {
   const began = Date.now()
   const end = await place.end('SIGTERM')
-  const hindered = trial.history.faults.some((fault) => fault.to > began && hindersStops(fault))
+  const tookMs = Date.now() - began
+  const hindered = trial.history.faults.some((fault) => fault.to > began && hindersStop(fault, tookMs))
   if (end !== 0 && !(hindered && end === 1))
     throw trial.failure([{ rule: 'exit', detail: { name: place.name, end } }])
 }

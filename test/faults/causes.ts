@@ -1,4 +1,5 @@
 /** Which faults can be the cause of what: nothing is excused by one that cannot. */
+import { SHUTDOWN_BUDGET_MS } from '../../internal/runtime/lifecycle.ts'
 import type { Fault } from './history.ts'
 
 /** Of the node that a fault is about; undefined: it is about the whole service, a broker, or the network to the destination. */
@@ -25,7 +26,10 @@ export function cutsCharges(fault: Fault, explicit: boolean): boolean {
   return explicit || role !== 'actor'
 }
 
-/** Whoever is told to stop meanwhile cannot release all that it has in time, and says so with exit code 1: the broker does not answer. */
-export function hindersStops({ kind }: Fault): boolean {
-  return /^(freeze|kill) nats/.test(kind)
+/**
+ * A stop that took all of its time ends with exit code 1: not everything could be released, for the only broker stood still
+ * meanwhile. One that comes back, or one of three, excuses nothing.
+ */
+export function hindersStop({ kind }: Fault, tookMs: number): boolean {
+  return kind === 'freeze nats' && tookMs >= SHUTDOWN_BUDGET_MS
 }
