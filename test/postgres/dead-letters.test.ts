@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
-import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { connect, type Database, type Transaction } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import { fencedTransaction, raiseEpoch } from '../../internal/postgres/shards.ts'
@@ -46,13 +46,26 @@ describe('postgres: the fence and the dead letter queue', () => {
     (await db`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
       .length > 0
 
-  /** Whether some transaction has come to the table. */
-  const lockTaken = (table: string, mode: string) =>
-    eventually(async () => {
-      const held = await db`SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-        WHERE d.datname = current_database() AND l.relation = ${table}::regclass AND l.mode = ${mode}`
-      return held.length > 0
+  /**
+   * A transaction that has made its change and waits: `made` resolves then. The server's list of locks would
+   * tell too early: a table is locked while its statement is still parsed.
+   */
+  const holding = (change: (transaction: Transaction) => Promise<unknown>) => {
+    const made = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    const ended = db.begin(async (transaction) => {
+      await change(transaction)
+      made.resolve()
+      await gate.promise
     })
+    return {
+      made: Promise.race([made.promise, ended]),
+      commit: () => {
+        gate.resolve()
+        return ended
+      },
+    }
+  }
 
   describe('fence', () => {
     it('raises the epoch and never lowers it', async () => {
@@ -84,11 +97,13 @@ describe('postgres: the fence and the dead letter queue', () => {
     it('a raise waits for the write under way, and sees what it wrote', async () => {
       const batch = deadBatch(buffer)
       const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
+      const { promise: fenceHeld, resolve: hold } = Promise.withResolvers<void>()
       const writing = fencedTransaction(db, fence(10), async (transaction) => {
+        hold()
         await gate
         await transaction`INSERT INTO dlq_tombstones (group_id, version) VALUES (${batch.groupId}, 1)`
       })
-      await lockTaken('shards', 'RowShareLock')
+      await Promise.race([fenceHeld, writing])
       let raised = false
       const raising = raiseEpoch(db, fence(11)).then(() => {
         raised = true
@@ -101,17 +116,14 @@ describe('postgres: the fence and the dead letter queue', () => {
     })
 
     it('a transaction that began before the raise, and comes to the fence after it, loses', async () => {
-      const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
-      const raising = db.begin(async (transaction) => {
-        await transaction`UPDATE shards SET epoch = 11 WHERE shard = ${shard}`
-        await gate
-      })
+      const raising = holding(
+        (transaction) => transaction`UPDATE shards SET epoch = 11 WHERE shard = ${shard}`,
+      )
       const batch = deadBatch(buffer)
-      await lockTaken('shards', 'RowExclusiveLock')
+      await raising.made
       const stale = failure(letters.bury(fence(10), batch))
       await eventually(somebodyWaits)
-      finish()
-      await raising
+      await raising.commit()
       expect(await stale).to.be.instanceOf(FencedError)
       expect(await rowsOf(batch.groupId)).to.have.length(0)
     })
@@ -120,8 +132,14 @@ describe('postgres: the fence and the dead letter queue', () => {
       this.timeout(15_000)
       // Without the bound of the connection: the fence brings its own.
       const own = connect(url, { idleInTransactionTimeoutMs: 0 })
-      const stopped = failure(fencedTransaction(own, fence(10), () => new Promise(() => {})))
-      await lockTaken('shards', 'RowShareLock')
+      const { promise: fenceHeld, resolve: hold } = Promise.withResolvers<void>()
+      const stopped = failure(
+        fencedTransaction(own, fence(10), () => {
+          hold()
+          return new Promise(() => {})
+        }),
+      )
+      await Promise.race([fenceHeld, stopped])
       await eventually(async () => (await failure(raiseEpoch(db, fence(11)))) === undefined)
       expect(await stopped).to.be.an('error')
       await own.end({ timeout: 0 })
@@ -264,16 +282,13 @@ describe('postgres: the fence and the dead letter queue', () => {
     it('racing a second bury brings nothing back and counts once', async () => {
       const batch = deadBatch(buffer)
       await letters.bury(fence(), batch)
-      const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
-      const removing = db.begin(async (transaction) => {
-        await transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`
-        await gate
-      })
-      await lockTaken('dlq_items', 'RowExclusiveLock')
+      const removing = holding(
+        (transaction) => transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`,
+      )
+      await removing.made
       const burying = letters.bury(fence(), { ...batch, dlqId: `${batch.dlqId}-2` })
       await eventually(somebodyWaits)
-      finish()
-      await removing
+      await removing.commit()
       expect(await burying).to.deep.equal({ outcome: 'known', paused: false })
       expect(await rowsOf(batch.groupId)).to.have.length(0)
       expect(await count()).to.equal(1)
@@ -282,18 +297,15 @@ describe('postgres: the fence and the dead letter queue', () => {
     it('racing the record of its death leaves no tombstone behind', async () => {
       const batch = deadBatch(buffer)
       await letters.bury(fence(), batch)
-      const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
-      const removing = db.begin(async (transaction) => {
-        await transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`
-        await gate
-      })
-      await lockTaken('dlq_items', 'RowExclusiveLock')
+      const removing = holding(
+        (transaction) => transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`,
+      )
+      await removing.made
       const forgetting = letters.forgetTombstones(fence(), [
         { groupId: batch.groupId, version: batch.version },
       ])
       await eventually(somebodyWaits)
-      finish()
-      await Promise.all([removing, forgetting])
+      await Promise.all([removing.commit(), forgetting])
       expect(await tombstonesOf(batch.groupId)).to.have.length(0)
     })
   })
