@@ -11,7 +11,7 @@ import { ALL_APIS, everything } from './matrix.ts'
 const defaults: Values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'))
 
 describe('a value that is taken away', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   before(async function () {
     this.timeout(120_000)

@@ -29,7 +29,7 @@ const secrets: Record<string, string> = {
 }
 
 describe('the variables of pods', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   before(async function () {
     this.timeout(120_000)

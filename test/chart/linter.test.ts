@@ -27,7 +27,7 @@ const RENDERINGS: Record<string, readonly (string | Values)[]> = {
 }
 
 describe('kube-score on the chart', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   const met = new Set<string>()
   before(async function () {

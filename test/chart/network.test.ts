@@ -32,7 +32,7 @@ const PRIVATE = [
 ]
 
 describe('the network policies', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   before(async function () {
     this.timeout(120_000)

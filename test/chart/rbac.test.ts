@@ -46,7 +46,7 @@ interface Question {
 }
 
 describe("the operator's rights", function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   const applied: Manifest[] = []
   before(async function () {

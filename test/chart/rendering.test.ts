@@ -22,7 +22,7 @@ import { ALL_APIS, everything, matrix, namesLike } from './matrix.ts'
 import { breaches } from './policies.ts'
 
 describe('the chart as it is rendered', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   before(async function () {
     this.timeout(120_000)
@@ -186,7 +186,7 @@ describe('the chart as it is rendered', function () {
 })
 
 describe('values that are refused', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Kube
   before(async function () {
     this.timeout(120_000)

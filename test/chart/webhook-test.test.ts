@@ -10,7 +10,7 @@ import { sharedInstallation } from '../support/shared-installation.ts'
 const script = join(import.meta.dirname, '..', '..', 'charts', 'penstock', 'files', 'webhook-test.mjs')
 
 describe('the program of helm test', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let installation: Installation
   before(async () => {
     installation = await sharedInstallation()

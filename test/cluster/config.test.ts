@@ -153,7 +153,9 @@ describe('configuration in a cluster', function () {
       open = await newBuffer()
       disabled = await newBuffer()
       patient = await newBuffer({ batch: { idleTimeoutMs: 3_000, maxWaitFromFirstMs: HOUR_MS } })
-      rejected = await newBuffer({ batch: { ...AT_ONCE, idleTimeoutMs: 2_000, maxItems: 2 } })
+      rejected = await newBuffer({
+        batch: { idleTimeoutMs: HOUR_MS, maxWaitFromFirstMs: HOUR_MS, maxItems: 2 },
+      })
       key = (await office.createKey()).secret
       for (const bufferId of [open, disabled, patient]) await accept(bufferId, 0)
       await eventually(() => expect(arrived(`/${open}`)).to.deep.equal([0]), PATIENT)

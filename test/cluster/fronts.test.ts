@@ -104,10 +104,12 @@ describe('npm start with four processes', function () {
     }, PATIENT)
     for (const { status, json } of await askAll('/v1/admin/buffers/orders'))
       expect([status, json.bufferId]).to.deep.equal([200, 'orders'])
-    for (const { status, json } of await askAll('/health')) {
-      expect(status).to.equal(200)
-      expect(json.checks).to.deep.equal({ postgres: 'ok', nats: 'ok', shards: 'ok' })
-    }
+    await eventually(async () => {
+      for (const { status, json } of await askAll('/health')) {
+        expect(status).to.equal(200)
+        expect(json.checks).to.deep.equal({ postgres: 'ok', nats: 'ok', shards: 'ok' })
+      }
+    }, PATIENT)
   })
 
   it('books what each of them has accepted', async () => {
@@ -122,7 +124,9 @@ describe('npm start with four processes', function () {
     process.kill(killed!, 'SIGKILL')
     await eventually(() => expect(front().filter((pid) => pid !== killed)).to.have.length(1), PATIENT)
     await eventually(async () => expect((await fetch(`${fronts()[1]}/ready`)).status).to.equal(200), PATIENT)
-    for (const { status } of await askAll('/health')) expect(status).to.equal(200)
+    await eventually(async () => {
+      for (const { status } of await askAll('/health')) expect(status).to.equal(200)
+    }, PATIENT)
   })
 
   it('keeps its port to itself', async () => {

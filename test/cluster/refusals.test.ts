@@ -20,7 +20,7 @@ import { startSink } from '../support/sink.ts'
 const ROLES = ['actor', 'ingress', 'admin'] as const
 
 describe('a start of a node', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Cluster
   let nats: NatsConnection
   let manager: JetStreamManager

@@ -44,7 +44,7 @@ describe('two versions of the program side by side', function () {
     projectId = await office.createProject()
     await office.createBuffer(projectId, 'b', {
       batch: { maxItems: 2, idleTimeoutMs: 100, maxWaitFromFirstMs: 500 },
-      throughput: { maxAttempts: 5, backoff: { initialMs: 8_000, maxMs: 8_000, multiplier: 1 } },
+      throughput: { maxAttempts: 5, backoff: { initialMs: 15_000, maxMs: 15_000, multiplier: 1 } },
       delivery: { url: sink.url('/') },
     })
   })

@@ -151,7 +151,7 @@ describe('the guard of the connector', () => {
     names.set('fine.test', ['127.0.0.1'])
     const client = newClient({
       allow: loopback,
-      deadlineMs: 300,
+      deadlineMs: 3_000,
       resolve: (hostname) => {
         if (hostname !== 'hang.test') return resolve(hostname)
         hanging++

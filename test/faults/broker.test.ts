@@ -11,7 +11,7 @@ import { Trial, within } from './trial.ts'
 const SEED = 19
 
 describe('a broker that is away under load', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let trial: Trial
   let load: Load
   let fault: Fault | undefined

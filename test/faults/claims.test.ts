@@ -18,7 +18,8 @@ import { eventually } from '../support/eventually.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 
 const SHARDS = [0, 1, 2, 3]
-const GROUPS = Array.from({ length: 24 }, (_, index) => `g${index}`)
+/** So many that every shard has some. */
+const GROUPS = Array.from({ length: 64 }, (_, index) => `g${index}`)
 
 interface Claim {
   readonly epoch: number
@@ -26,7 +27,7 @@ interface Claim {
 }
 
 describe('shards in the hands of several actors', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let cluster: Cluster
   let office: Api
   let gate: ClusterNode

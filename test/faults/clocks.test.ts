@@ -15,7 +15,7 @@ function shiftedClock(ms: number): Record<string, string> {
 }
 
 describe('an ingress whose clock is an hour off', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let cluster: Cluster
   let sink: Sink
   let projectId: string

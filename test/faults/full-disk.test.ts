@@ -17,7 +17,7 @@ const DISK_MB = 512
 const ROOM_BYTES = 6 * 1024 * 1024
 
 describe('a service whose disk is full', function () {
-  this.timeout(120_000)
+  this.timeout(240_000)
   let disk: SmallDisk | undefined
   let trial: Trial
   let load: Load
@@ -40,7 +40,7 @@ describe('a service whose disk is full', function () {
     fault = trial.beginFault('disk')
     disk!.fill(ROOM_BYTES)
     const before = load.unavailable
-    const until = { timeoutMs: 60_000, everyMs: 1 }
+    const until = { timeoutMs: 120_000, everyMs: 1 }
     await eventually(async () => {
       await trial.sender.send({ bufferId: 'held', groupKey: 'ok-held', bytes: 100_000 })
       return load.unavailable > before + 8

@@ -16,7 +16,7 @@ const SHARDS = [0, 1]
 const LIMITS = { INBOX: 300_000, JOURNAL: 300_000 }
 
 describe('a service whose logs are full', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let trial: Trial
   let load: Load
   let logs: TestBroker

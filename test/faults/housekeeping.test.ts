@@ -27,7 +27,7 @@ const PHASES: readonly [string, Which][] = [
 ]
 
 describe('a service killed while it keeps its logs short', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let trial: Trial
   let load: Load
   const held: SentItem[] = []

@@ -11,7 +11,7 @@ const SEED = 17
 const STOPS = 3
 
 describe('a service stopped under load', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let trial: Trial
   let load: Load
 

@@ -15,7 +15,7 @@ const AT_ONCE = 8
 const SENDERS = 2
 
 describe(`a message id that races the record of its delivery (seed ${SEED})`, function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let trial: Trial
 
   before(async () => {
@@ -56,8 +56,11 @@ describe(`a message id that races the record of its delivery (seed ${SEED})`, fu
     await trial.drain()
     const arrived = trial.history.deliveries.flatMap(({ items }) => items.map(({ n }) => n))
     expect(new Set(arrived).size, 'each once').to.equal(arrived.length)
-    expect(new Set(arrived), 'whatever was new, and nothing else').to.deep.equal(
-      new Set(told.filter(({ answer }) => !answer?.duplicate).map(({ n }) => n)),
+    const sentAs = (n: number) => told.find((item) => item.n === n)
+    expect(arrived.filter((n) => sentAs(n)?.answer?.duplicate !== false)).to.deep.equal([])
+    // Whose verdict is late is told without it: not all that were told new need go out, but one of each id.
+    expect(new Set(arrived.map((n) => sentAs(n)?.messageId))).to.deep.equal(
+      new Set(told.map(({ messageId }) => messageId)),
     )
   })
 

@@ -16,7 +16,7 @@ const SEED = 31
 const PROGRAM = 'test/faults/keeping-service.ts'
 
 describe('two services that both claim every shard', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let trial: Trial
   let fault: Fault
   let rival: Service | undefined

@@ -135,8 +135,9 @@ describe('the inbox over the broker', () => {
     expect(originals).to.have.length(1)
     expect(answers.filter(({ duplicateOf }) => duplicateOf === originals[0])).to.have.length(99)
     expect(answers.some(({ late }) => late !== undefined)).to.equal(false)
-    expect(await packer.findTwin(list[0]?.bufferUid ?? '', 'one', 'same')).to.equal(originals[0])
-    expect(await packer.findTwin(list[0]?.bufferUid ?? '', 'other', 'same')).to.equal(null)
+    const twinIn = (group: string) => packer.findTwin(list[0]?.bufferUid ?? '', group, 'same')
+    await eventually(async () => expect(await twinIn('one')).to.equal(originals[0]))
+    await eventually(async () => expect(await twinIn('other')).to.equal(null))
   })
 
   it('does without the owner, and hears its verdict when it comes', async () => {

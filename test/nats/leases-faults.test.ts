@@ -16,7 +16,7 @@ import { type LossyProxy, lossyProxy } from './lossy-proxy.ts'
 const unsureMs = ttlMs * 1.2
 
 describe('leases under faults', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const { join, leave } = members()
   const ending: (() => Promise<unknown>)[] = []
 
@@ -65,6 +65,17 @@ describe('leases under faults', function () {
     return seen
   }
 
+  /** How late a timer of this process was since then, at most, ms: nobody here can be more exact. */
+  function lateness(): () => number {
+    let [last, most] = [performance.now(), 0]
+    const timer = setInterval(() => {
+      most = Math.max(most, performance.now() - last)
+      last = performance.now()
+    }, 5)
+    ending.push(async () => clearInterval(timer))
+    return () => most
+  }
+
   /** When the last value of `held` began, monotonic ms. */
   const turnedAt = ({ held }: Member) => held.at(-1)?.at ?? Number.NaN
   const timesHeld = ({ held }: Member) => held.map((each) => each.held)
@@ -98,10 +109,11 @@ describe('leases under faults', function () {
     const all = [await join(nats.url), await join(nats.url)]
     await certain(...all)
     const gone = watchful(all)
+    const lateMs = lateness()
     nats.kill('SIGSTOP')
     const stopped = performance.now()
     await eventually(() => all.every(({ leases }) => !leases.held))
-    for (const member of all) expect(turnedAt(member) - stopped).to.be.below(ttlMs)
+    for (const member of all) expect(turnedAt(member) - stopped).to.be.below(ttlMs + lateMs())
     // Longer than the patience of anybody who would trust silence.
     await eventually(() => performance.now() - stopped > 2 * ttlMs)
     nats.kill('SIGCONT')
@@ -144,7 +156,7 @@ describe('leases under faults', function () {
     await eventually(() => expect(said(far)).to.deep.equal([4]))
     const swallowed = proxy.swallowed()
     await eventually(() => proxy.swallowed() > swallowed + 10)
-    expect(far.problems[0]).to.contain('the own lease could not be renewed: ')
+    expect(far.problems.some((text) => text.includes('the own lease could not be renewed: '))).to.equal(true)
     expect(timesHeld(far)).to.deep.equal([true])
     proxy.swallow(() => false)
     far.leases.announce({ shards: [5] })

@@ -5,7 +5,7 @@ import { standingLeases } from '../../internal/nats/standing-leases.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsAccount } from '../support/servers.ts'
-import { members } from './lease-members.ts'
+import { LASTING, members } from './lease-members.ts'
 import { connectTo } from './support.ts'
 
 describe('the leases that stand, to one who has none', () => {
@@ -31,7 +31,7 @@ describe('the leases that stand, to one who has none', () => {
   })
 
   it('are those of all members, as they announce them, without the released ones', async () => {
-    const [one, other, gone] = [await join(url), await join(url), await join(url)]
+    const [one, other, gone] = [await join(url, LASTING), await join(url, LASTING), await join(url, LASTING)]
     await gone.leases.close()
     await eventually(() => one.leases.leases().length === 2)
     const seen = await standing()
@@ -40,7 +40,7 @@ describe('the leases that stand, to one who has none', () => {
   })
 
   it('stand without shards where they cannot be read', async () => {
-    const one = await join(url)
+    const one = await join(url, LASTING)
     await connection.nats.request('$KV.penstock-leases.strange', 'not JSON')
     const seen = await standing()
     expect(seen.map(({ boot }) => boot)).to.have.members([one.boot, 'strange'])

@@ -8,7 +8,7 @@ import { nodesOfEachTest, runningOn } from './nodes.ts'
 const SHARDS = 6
 
 describe('actor nodes of a cluster', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = nodesOfEachTest(SHARDS)
 
   it('shares the shards, each with one owner; a node that joins takes its part and no more', async () => {
@@ -50,7 +50,7 @@ describe('actor nodes of a cluster', function () {
   })
 
   it('goes on at once with what a node lets go, though another has just joined and waits for its part', async () => {
-    const settleMs = 1_000
+    const settleMs = 3_000
     const stays = await here.join({}, settleMs)
     const leaves = await here.join({}, settleMs)
     await here.shared([3, 3])

@@ -10,7 +10,7 @@ import { ownersOfEachTest } from './owners.ts'
 import type { Owner } from './real-owner.ts'
 
 describe('reports of deleted buffers, real broker and database', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = ownersOfEachTest()
 
   const own = (destination: () => Promise<number> | number): Promise<Owner> =>

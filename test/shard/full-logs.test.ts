@@ -20,7 +20,7 @@ const QUICK = { everyMs: 20, purgeLagMs: 50, snapshotBytes: 20_000 }
 const BATCH = { maxItems: 2, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
 
 describe('an owner whose logs are nearly full', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   let db: Database
   let buffer: TestBuffer
   const ends: (() => unknown)[] = []
@@ -62,7 +62,7 @@ describe('an owner whose logs are nearly full', function () {
 
   /** Sent again while the inbox is full, for as long as housekeeping may take. */
   async function send(broker: Broker, items: Parameters<typeof ingest>[2]): Promise<void> {
-    await eventually(() => ingest(broker, buffer, items).then(() => true), { timeoutMs: 5_000, everyMs: 20 })
+    await eventually(() => ingest(broker, buffer, items).then(() => true), { timeoutMs: 20_000, everyMs: 20 })
   }
 
   /** Batches that are delivered at once, until so many bytes went through; full is waited out. */
@@ -115,7 +115,7 @@ describe('an owner whose logs are nearly full', function () {
           at.broker,
           keys.map((key) => ({ key, n: 2_000 })),
         )
-        await eventually(() => expect(owner.sent.length, cut).to.equal(before + 50), { timeoutMs: 5_000 })
+        await eventually(() => expect(owner.sent.length, cut).to.equal(before + 50), { timeoutMs: 20_000 })
       }
     }
     await untilBuffered(owner, held)

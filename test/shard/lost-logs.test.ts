@@ -16,7 +16,7 @@ import { createOwner, ingest, type Owner } from './real-owner.ts'
 const AN_HOUR = 3_600_000
 
 describe('an installation that lost all of its logs', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let db: Database
   let buffer: TestBuffer
   let nats: TestBroker

@@ -23,7 +23,7 @@ import { createNode, createOwner, ingest, journalRecords, numbersOf } from './re
 import { loseAbove } from './repair/loss.ts'
 
 describe('a broker that lost its tail', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let db: Database
   let buffer: TestBuffer
   const ends: (() => Promise<unknown>)[] = []
@@ -204,7 +204,7 @@ describe('a broker that lost its tail', function () {
     for (let claim = 0; claim < 2; claim++) {
       const third = createOwner({ broker, db, buffer })
       await third.shard.start()
-      expect(third.ended).to.be.instanceOf(LostTailError)
+      await eventually(() => expect(third.ended).to.be.instanceOf(LostTailError))
       expect(third.ended?.message).to.match(
         /^shard 0: the journal lost messages, its last claim is \d+ .*README$/,
       )

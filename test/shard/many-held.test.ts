@@ -25,7 +25,7 @@ const BATCH = { maxItems: 2, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000
 const PATIENT = { timeoutMs: 60_000, everyMs: 20 }
 
 describe('a shard that holds very many items', function () {
-  this.timeout(180_000)
+  this.timeout(300_000)
   let db: Database
   let buffer: TestBuffer
   let at: TestBroker

@@ -9,7 +9,7 @@ import { ownersOfEachTest } from './owners.ts'
 import { numbersOf, type OwnerOptions } from './real-owner.ts'
 
 describe('a hand-over of a shard, real broker and database', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = ownersOfEachTest()
 
   /** An owner that has let go of its shard in the midst of an attempt, which `answer` ends; then `over` resolves. */

@@ -12,7 +12,7 @@ import { ownersOfEachTest } from './owners.ts'
 import { numbersOf, type Owner } from './real-owner.ts'
 
 describe('shard ownership, real broker and database', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = ownersOfEachTest()
 
   it('delivers what was ingested in order and writes seal before done', async () => {

@@ -14,7 +14,7 @@ import { freshDatabase, natsAccount } from '../support/servers.ts'
 import { createNode, ingest, type OwnerOptions } from './real-owner.ts'
 
 describe('the table of shards', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   let nats: TestBroker
   let db: Database
   let buffer: TestBuffer

@@ -49,7 +49,7 @@ function contentOf(message: LogMessage | undefined): unknown {
 }
 
 describe('the simulated broker beside the real one', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let server: NatsServer
   let connection: Connection
   let broker: NatsBroker

@@ -18,7 +18,7 @@ const BY_FIVE = { maxItems: 5, idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_0
 type Purge = { log: 'inbox' | 'journal'; below: number }
 
 describe('purges by a stale owner', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = ownersOfEachTest({ housekeeping: BY_HAND, batch: BY_FIVE })
 
   /** The broker, but that purges are on their way and do not arrive. */

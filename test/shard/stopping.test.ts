@@ -9,7 +9,7 @@ import { type Destination, numbersOf } from './real-owner.ts'
 const SHARDS = 4
 
 describe('actor nodes that stop', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const here = nodesOfEachTest(SHARDS)
 
   /** Its requests wait until `answer`. */
@@ -48,12 +48,12 @@ describe('actor nodes that stop', function () {
   })
 
   it('go on meanwhile with what is due, until they know who stays', async () => {
-    const first = await here.join()
+    const first = await here.join({ batch: { maxItems: 1 } })
     await here.join()
     await here.shared([2, 2])
     const [own] = runningOn(first)
     const stopped = first.node.stop(8_000)
-    // Due within 100 ms, while it listens for who else stops.
+    // Due at once, while it listens for who else stops.
     await here.ingest('a', 1, own!)
     await stopped
     expect(first.sent).to.have.length(1)
@@ -164,14 +164,14 @@ describe('actor nodes that stop', function () {
   it('get their lease back and send nothing of what another has taken over meanwhile', async () => {
     // By a round of housekeeping, or of counters each second, the old one would learn that it is not the owner any more.
     const housekeeping = { everyMs: 60_000 }
-    const old = await here.join({ destination: () => 500, backoffMs: 200, housekeeping })
+    const old = await here.join({ destination: () => 500, backoffMs: 2_000, housekeeping })
     await here.ingest('a', 1, 0)
     await eventually(() => expect(old.sent).to.have.length(1))
-    // The second attempt is due in 200 ms.
+    // The second attempt is due in 2 s.
     await eventually(async () => expect(await here.recordTypes()).to.include('attempt'))
     here.bulletin.cut(old.boot)
     here.bulletin.expire(old.boot)
-    const next = await here.join({ backoffMs: 200 })
+    const next = await here.join({ backoffMs: 2_000 })
     await here.done(1)
     expect(next.sent).to.deep.equal(old.sent)
     // The old one has not heard of the next yet when it hears of its own lease.

@@ -161,8 +161,10 @@ describe('backup and restore of a cluster', function () {
     // Sealed or not when the backup was made, and delivered since: it cannot know, and sends them again.
     await untilArrived('soon', numbers(10, 15), reopened)
     // Also what was known of them: a twin of one that is buffered is still one.
-    const [twin] = await send('held', [3])
-    expect(twin).to.include({ duplicate: true })
+    await eventually(async () => {
+      const [twin] = await send('held', [3])
+      expect(twin).to.include({ duplicate: true })
+    })
     await api().patchBuffer('held', { batch: { maxItems: 1 } })
     await untilArrived('held', numbers(0, 15))
   })
