@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { Line } from '../support/line.ts'
 import { balanceOf, unsettledOf } from '../support/rows.ts'
 import { seededFractions } from '../support/seeded.ts'
-import { failureOf, ledgersOfEachTest, PATIENCE_MS, paidOf, times } from './ledgers.ts'
+import { clockOf, failureOf, ledgersOfEachTest, PATIENCE_MS, paidOf, times } from './ledgers.ts'
 
 describe('billing: the ledger and a Postgres that fails', () => {
   const here = ledgersOfEachTest()
@@ -17,18 +17,20 @@ describe('billing: the ledger and a Postgres that fails', () => {
   it('goes on in advance while Postgres does not answer, for a bounded number of credits', async () => {
     const { customerId, buffer } = await here.account(1_000_000)
     let away = false
+    let now = 0
     const apply: CreditStatements['apply'] = async (boot, statement) => {
       if (away) throw new Error('away')
       return here.apply(boot, statement)
     }
-    const node = here.ledger({ statements: here.applying(apply), patienceMs: PATIENCE_MS })
+    const node = here.ledger({ statements: here.applying(apply), clock: clockOf(() => now) })
     const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
     for (let i = 0; i < 4; i++) await Promise.all(times(25, () => node.charge(charge)))
     await node.reported(customerId)
     const held = await here.advancedOf(customerId)
     away = true
-    const answers = await Promise.all(times(1_000, () => failureOf(node.charge(charge))))
-    const paid = answers.filter((answer) => answer === undefined).length
+    const charged = times(1_000, () => failureOf(node.charge(charge)))
+    now = PATIENCE_MS + 1
+    const paid = (await Promise.all(charged)).filter((answer) => answer === undefined).length
     expect(paid).to.be.within(1, held)
     away = false
     await node.reported(customerId)
@@ -38,14 +40,23 @@ describe('billing: the ledger and a Postgres that fails', () => {
   it('gives up on a database that is away, and charges nothing later', async () => {
     const { customerId, buffer } = await here.account(10)
     let away = true
+    let now = 0
     const charges: number[] = []
+    const problems: unknown[] = []
     const apply: CreditStatements['apply'] = async (boot, statement) => {
       if (away) throw new Error('away')
       charges[statement.number] = statement.runs.count.length
       return here.apply(boot, statement)
     }
-    const node = here.ledger({ statements: here.applying(apply), patienceMs: PATIENCE_MS })
-    const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
+    const node = here.ledger({
+      statements: here.applying(apply),
+      clock: clockOf(() => now),
+      onProblem: (error) => problems.push(error),
+    })
+    const charged = failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
+    await eventually(() => problems.length > 0)
+    now = PATIENCE_MS + 1
+    const failed = await charged
     expect(failed).to.be.instanceOf(LedgerUnavailableError)
     expect(failed.cause).to.have.property('message', 'away')
     away = false
@@ -57,15 +68,17 @@ describe('billing: the ledger and a Postgres that fails', () => {
   it('credits back what was charged by a statement whose answer came too late', async () => {
     const { customerId, buffer } = await here.account(10)
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+    let now = 0
     const apply: CreditStatements['apply'] = async (boot, statement) => {
       const answer = await here.apply(boot, statement)
       if (statement.number === 1) await gate
       return answer
     }
-    const node = here.ledger({ statements: here.applying(apply), patienceMs: PATIENCE_MS })
-    const failed = await failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
-    expect(failed).to.be.instanceOf(LedgerUnavailableError)
-    expect(await balanceOf(here.db, customerId)).to.equal(6)
+    const node = here.ledger({ statements: here.applying(apply), clock: clockOf(() => now) })
+    const charged = failureOf(node.charge({ customerId, bufferUid: buffer.uid, credits: 4 }))
+    await eventually(async () => (await balanceOf(here.db, customerId)) === 6)
+    now = PATIENCE_MS + 1
+    expect(await charged).to.be.instanceOf(LedgerUnavailableError)
     open()
     await eventually(async () => (await balanceOf(here.db, customerId)) === 10)
     expect(await unsettledOf(here.db, customerId)).to.equal(0)
@@ -73,7 +86,9 @@ describe('billing: the ledger and a Postgres that fails', () => {
 
   it('goes on over a new connection when one hangs', async () => {
     const { customerId, buffer } = await here.account(10)
-    const node = here.ledger({ statements: here.client(here.url, 150), patienceMs: 5_000 })
+    const hasty = here.client(here.url, 150)
+    // What opens and closes the node is not repeated, and stays patient.
+    const node = here.ledger({ statements: here.applying((boot, statement) => hasty.apply(boot, statement)) })
     const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
     await node.charge(charge)
     // The customer's row is locked: the statement hangs on the server until the lock goes.
@@ -94,11 +109,11 @@ describe('billing: the ledger and a Postgres that fails', () => {
   }
 
   it('keeps the sum over connections cut at any byte, 200 rounds', async function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const seed = Number(process.env.PENSTOCK_TEST_SEED ?? Date.now() % 1_000_000)
     const random = seededFractions(seed)
     line = await Line.to(Number(new URL(here.url).port))
-    const node = here.ledger({ statements: here.client(line.through(here.url)) })
+    const node = here.ledger({ statements: here.client(line.through(here.url), 2_000) })
     const { customerId, buffer } = await here.account(1_000_000)
     let spent = 0
     for (let round = 0; round < 200; round++) {

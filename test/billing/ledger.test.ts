@@ -6,7 +6,7 @@ import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
 import { eventually } from '../support/eventually.ts'
 import { balanceOf, unsettledOf } from '../support/rows.ts'
-import { failureOf, ledgersOfEachTest, paidOf, times } from './ledgers.ts'
+import { clockOf, failureOf, ledgersOfEachTest, paidOf, times } from './ledgers.ts'
 
 describe('billing: the ledger on Postgres', () => {
   const here = ledgersOfEachTest()
@@ -69,7 +69,9 @@ describe('billing: the ledger on Postgres', () => {
 
   it('two nodes share a balance exactly', async () => {
     const { customerId, buffer } = await here.account(700)
-    const nodes = [here.ledger(), here.ledger({ statements: here.client(here.url) })]
+    // A tenth of the machine's pace: a node waits 500 ms for what the other gives back, and a pause may take as long.
+    const clock = clockOf(() => performance.now() / 10)
+    const nodes = [here.ledger({ clock }), here.ledger({ clock, statements: here.client(here.url) })]
     const rounds = times(10, () => nodes).flat()
     const answers = await Promise.all(
       rounds.flatMap((node) =>
@@ -83,7 +85,8 @@ describe('billing: the ledger on Postgres', () => {
   it('pays in advance under load, with fewer statements, and is exact for whoever asks it to report', async () => {
     const { customerId, buffer } = await here.account(1_000_000)
     let sent = 0
-    const node = here.ledger({ statements: counting(() => void sent++) })
+    let now = 0
+    const node = here.ledger({ statements: counting(() => void sent++), clock: clockOf(() => now) })
     const charge = { customerId, bufferUid: buffer.uid, credits: 2 }
     for (let i = 0; i < 40; i++) await Promise.all(times(25, () => node.charge(charge)))
     expect(sent).to.be.below(40)
@@ -92,6 +95,8 @@ describe('billing: the ledger on Postgres', () => {
     expect(await unsettledOf(here.db, customerId)).to.equal(2_000)
     const [day] = await here.db`SELECT ingest_count FROM ingest_days WHERE buffer_uid = ${buffer.uid}`
     expect(day?.ingest_count).to.equal(1_000)
+    // The load is over.
+    now = 1_000
     await eventually(async () => (await here.advancedOf(customerId)) === 0)
   })
 
@@ -171,7 +176,8 @@ describe('billing: the ledger on Postgres', () => {
   it('what a crashed node held in advance is free again', async () => {
     const { customerId, buffer } = await here.account(10_000)
     const boot = randomUUID()
-    const node = here.ledger({ boot, onClosed: () => {} })
+    // What is held goes back when time passes without a load.
+    const node = here.ledger({ boot, clock: clockOf(() => 0), onClosed: () => {} })
     const charge = { customerId, bufferUid: buffer.uid, credits: 1 }
     await Promise.all(times(50, () => node.charge(charge)))
     expect(await here.advancedOf(customerId)).to.be.above(0)

@@ -7,12 +7,13 @@ import type { CreditStatements } from '../../internal/billing/ports.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 
-/** Of a charge that nobody answers: short for a test, and longer than a busy machine takes for one that is answered. */
-export const PATIENCE_MS = 1_500
+/** Of a charge, ms: no machine is so busy for so long. A test that wants it to end has a clock of its own. */
+export const PATIENCE_MS = 15_000
 
 export class Ledgers {
   url!: string
@@ -36,7 +37,7 @@ export class Ledgers {
     await this.db.end()
   }
 
-  client(databaseUrl: string, deadlineMs = 2_000): PostgresCreditStatements {
+  client(databaseUrl: string, deadlineMs = 10_000): PostgresCreditStatements {
     const open = () => connect(databaseUrl, { max: 4, name: 'ledger' })
     const made = new PostgresCreditStatements({ open, deadlineMs })
     this.#clients.push(made)
@@ -53,6 +54,7 @@ export class Ledgers {
         throw new Error('closed by nobody')
       },
       onProblem: () => {},
+      patienceMs: PATIENCE_MS,
       ...options,
     })
     this.#made.push(made)
@@ -92,6 +94,9 @@ export const failureOf = (answer: unknown): Promise<any> =>
   )
 
 export const paidOf = (answers: { paid: boolean }[]) => answers.filter((answer) => answer.paid).length
+
+/** Real timers, and a time that goes as the test says: a pause of the machine lets nothing expire. */
+export const clockOf = (monotonic: () => number): Clock => ({ ...systemClock(), monotonic })
 
 /** To be called within `describe`: one database for all of its tests, ledgers for each. */
 export function ledgersOfEachTest(): Ledgers {

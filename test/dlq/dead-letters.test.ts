@@ -160,7 +160,8 @@ describe('dlq: the dead letter queue of a customer', () => {
       expect(await ids(owner, { bufferId: buffer.bufferId })).to.deep.equal([batch.dlqId])
     })
 
-    it('reads what it answers, not the history of the customer', async () => {
+    it('reads what it answers, not the history of the customer', async function () {
+      this.timeout(120_000)
       const other = await insertBuffer(db, buffer.customerId)
       for (let n = 0; n < 3; n++) await bury({ createdAt: n })
       const row = await bury({}, other)

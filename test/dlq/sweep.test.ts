@@ -108,7 +108,7 @@ describe('dead letters that may go', () => {
 })
 
 describe('an admin with a retention of dead letters', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   it('removes them when it starts, and without one it does not', async () => {
     const url = await freshDatabase()

@@ -21,7 +21,7 @@ const TO_FILL = 9
 const REFUSAL = { error: 'Buffer holds its full share of storage, try again later' }
 
 describe('back-pressure', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   const on = stage({ installation: smallInstallation })
 
   it('refuses the buffer that holds its share until it is drained, and no other one', async () => {

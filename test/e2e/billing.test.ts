@@ -10,7 +10,7 @@ import { sharedInstallation } from '../support/shared-installation.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
 describe('billing', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   describe('with the default catalogue', () => {
     it('offers plans, and packs at their rates that nobody can buy yet', async () => {

@@ -5,7 +5,7 @@ import { describe, it } from 'mocha'
 import { type Channel, type ChannelWish, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
 
 describe('a buffer with buffered items', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('holds them while it is disabled, refuses new ones, and goes on when it is enabled', async () => {
@@ -32,9 +32,10 @@ describe('a buffer with buffered items', function () {
   it('holds a batch in back-off while it is disabled, and goes on with the same batch', async () => {
     const channel = await on.channel({
       batch: { ...SOON, maxItems: 1 },
-      throughput: { maxAttempts: 5, backoff: { initialMs: 150, maxMs: 150 } },
+      throughput: { maxAttempts: 5, backoff: { initialMs: 1_000, maxMs: 1_000 } },
     })
-    const control = await on.channel({ batch: { idleTimeoutMs: 500 } })
+    // So long that at least two attempts would be due meanwhile.
+    const control = await on.channel({ batch: { idleTimeoutMs: 3_000 } })
     channel.answer({ status: 500 })
     await channel.send({ group: 'a' })
     await channel.untilRequests(1)
@@ -53,7 +54,7 @@ describe('a buffer with buffered items', function () {
   })
 
   it('delivers them when it is deleted while enabled, though ingest knows it no more at once', async () => {
-    const channel = await on.channel({ batch: { idleTimeoutMs: 400 } })
+    const channel = await on.channel({ batch: { idleTimeoutMs: 1_500 } })
     await channel.sendAll([1, 2, 3].map((n) => ({ group: 'a', n })))
     await channel.remove()
     const refused = await channel.ingest({ group: 'a', n: 4 })
@@ -109,7 +110,7 @@ describe('a buffer with buffered items', function () {
 })
 
 describe('a change of a buffer', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('is seen by the very next request', async () => {

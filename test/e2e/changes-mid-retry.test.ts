@@ -13,7 +13,7 @@ const IN_BACK_OFF: ChannelWish = {
 }
 
 describe('a batch in back-off whose buffer', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   /** Failed once at least, and will be sent again. */

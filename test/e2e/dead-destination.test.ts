@@ -9,7 +9,7 @@ const GROUPS = 1_000
 const AT_ONCE = 50
 
 describe('a dead destination', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const on = stage()
   const sinks: Sink[] = []
 

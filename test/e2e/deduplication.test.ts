@@ -8,20 +8,25 @@ import { freshPayer } from '../support/shared-installation.ts'
 import { type Channel, NEVER_DUE, stage } from './stage.ts'
 
 describe('a message id', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
+  let payer: string | undefined
 
-  it('that arrives 100 times at once is one item and one charge, and 99 are told so', async () => {
-    const { api, channel } = await paying(1_000)
+  it('that arrives 100 times at once is one item and one charge, and 99 are told so', async function () {
+    // A sender that the owner keeps waiting for a second is not told: the pause of a busy machine may come to that.
+    this.retries(1)
+    payer ??= await freshPayer(1_000)
+    const { api, channel } = await paying(payer)
+    const { credits } = await api.credits()
     const sent = await Promise.all(
       Array.from({ length: 100 }, (_, n) => channel.send({ group: 'a', messageId: 'same', n })),
     )
+    await untilBalance(api, credits - 1)
     const originals = sent.filter(({ duplicate }) => duplicate === undefined)
     expect(originals).to.have.length(1)
     expect(sent.filter(({ duplicate }) => duplicate === true)).to.have.length(99)
     expect(new Set(sent.map(({ itemId }) => itemId))).to.deep.equal(new Set([originals[0]!.itemId]))
     expect(new Set(sent.map(({ messageId }) => messageId))).to.deep.equal(new Set(['same']))
-    await untilBalance(api, 999)
     await flush(channel)
     const [batch] = await channel.untilBatches(1)
     expect(batch!.items.map(({ messageId }) => messageId)).to.deep.equal(['same'])
@@ -51,7 +56,7 @@ describe('a message id', function () {
   it('is still known while its batch is retried', async () => {
     const channel = await on.channel({
       batch: { ...NEVER_DUE, maxItems: 1 },
-      throughput: { maxAttempts: 5, backoff: { initialMs: 300, maxMs: 300 } },
+      throughput: { maxAttempts: 5, backoff: { initialMs: 2_000, maxMs: 2_000 } },
     })
     channel.answer({ status: 500 })
     const first = await channel.send({ group: 'a', messageId: 'same' })
@@ -102,7 +107,7 @@ describe('a message id', function () {
   })
 
   it('is found without a credit left', async () => {
-    const { api, channel } = await paying(1)
+    const { api, channel } = await paying(await freshPayer(1))
     const first = await channel.send({ group: 'a', messageId: 'same' })
     const refused = await channel.ingest({ group: 'a', messageId: 'another' })
     expect(refused.status).to.equal(429)
@@ -110,8 +115,8 @@ describe('a message id', function () {
     expect((await api.credits()).credits).to.equal(0)
   })
 
-  async function paying(credits: number): Promise<{ api: Api; channel: Channel }> {
-    const api = on.installation.api(await freshPayer(credits))
+  async function paying(customerId: string): Promise<{ api: Api; channel: Channel }> {
+    const api = on.installation.api(customerId)
     const projectId = await api.createProject()
     return { api, channel: await on.channel({ batch: NEVER_DUE }, { api, projectId }) }
   }

@@ -19,7 +19,7 @@ const UNUSUAL = [
 ]
 
 describe('a delivery', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('carries exactly the body of the specification, with every payload as its sender wrote it', async () => {

@@ -21,7 +21,7 @@ interface Told {
 }
 
 describe('health, liveness and readiness', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let nats: NatsServer
   let postgres: PostgresServer
   let installation: Installation
@@ -107,7 +107,7 @@ describe('health, liveness and readiness', function () {
 })
 
 describe('a service that drains', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let opsUrl: string
   const on = stage({
     installation: async () => {
@@ -119,13 +119,15 @@ describe('a service that drains', function () {
 
   it('is live, and not ready, until it has ended', async () => {
     const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 1 } })
-    channel.answer({ delayMs: 2_000 })
+    const { promise: answered, resolve: answerNow } = Promise.withResolvers<object>()
+    channel.answer(() => answered)
     await channel.send({ group: 'a' })
     await channel.untilRequests(1)
     expect((await fetch(`${opsUrl}/ready`)).status).to.equal(200)
     const stopped = on.installation.stop()
     await eventually(async () => (await fetch(`${opsUrl}/ready`)).status === 503)
     expect((await fetch(`${opsUrl}/live`)).status).to.equal(200)
+    answerNow({})
     expect(await stopped, on.installation.output()).to.equal(0)
   })
 })

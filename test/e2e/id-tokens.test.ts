@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
+import { freePort } from '../../internal/embedded/port.ts'
 import { RawClient } from '../http/raw-client.ts'
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
@@ -15,13 +16,14 @@ const google = { firebase: { sign_in_provider: 'google.com' } }
 const WHOSE = '/v1/admin/credits'
 
 describe('the service with an identity provider', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let provider: IdentityProvider
   let installation: Installation
   let sink: Sink
 
   before(async () => {
-    provider = await startIdentityProvider()
+    // A port that no connection takes while the provider is away.
+    provider = await startIdentityProvider({ port: await freePort() })
     sink = await startSink()
     installation = await createInstallation({
       shared: true,
@@ -252,7 +254,7 @@ describe('the service with an identity provider', function () {
 
 describe('the service without an identity provider', () => {
   it('refuses every token, and a start with half of one', async function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const installation = await createInstallation({ shared: true })
     for (const [name, value, blamed] of [
       ['PENSTOCK_OIDC_ISSUER', 'https://id.example', 'PENSTOCK_OIDC_AUDIENCE'],

@@ -8,7 +8,7 @@ import { freshPayer } from '../support/shared-installation.ts'
 import { NEVER_DUE, stage } from './stage.ts'
 
 describe('ingest with an X-API-Key', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('takes a key of the account, of any role', async () => {
@@ -46,7 +46,7 @@ describe('ingest with an X-API-Key', function () {
 })
 
 describe('ingest with source verification', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('takes only the HMAC-SHA256 of the raw bytes', async () => {
@@ -87,7 +87,7 @@ describe('ingest with source verification', function () {
 })
 
 describe('the group of a request', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
   const batch = { ...NEVER_DUE, maxItems: 1 }
   const MISSING = 'Could not extract group key from request'
@@ -129,7 +129,7 @@ describe('the group of a request', function () {
 })
 
 describe('ingest', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
 
   it('refuses what names no buffer of the project, or is no JSON', async () => {

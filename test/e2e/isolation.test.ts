@@ -8,7 +8,7 @@ import { type Channel, NEVER_DUE, SOON, stage } from './stage.ts'
 const HANGING_GROUPS = 100
 
 describe('a destination that hangs', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const on = stage()
   const sinks: Sink[] = []
 

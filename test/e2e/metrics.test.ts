@@ -10,7 +10,7 @@ import { NEVER_DUE, stage } from './stage.ts'
 type Sample = readonly [name: string, labels: Record<string, string>]
 
 describe('the metrics', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   // Of its own: nothing else moves them.
   const on = stage({
     installation: async () => {
@@ -91,7 +91,7 @@ describe('the metrics', function () {
             value,
           )
       },
-      { timeoutMs: 4_000, everyMs: 100 },
+      { timeoutMs: 15_000, everyMs: 100 },
     )
   }
 })

@@ -7,7 +7,7 @@ import { shell, shellBlocks } from '../support/shell-commands.ts'
 
 /** The commands of internal/RUNBOOKS.md, exactly as they stand there but for a time. */
 describe('the commands of the runbooks', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   let installation: Installation
 
   before(async () => {

@@ -122,7 +122,7 @@ export class Channel {
   }
 
   /** Log events of this buffer once there are `count`: flush, delivery, dead, discarded. */
-  untilEvents(msg: string, count: number, timeoutMs = 5_000): Promise<LogEvent[]> {
+  untilEvents(msg: string, count: number, timeoutMs = 15_000): Promise<LogEvent[]> {
     return eventually(
       () => {
         const events = this.events(msg)
@@ -181,7 +181,7 @@ export function stage(options: StageOptions = {}): Stage {
   const sinks = new Set<Sink>()
   const own = options.installation
   before(async function () {
-    this.timeout(90_000)
+    this.timeout(120_000)
     const installation = await (own ?? sharedInstallation)()
     const sink = await startSink()
     sinks.add(sink)

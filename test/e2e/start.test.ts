@@ -104,7 +104,9 @@ describe('npm start', function () {
     await untilHealthy(await start({ dataDir }))
     const before = serverPids(dataDir)
     for (const pid of before) process.kill(pid, 'SIGKILL')
-    await eventually(() => serverPids(dataDir).every((pid) => !before.includes(pid) && isRunning(pid)))
+    await eventually(() => serverPids(dataDir).every((pid) => !before.includes(pid) && isRunning(pid)), {
+      timeoutMs: 60_000,
+    })
   })
 
   it('is refused with an unknown variable or a bad value, which one line names', async () => {

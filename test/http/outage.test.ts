@@ -13,10 +13,10 @@ describe('while Postgres is away', () => {
   let key: string
 
   before(async function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     postgres = await ownPostgres()
     await migrate(postgres.url)
-    service = await startService({ databaseUrl: postgres.url })
+    service = await startService({ databaseUrl: postgres.url, patienceMs: 2_000 })
     key = await service.ownerKey('acme')
     admin = adminOf(service.url, key)
     await admin.post('/v1/admin/projects', { projectId: 'shop', name: 'shop' })

@@ -68,6 +68,8 @@ export interface TestServiceOptions {
   local?: boolean
   maxBodyBytes?: number
   initialCredits?: number
+  /** Of the ledger, ms. Default: longer than any machine keeps it waiting for a Postgres that is there. */
+  patienceMs?: number
   /** Default: none, as the service has it. */
   provider?: PaymentProvider
   listener?: Partial<ListenerOptions>
@@ -90,6 +92,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     unavailable: (message, cause) => new LedgerUnavailableError(message, { cause }),
     onClosed: () => fail(new Error('the ledger was closed by another node')),
     onProblem: () => {},
+    patienceMs: options.patienceMs ?? 15_000,
   })
   const customers = createCustomers({
     customers: reportedCustomers(ledger, createCustomerStore(db)),

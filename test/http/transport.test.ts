@@ -12,22 +12,31 @@ const GOOD = '{"customer":"c"}'
 /** What a sender does on the wire, past every client library. */
 describe('bodies on the wire', () => {
   let service: TestService
+  /** For what is to be too slow. */
+  let hasty: TestService
   let client: RawClient
 
   before(async () => {
-    service = await startService({ maxBodyBytes: LIMIT, listener: { requestTimeoutMs: 400 } })
-    const admin = adminOf(service.url, await service.ownerKey('acme'))
-    await admin.post('/v1/admin/projects', { projectId: 'shop', name: 'shop' })
-    expect((await admin.post('/v1/admin/buffers', bufferBody('orders', 'shop'))).status).to.equal(201)
+    service = await started(10_000)
+    hasty = await started(2_000)
   })
 
   after(async () => {
     client.close()
     await service.stop()
+    await hasty.stop()
   })
 
+  async function started(requestTimeoutMs: number): Promise<TestService> {
+    const made = await startService({ maxBodyBytes: LIMIT, listener: { requestTimeoutMs } })
+    const admin = adminOf(made.url, await made.ownerKey('acme'))
+    await admin.post('/v1/admin/projects', { projectId: 'shop', name: 'shop' })
+    expect((await admin.post('/v1/admin/buffers', bufferBody('orders', 'shop'))).status).to.equal(201)
+    return made
+  }
+
   beforeEach(async () => {
-    service.inbox.items.length = 0
+    for (const { inbox } of [service, hasty]) inbox.items.length = 0
     client?.close()
     client = await RawClient.open(service.port)
   })
@@ -48,14 +57,14 @@ describe('bodies on the wire', () => {
   }
 
   /** The refusal, that nothing was stored, and that the next request works. */
-  async function refused(status: number): Promise<void> {
+  async function refused(status: number, by = service): Promise<void> {
     const answer = await client.answer()
     expect(answer.status, answer.body).to.equal(status)
     expect(answer.headers.get('content-type')).to.match(/^application\/json/)
     expect(JSON.parse(answer.body)).to.have.property('error').that.is.a('string')
     expect(answer.headers.get('connection')).to.equal('close')
-    expect(service.inbox.items).to.have.length(0)
-    const next = await RawClient.open(service.port)
+    expect(by.inbox.items).to.have.length(0)
+    const next = await RawClient.open(by.port)
     next.send(withLength(GOOD))
     expect((await next.answer()).status).to.equal(202)
     next.close()
@@ -147,15 +156,17 @@ describe('bodies on the wire', () => {
   })
 
   it('answers 408 to a body that is too slow', async () => {
+    client = await RawClient.open(hasty.port)
     client.send(head(`Content-Length: ${GOOD.length}`))
     client.send('{"cust')
-    await refused(408)
+    await refused(408, hasty)
     await client.closed()
   })
 
   it('answers 408 to headers that are too slow', async () => {
+    client = await RawClient.open(hasty.port)
     client.send(`POST ${PATH} HTTP/1.1\r\nHost:`)
-    await refused(408)
+    await refused(408, hasty)
   })
 
   it('survives a client that goes away in the middle', async () => {

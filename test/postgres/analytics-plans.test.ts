@@ -27,7 +27,7 @@ interface Plan {
 }
 
 describe('postgres: plans of analytics', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let db: Database
   let watched: Database
   let latest: { query: string; parameters: unknown[] }

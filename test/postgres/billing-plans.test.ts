@@ -21,7 +21,7 @@ interface Plan {
 }
 
 describe('postgres: plans of billing', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let db: Database
   let watched: Database
   let latest: { query: string; parameters: unknown[] }

@@ -13,7 +13,7 @@ const ASKING = 12
 const SILENCE_MS = 5_500
 
 describe('the Postgres client on a bad network', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let proxy: TcpProxy
   let db: Database
 

@@ -129,7 +129,7 @@ describe('postgres: the fence and the dead letter queue', () => {
     })
 
     it('an owner that stops in the middle of a transaction loses its lock', async function () {
-      this.timeout(15_000)
+      this.timeout(120_000)
       // Without the bound of the connection: the fence brings its own.
       const own = connect(url, { idleInTransactionTimeoutMs: 0 })
       const { promise: fenceHeld, resolve: hold } = Promise.withResolvers<void>()

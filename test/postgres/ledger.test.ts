@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import type { CreditStatement } from '../../internal/billing/ports.ts'
@@ -69,6 +70,12 @@ describe('postgres: credit statements', () => {
   const booked = () => db<Booked[]>`
     SELECT amount, type, description, balance_after, buffer_uid FROM credit_transactions
     WHERE customer_id = ${customerId} AND description <> 'Initial credits' ORDER BY balance_after DESC`
+
+  /** Consumption is booked by the minute: what is to stand in one row must not begin at the end of one. */
+  async function withinOneMinute(): Promise<void> {
+    const left = 60_000 - (Date.now() % 60_000)
+    if (left < 5_000) await delay(left + 10)
+  }
 
   const ingested = async () =>
     (
@@ -148,6 +155,7 @@ describe('postgres: credit statements', () => {
   })
 
   it('gives credits in advance, a 64th of what is free at most, and books them when they are spent', async () => {
+    await withinOneMinute()
     await start(6_500)
     const first = await statements.apply(boot, statement(1, [[1, 1, 100]], { take: 80 }))
     expect(first).to.include({ granted: 100, taken: 80, balance: 6_320, elsewhere: 0 })

@@ -28,7 +28,7 @@ const all: Scope = { customerId: 'large', projectIds: null }
 const scoped = (...projectIds: string[]): Scope => ({ customerId: 'large', projectIds })
 
 describe('postgres: plans of lists', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let watched: WatchedDatabase
 
   before(async () => {

@@ -89,7 +89,8 @@ describe('node cmd/migrate/main.ts', () => {
   const run = (databaseUrl: string) =>
     promisify(execFile)(process.execPath, [main], { env: { PENSTOCK_DATABASE_URL: databaseUrl } })
 
-  it('migrates, or ends with one line that names the reason', async () => {
+  it('migrates, or ends with one line that names the reason', async function () {
+    this.timeout(120_000)
     const url = await emptyDatabase()
     expect((await run(url)).stdout).to.equal('The schema is up to date.\n')
     const missing = await run(url.replace(/[^/]+$/, 'no_such_database')).catch((error) => error)

@@ -230,10 +230,10 @@ function questions(a: TestBuffer, b: TestBuffer, rival: TestBuffer): Question[] 
   ]
 }
 
-const LAST_90: DayRange = { from: daysAgo(89), to: daysAgo(0) }
-
+/** Of the last 90 days. */
 function ask(db: Database, [scope, filter]: Question): Promise<DayCounts[]> {
-  return createAnalyticsStore(db).days(scope, filter, LAST_90)
+  const range: DayRange = { from: daysAgo(89), to: daysAgo(0) }
+  return createAnalyticsStore(db).days(scope, filter, range)
 }
 
 function totals(db: Database, customerId: string): Promise<DayCounts[]> {

@@ -10,7 +10,7 @@ const acme = principal('acme')
 
 describe('an outage of Postgres', () => {
   it('refuses with 503, serves what is cached, and is over when the server is back', async function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const server = await ownPostgres()
     await migrate(server.url)
     const [writer, reader] = [await accountsNode(server.url), await accountsNode(server.url)]

@@ -18,7 +18,7 @@ const name = `crd/${plural}.${group}`
 // Clusters of their own: here the definition itself is changed.
 for (const emulate of [undefined, '1.34']) {
   describe(`the Buffer resource at an API server${emulate ? ` that behaves like ${emulate}` : ''}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     let cluster: Kube | undefined
     let opened: Site | undefined
     const site = () => opened!

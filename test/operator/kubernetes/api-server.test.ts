@@ -8,7 +8,7 @@ import { TcpProxy } from '../../support/tcp-proxy.ts'
 import { apiPort, apiServer, ConfigMaps } from './cluster.ts'
 
 describe('requests to a real API server', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   let kube: Kube
   let api: ApiServer

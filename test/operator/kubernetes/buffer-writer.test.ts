@@ -18,7 +18,7 @@ const ready = {
 } as const
 
 describe('writes to Buffer resources', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   let kube: Kube
   let api: ApiServer

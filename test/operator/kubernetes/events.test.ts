@@ -18,7 +18,7 @@ interface StoredEvent {
 }
 
 describe('Events on a real API server', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   let kube: Kube
   let api: ApiServer

@@ -54,7 +54,7 @@ describe('the program of the operator', function () {
 })
 
 describe('the start of the operator', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   const refusals: readonly [title: string, env: Record<string, string>, line: RegExp][] = [
     ['no admin API', { KUBECONFIG: '/none' }, /^PENSTOCK_ADMIN_URL: is required for operator\n$/],

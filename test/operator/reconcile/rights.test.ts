@@ -49,6 +49,7 @@ describe("the operator with the chart's account", function () {
       ({ kind, metadata }) => RIGHTS.includes(kind) && metadata.name.startsWith(ACCOUNT),
     )
     await grant(rights)
+    for (const [verb, resource] of cases) await untilAllowed(verb, resource, true)
     kubeconfig = await kubeconfigOf(ACCOUNT)
   })
 
