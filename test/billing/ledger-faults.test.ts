@@ -86,7 +86,8 @@ describe('billing: the ledger and a Postgres that fails', () => {
 
   it('goes on over a new connection when one hangs', async () => {
     const { customerId, buffer } = await here.account(10)
-    const hasty = here.client(here.url, 150)
+    // Of one connection: were there others, the next statement would go over one of those.
+    const hasty = here.client(here.url, 150, 1)
     // What opens and closes the node is not repeated, and stays patient.
     const node = here.ledger({ statements: here.applying((boot, statement) => hasty.apply(boot, statement)) })
     const charge = { customerId, bufferUid: buffer.uid, credits: 1 }

@@ -37,8 +37,8 @@ export class Ledgers {
     await this.db.end()
   }
 
-  client(databaseUrl: string, deadlineMs = 10_000): PostgresCreditStatements {
-    const open = () => connect(databaseUrl, { max: 4, name: 'ledger' })
+  client(databaseUrl: string, deadlineMs = 10_000, max = 4): PostgresCreditStatements {
+    const open = () => connect(databaseUrl, { max, name: 'ledger' })
     const made = new PostgresCreditStatements({ open, deadlineMs })
     this.#clients.push(made)
     return made
