@@ -113,8 +113,13 @@ function silenceOf(
 }
 
 /** A Buffer is reconciled when it changed, and when a Secret that it names did, whether that comes or goes. */
-export function feed(queue: WorkQueue, { buffers, secrets }: Stores): void {
-  buffers.subscribe(({ key, before, after }) => {
+export function feed(
+  queue: WorkQueue,
+  { buffers, secrets }: Stores,
+  removed: (last: BufferResource) => void,
+): void {
+  buffers.subscribe(({ key, before, after, last }) => {
+    if (last !== undefined) removed(last)
     if (before === undefined || after === undefined || asksForPass(before, after)) queue.add(key)
   })
   secrets.subscribe(({ key }) => {

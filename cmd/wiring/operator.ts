@@ -65,7 +65,7 @@ export async function startOperator(parts: OperatorParts, lost: (error: Error) =
       log,
       telemetry: telemetry.controller,
     })
-    feed(running.queue, stores)
+    feed(running.queue, stores, (last) => reconciler.removed(last))
     controller.start()
     // Refused while the process stops: then nothing was handed out either, or it ends with the process.
     lifecycle

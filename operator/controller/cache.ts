@@ -62,7 +62,8 @@ export class Cache<T extends Named> implements Store<T> {
   remove(object: T): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)
-    if (before && before.metadata?.uid === object.metadata?.uid) this.#exchange(key, before, undefined)
+    if (before && before.metadata?.uid === object.metadata?.uid)
+      this.#exchange(key, before, undefined, object)
   }
 
   /**
@@ -78,7 +79,7 @@ export class Cache<T extends Named> implements Store<T> {
     }
   }
 
-  #exchange(key: string, before: T | undefined, after: T | undefined): void {
+  #exchange(key: string, before: T | undefined, after: T | undefined, last?: T): void {
     try {
       // Both before anything is touched: an indexer that throws leaves the indexes as they were.
       const left = before ? this.#places(before) : []
@@ -87,7 +88,7 @@ export class Cache<T extends Named> implements Store<T> {
       for (const [index, value] of entered) enter(index, value, key, after!)
       if (after) this.#objects.set(key, after)
       else this.#objects.delete(key)
-      this.#tell({ key, ...(before ? { before } : {}), ...(after ? { after } : {}) })
+      this.#tell({ key, ...(before && { before }), ...(after && { after }), ...(last && { last }) })
     } catch (error) {
       this.#onFault(error, key)
     }

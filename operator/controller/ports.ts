@@ -31,11 +31,15 @@ export interface Store<T> {
 /** Values of an object in each index, by the index's name. */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>
 
-/** What a reflector tells of a kind; `before` is absent for what is new, `after` for what is gone. */
+/**
+ * What a reflector tells of a kind; `before` is absent for what is new, `after` for what is gone. `last`: what is gone as the
+ * API server removed it; absent where nobody saw that.
+ */
 export interface Change<T> {
   readonly key: string
   readonly before?: T
   readonly after?: T
+  readonly last?: T
 }
 
 export function keyOf({ metadata }: Named): string {

@@ -178,7 +178,7 @@ export class Reflector<T extends Named> {
     const { replica } = this.#options
     this.#heard()
     this.#failures = 0
-    if (type === 'DELETED') replica.remove(object)
+    if (type === 'DELETED') replica.remove(withoutManagedFields(object))
     else if (type !== 'BOOKMARK') replica.put(withoutManagedFields(object))
     this.#version = object.metadata?.resourceVersion ?? this.#version
   }

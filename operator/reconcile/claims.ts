@@ -39,6 +39,13 @@ export class Claims {
     this.#claimed.set(bufferIdOf(resource), resource.metadata.uid)
   }
 
+  /** Whether a resource that is there has the buffer. */
+  isHeld(bufferId: string): boolean {
+    return this.#resources
+      .byIndex(bufferIdIndex, bufferId)
+      .some(({ status }) => status?.bufferId === bufferId)
+  }
+
   /** The resource is gone. */
   release(bufferId: string, uid: string): void {
     if (this.#claimed.get(bufferId) === uid) this.#claimed.delete(bufferId)

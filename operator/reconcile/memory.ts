@@ -47,6 +47,10 @@ export class Memory {
     return entry
   }
 
+  knows(key: string, { metadata }: BufferResource): boolean {
+    return this.#entries.get(key)?.uid === metadata.uid
+  }
+
   /** What was remembered of a resource of the name that is not there any more; `uid`: of the one that is. */
   forget(key: string, uid?: string): Remembered | undefined {
     const entry = this.#entries.get(key)

@@ -21,7 +21,8 @@ import {
   type ReconcileLog,
 } from './ports.ts'
 import { afterRefusal, isKeyBad, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
-import { creationOf } from './wish.ts'
+import { Vanished } from './vanished.ts'
+import { bufferIdOf, creationOf } from './wish.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
   readonly resources: Store<BufferResource>
@@ -43,6 +44,8 @@ const LONGEST_DEFERRAL_MS = 300_000
 interface Pass {
   readonly memory: Remembered
   readonly signal: AbortSignal
+  /** The resource is not at the API server any more: nothing is written there, or told. */
+  readonly vanished?: true
 }
 
 type Step = { readonly next: Observed } | { readonly done: Requeue }
@@ -51,13 +54,27 @@ export class BufferReconciler implements Reconciler {
   readonly #options: ReconcilerOptions
   readonly #claims: Claims
   readonly #memory = new Memory()
+  readonly #vanished = new Vanished()
 
   constructor(options: ReconcilerOptions) {
     this.#options = options
     this.#claims = options.claims
   }
 
+  /** The API server has removed the resource; to be called before the pass for it. */
+  removed(last: BufferResource): void {
+    // Whatever else there may be at the service, this process has not made it.
+    if (this.#memory.knows(keyOf(last), last)) this.#vanished.note(last, this.#options.clock.now())
+  }
+
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue> {
+    const vanished = this.#vanished.get(key)
+    // Another one may have adopted the buffer meanwhile.
+    if (vanished !== undefined && !this.#claims.isHeld(bufferIdOf(vanished))) {
+      const pass: Pass = { memory: this.#memory.of(key, vanished), signal, vanished: true }
+      return this.#run(gather(vanished, pass.memory, this.#options), pass)
+    }
+    this.#vanished.letGo(key)
     const stored = this.#options.resources.get(key)
     const gone = this.#memory.forget(key, stored?.metadata.uid)
     if (gone) this.#claims.release(gone.bufferId, gone.uid)
@@ -66,13 +83,17 @@ export class BufferReconciler implements Reconciler {
     const resource = newest(stored, memory.written)
     // The store has caught up: a second copy of each resource would stand here for nothing.
     if (resource === stored) delete memory.written
-    let observed = gather(resource, memory, this.#options)
+    return this.#run(gather(resource, memory, this.#options), { memory, signal })
+  }
+
+  async #run(found: Observed, pass: Pass): Promise<Requeue> {
+    let observed = found
     for (let steps = 0; steps < MOST_STEPS; steps++) {
-      const step = await this.#apply(observed, decide(observed), { memory, signal })
+      const step = await this.#apply(observed, decide(observed), pass)
       if ('done' in step) return step.done
       observed = step.next
     }
-    throw new Error(`a pass for ${key} comes to no end`)
+    throw new Error(`a pass for ${keyOf(observed.resource)} comes to no end`)
   }
 
   async #apply(observed: Observed, decision: Decision, pass: Pass): Promise<Step> {
@@ -85,8 +106,7 @@ export class BufferReconciler implements Reconciler {
       case 'claim':
         return this.#claim(observed, decision.adopt, pass)
       case 'release':
-        await this.#release(observed, decision, pass)
-        return { done: {} }
+        return { done: await this.#release(observed, decision, pass) }
       case 'report':
         return { done: await this.#report(observed, decision, pass) }
       default:
@@ -183,14 +203,20 @@ export class BufferReconciler implements Reconciler {
     { resource, bufferId }: Observed,
     { orphaned, missing }: Decision & { act: 'release' },
     pass: Pass,
-  ): Promise<void> {
+  ): Promise<Requeue> {
     if (missing)
       this.#tell(resource, 'Warning', 'NotFound', `the API key reaches no buffer ${bufferId} to delete`)
     if (orphaned !== undefined) {
       this.#tell(resource, 'Warning', 'Orphaned', `buffer ${bufferId} stays at the service: ${orphaned}`)
     }
+    if (pass.vanished) {
+      this.#vanished.letGo(keyOf(resource))
+      // There may be another one of the name by now.
+      return { requeueAfterMs: 0 }
+    }
     const finalizers = (resource.metadata.finalizers ?? []).filter((each) => each !== finalizer)
     pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
+    return {}
   }
 
   /** What the service agreed to, or what keeps the pass from asking it. */
@@ -229,6 +255,7 @@ export class BufferReconciler implements Reconciler {
 
   /** Writes the status when it says anything new, and tells of a new state. */
   async #conclude(observed: Observed, outcome: Outcome, pass: Pass): Promise<void> {
+    if (pass.vanished) return
     const { resource, bufferId, secretVersions, now, changed = false } = observed
     const before = resource.status
     const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })

@@ -44,6 +44,18 @@ describe('a store', () => {
     expect([cache.get('ns/a'), cache.size]).to.deep.equal([undefined, 0])
   })
 
+  it('tells how what is gone was removed, where that was seen', () => {
+    const { cache } = fixture()
+    const lasts: (string | undefined)[] = []
+    cache.subscribe(({ after, last }) => {
+      if (after === undefined) lasts.push(last?.metadata.resourceVersion)
+    })
+    for (const name of ['a', 'b']) cache.put(wish(name))
+    cache.remove(wish('a', { version: 3 }))
+    cache.replace([], undefined)
+    expect(lasts).to.deep.equal(['3', undefined])
+  })
+
   it('finds by index what names a value now, and nothing that did', () => {
     const { cache } = fixture()
     const found = (name: string) => cache.byIndex('secret', `ns/${name}`).map(({ metadata }) => metadata.name)

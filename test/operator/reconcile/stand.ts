@@ -23,6 +23,7 @@ import { startService } from '../../support/service.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 import { defineBuffers } from '../crd/site.ts'
 import { AdminProxy } from './admin-proxy.ts'
+import type { DeletionWebhook } from './deletion-webhook.ts'
 
 /** The machine may be busy with other things; ms. */
 const PATIENCE = { timeoutMs: 100_000, everyMs: 50 }
@@ -171,6 +172,15 @@ export class Stand {
 
   async remove(name: string, within: string = this.namespace): Promise<void> {
     await this.#kube.request('DELETE', `${path(within)}/${name}`)
+  }
+
+  /** Has the webhook asked; resolves with what ends that. */
+  async admit({ configuration }: DeletionWebhook): Promise<() => Promise<void>> {
+    const all = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations'
+    const { metadata } = await this.#kube.request<{ metadata: { name: string } }>('POST', all, {
+      body: configuration,
+    })
+    return () => this.#kube.request('DELETE', `${all}/${metadata.name}`)
   }
 
   /** Resolves when no resource of the name is there. */
