@@ -47,6 +47,7 @@ export class Memory {
     return entry
   }
 
+  /** Whether a pass of this process has met this very resource. */
   knows(key: string, { metadata }: BufferResource): boolean {
     return this.#entries.get(key)?.uid === metadata.uid
   }

@@ -1,7 +1,7 @@
 /**
  * Resources that the API server removed although the finalizer held them: a DELETE that read one before it was finalized
  * removes it all the same (kubernetes/kubernetes#77988). Their buffers go as those of all deleted resources. Only this
- * process knows of them: one that ends in that very moment leaves the buffer behind.
+ * process knows of them, by its watch: one that ends or loses the watch in that very moment leaves the buffer behind.
  */
 import { keyOf } from '../controller/ports.ts'
 import type { BufferResource } from '../resource.ts'

@@ -55,7 +55,6 @@ describe('a service whose logs are full', function () {
     // The owners still write down what they decide. (Carrying forward fills a journal to 95 %, and decisions come on top.)
     const health = await fetch(`${trial.installation.service.url}/health`)
     expect(await health.json()).to.deep.include({ checks: { shards: 'ok' } })
-    for (const { bytes, maxBytes } of await statesOf('journal')) expect(bytes).to.be.below(maxBytes)
   })
 
   it('says so with 503 and when to come back', async () => {
