@@ -1,14 +1,18 @@
 /**
- * `npm test`: every test/**\/*.test.ts but the benchmarks, one file after the other, in three processes side by
- * side: the tests that start and kill whole services mostly wait, and so do those against a Kubernetes API server.
- * Or the files and folders named as arguments, in this process. Its last line is `N passed, N failed, N skipped`; exit
- * code 0 only when nothing failed and something ran.
+ * `npm test`: every test/**\/*.test.ts, one file after the other, in four processes side by side. Tests that start and
+ * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server.
+ *
+ * `npm test -- PATH ...`: these files and folders, in this process. `npm run test:fast`: all files that start no server
+ * and no program, in this process, in less than a minute.
+ *
+ * The last line is `N passed, N failed, N skipped`. The exit code is 0 only when nothing failed and something ran.
  */
 import { fork } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import Mocha from 'mocha'
 import { undocumented } from './support/answers.ts'
+import { testsWithoutPrograms } from './support/reach.ts'
 import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
 import { addShown, type Shown, shown } from './support/traffic.ts'
 
@@ -19,6 +23,8 @@ const LANE_ENDS_BEFORE_MS = 30_000
 const TEST_TIMEOUT_MS = 60_000
 /** Folders whose tests run processes of their own. */
 const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/']
+/** Folders whose tests mostly wait, for what is due and for what is lost. */
+const WAITING = ['e2e/', 'nats/']
 /** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
 const KUBERNETES = ['chart/', 'operator/']
 
@@ -43,6 +49,7 @@ const deadline = setTimeout(() => finish(`not done within ${budgetMs / 1000} s`)
 
 try {
   if (first === '--lane') await runAll(rest)
+  else if (first === '--fast') await runAll(testsWithoutPrograms(join(import.meta.dirname, '..')))
   else if (first !== undefined) await runAll([first, ...rest].flatMap(testsIn))
   else await runLanes()
   clearTimeout(deadline)
@@ -60,13 +67,11 @@ function testsIn(path: string): string[] {
 }
 
 async function runLanes(): Promise<void> {
-  const found = globSync('**/*.test.ts', { cwd: import.meta.dirname }).filter(
-    (path) => !path.startsWith('bench/'),
-  )
+  const found = globSync('**/*.test.ts', { cwd: import.meta.dirname })
   if (found.length === 0) throw new Error('there are no tests')
   const below = (folders: string[]) =>
     found.filter((path) => folders.some((folder) => path.startsWith(folder)))
-  const apart = [below(WHOLE_SERVICES), below(KUBERNETES)]
+  const apart = [below(WHOLE_SERVICES), below(KUBERNETES), below(WAITING)]
   const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
   const lanes = [rest, ...apart]
   const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))

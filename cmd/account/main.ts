@@ -1,4 +1,7 @@
-/** `npm run account -- <customerId>`: a new owner key of an existing or new customer, printed once (design, section 11). */
+/**
+ * `npm run account -- <customerId>`: a new owner key of an existing or new customer, printed once
+ * (docs/architecture/protocol.md, "Accounts").
+ */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { createCustomers } from '../../internal/accounts/customers.ts'
@@ -8,8 +11,8 @@ import { addressIn } from '../../internal/embedded/postgres-server.ts'
 import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
-import { readConfig } from '../../internal/runtime/config.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { readConfig } from '../config/config.ts'
 
 async function createKey(customerId: string): Promise<string> {
   const config = readConfig(process.env, 'penstock')

@@ -1,5 +1,8 @@
-/** Runs shards: groups, batches, deliveries (design, section 1). Listens on the ops port only. */
-import { groundOfCluster } from '../wiring/ground.ts'
+/**
+ * Runs shards: groups, batches, deliveries (docs/architecture/protocol.md, "Roles and stores"). Listens on the ops
+ * port only.
+ */
+import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
 
-runProgram({ role: 'actor', ingress: false, admin: false, actor: true, ground: groundOfCluster })
+runProgram({ role: 'actor', ingress: false, admin: false, actor: true, backends: backendsOfCluster })

@@ -1,10 +1,10 @@
-/** Serves the management API (design, section 1). Stateless. */
+/** Serves the management API (docs/architecture/protocol.md, "Roles and stores"). Stateless. */
 import { Receiver } from '../../internal/http/receiver.ts'
-import { groundOfCluster } from '../wiring/ground.ts'
+import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
 
 runProgram({
   ...{ role: 'admin', ingress: false, admin: true, actor: false },
-  ground: groundOfCluster,
+  backends: backendsOfCluster,
   routes: ({ config, clock }) => (config.local ? [new Receiver(clock).middleware] : []),
 })

@@ -3,10 +3,11 @@
  * machine, to see what `npm start` hides in one process. Nothing is started again by itself: killing a node and
  * watching what becomes of its groups is what it is for.
  */
-import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
+
 import { runService } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
+import { type Config, ConfigError, describeEnvironment, readConfig } from '../config/config.ts'
 import { reportStart } from '../wiring/report-start.ts'
 import { layoutLines } from './layout.ts'
 import { type Member, membersOf } from './members.ts'

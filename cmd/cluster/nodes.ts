@@ -12,7 +12,7 @@ import {
   stopLeftNodes,
 } from '../../internal/embedded/node-process.ts'
 import type { EmbeddedLog } from '../../internal/embedded/ports.ts'
-import type { Config } from '../../internal/runtime/config.ts'
+import type { Config } from '../config/config.ts'
 import { settingsOfChildren } from '../wiring/child-nodes.ts'
 import { secretKeyText } from '../wiring/secrets.ts'
 import { FIRST_SHARDS, type Place, placesOf } from './places.ts'

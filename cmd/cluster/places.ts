@@ -1,5 +1,5 @@
 /** The nodes that a cluster on this machine has, and where each listens. Pure. */
-import type { Config } from '../../internal/runtime/config.ts'
+import type { Config } from '../config/config.ts'
 
 export interface Place {
   readonly name: string

@@ -9,7 +9,7 @@ import { nodesFolder, stopLeftNodes } from '../../internal/embedded/node-process
 import { type EmbeddedLog, EmbeddedStartError } from '../../internal/embedded/ports.ts'
 import { type PostgresServer, startPostgres } from '../../internal/embedded/postgres-server.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
-import type { Config } from '../../internal/runtime/config.ts'
+import type { Config } from '../config/config.ts'
 
 export const NATS_SERVERS = 3
 
@@ -59,11 +59,9 @@ async function startIn(
   // Before their servers are taken from them.
   for (const pid of await stopLeftNodes(nodesFolder(path), 5_000))
     log.warn({ pid }, 'stopped a node left behind')
-  const installDir = join(path, 'nats-server')
   const binary = await findNatsServer({
     natsServerBin,
     path: process.env.PATH ?? '',
-    installDir,
     log,
     signal,
   })

@@ -1,6 +1,8 @@
 /** Brings the database of PENSTOCK_DATABASE_URL to the schema of this version, and ends. */
+
 import { migrate } from '../../internal/postgres/migrate.ts'
-import { ConfigError, readConfig } from '../../internal/runtime/config.ts'
+import { messageOf } from '../../internal/runtime/thrown.ts'
+import { ConfigError, readConfig } from '../config/config.ts'
 
 try {
   const { databaseUrl } = readConfig(process.env, 'migrate')
@@ -8,6 +10,6 @@ try {
   await migrate(databaseUrl)
   process.stdout.write('The schema is up to date.\n')
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(`${messageOf(error)}\n`)
   process.exitCode = 1
 }

@@ -5,11 +5,11 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { KubeConfig } from '@kubernetes/client-node'
-import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
 import { runService } from '../../internal/runtime/process.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
 import packageFile from '../../package.json' with { type: 'json' }
+import { type Config, ConfigError, describeEnvironment, readConfig } from '../config/config.ts'
 import { startOperator } from '../wiring/operator.ts'
 
 const { version } = packageFile

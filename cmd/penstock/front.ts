@@ -2,7 +2,7 @@
  * A further process of `npm start` that takes requests, webhooks and management, on the port of the first. Its arguments: the
  * address of the first one's receiver, or `-`, and the ops addresses of the actors.
  */
-import { groundOfCluster } from '../wiring/ground.ts'
+import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
 import { refuseTroublesAt } from './process-shards.ts'
 import { forwardTo } from './shared-receiver.ts'
@@ -11,7 +11,7 @@ const [receiver = '-', ...actors] = process.argv.slice(2)
 
 runProgram({
   ...{ role: 'ingress', ingress: true, admin: true, actor: false },
-  ground: groundOfCluster,
+  backends: backendsOfCluster,
   prepare: async () => ({ shards: () => refuseTroublesAt(actors) }),
   port: () => 'joining',
   routes: () => (receiver === '-' ? [] : [forwardTo(receiver)]),

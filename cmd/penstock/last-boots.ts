@@ -1,7 +1,7 @@
 /**
  * The boots of earlier processes on this data folder. The folder has one process at a time, so when another one
- * starts there, they are gone for certain: what they had charged and not settled is refunded (design, section 7),
- * and their shards need no time-out.
+ * starts there, they are gone for certain: what they had charged and not settled is refunded
+ * (docs/architecture/protocol.md, "Unsettled credits"), and their shards need no time-out.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,13 +1,17 @@
-/** `npm start`: ingest, admin and shards in one process, over an embedded NATS and Postgres (design, section 11). */
+/**
+ * `npm start`: ingest, admin and shards in one process, over an embedded NATS and Postgres
+ * (docs/architecture/protocol.md, "The local instance").
+ */
 import { statfs } from 'node:fs/promises'
 import { type Embedded, startEmbedded } from '../../internal/embedded/servers.ts'
 import { Receiver } from '../../internal/http/receiver.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
-import type { Config } from '../../internal/runtime/config.ts'
 import type { ServiceProcess } from '../../internal/runtime/process.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import type { Config } from '../config/config.ts'
+import type { Backends } from '../wiring/backends.ts'
 import type { Node } from '../wiring/foundation.ts'
-import type { Ground } from '../wiring/ground.ts'
 import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
 import { addressLines, welcomeLines } from './banner.ts'
@@ -16,30 +20,28 @@ import { refuseTroublesAt } from './process-shards.ts'
 import { Processes, shareOut } from './processes.ts'
 import { offer } from './shared-receiver.ts'
 
-let receiver: Receiver | undefined
+/** Of the local instance; without a local instance it has no route. */
+const receiver = new Receiver(systemClock())
 
 runProgram({
   ...{ role: 'penstock', ingress: true, admin: true, actor: true },
-  ground: embeddedGround,
-  async prepare(node, { db }, ground, { fail }) {
-    await closeNodes(db, (each) => ground.overBoots.includes(each), 0)
+  backends: embeddedBackends,
+  async prepare(node, { db }, backends, { fail }) {
+    await closeNodes(db, (each) => backends.overBoots.includes(each), 0)
     rememberBoot(node.config.dataDir, node.boot)
-    const processes = new Processes(node, ground, fail)
+    const processes = new Processes(node, backends, fail)
     const actors = await processes.startActors()
     return {
       shards: () => refuseTroublesAt(actors),
       async join(url) {
         if (isAlone(node.config)) return
-        const receiverUrl = receiver ? await offer(node, receiver) : '-'
+        const receiverUrl = node.config.local ? await offer(node, receiver) : '-'
         await processes.startFronts(url, [receiverUrl, ...actors])
       },
     }
   },
   port: (config) => (isAlone(config) ? undefined : 'first'),
-  routes({ config, clock }) {
-    receiver = config.local ? new Receiver(clock) : undefined
-    return receiver ? [receiver.middleware] : []
-  },
+  routes: ({ config }) => (config.local ? [receiver.middleware] : []),
   /** Not log lines: they are there to be read and pasted. */
   async greet(node, { url = '', opsPort, owner }) {
     const { host } = node.config
@@ -54,7 +56,7 @@ function isAlone({ processes }: Config): boolean {
   return shareOut(processes).fronts === 1
 }
 
-async function embeddedGround(node: Node, { fail }: ServiceProcess): Promise<Ground> {
+async function embeddedBackends(node: Node, { fail }: ServiceProcess): Promise<Backends> {
   const { config, lifecycle } = node
   const embedded = await lifecycle.acquire(
     'embedded servers',

@@ -1,5 +1,5 @@
 /** Whether the shards of the further processes of `npm start` run: their ops ports tell. */
-import type { ShardTable } from '../../internal/shard/shard-table.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 
 /** Shorter than the deadline of a check of `/health`, so that the reason is known, ms. */
 const ANSWER_MS = 1_500

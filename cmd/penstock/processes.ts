@@ -1,6 +1,7 @@
 /**
- * The further processes of `npm start` (design, section 11, `PENSTOCK_PROCESSES`): nodes of a cluster over the same servers.
- * Half of all take requests, on the one port; the others share the shards, by their leases.
+ * The further processes of `npm start` (`PENSTOCK_PROCESSES`: docs/architecture/protocol.md, "The local instance"):
+ * nodes of a cluster over the same servers. Half of all take requests, on the one port; the others share the shards,
+ * by their leases.
  */
 import { join } from 'node:path'
 import { prepareFolder } from '../../internal/embedded/data-folder.ts'
@@ -10,9 +11,9 @@ import {
   nodesFolder,
   startNode,
 } from '../../internal/embedded/node-process.ts'
+import type { Backends } from '../wiring/backends.ts'
 import { settingsOfChildren } from '../wiring/child-nodes.ts'
 import type { Node } from '../wiring/foundation.ts'
-import type { Ground } from '../wiring/ground.ts'
 import { secretKeyText } from '../wiring/secrets.ts'
 
 const ACTOR = join(import.meta.dirname, '..', 'actor', 'main.ts')
@@ -32,10 +33,10 @@ export class Processes {
   readonly #fail: (error: Error) => void
   readonly #running: NodeProcess[] = []
 
-  constructor(node: Node, ground: Ground, fail: (error: Error) => void) {
+  constructor(node: Node, backends: Backends, fail: (error: Error) => void) {
     this.#node = node
     this.#dir = prepareFolder(nodesFolder(node.config.dataDir))
-    this.#settings = settingsOf(node, ground)
+    this.#settings = settingsOf(node, backends)
     this.#fail = fail
     // A process that ends without a drain, by an error or a second signal, still takes them along.
     process.once('exit', () => {
@@ -83,7 +84,7 @@ function numbered(name: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${name}-${index + 1}`)
 }
 
-function settingsOf({ config }: Node, { natsUrls, databaseUrl }: Ground): Record<string, string> {
+function settingsOf({ config }: Node, { natsUrls, databaseUrl }: Backends): Record<string, string> {
   return settingsOfChildren({
     PENSTOCK_NATS_URL: natsUrls.join(','),
     PENSTOCK_DATABASE_URL: databaseUrl,

@@ -1,17 +1,17 @@
 /**
  * `npm run repair -- --shard <n> [--renew] [--yes]`: makes the positions of a shard unambiguous again after the broker
- * lost messages (internal/shard/README.md, "Repair"). `--all`: of every shard. `--renew`: also where nothing tells of
+ * lost messages (docs/architecture/repair.md). `--all`: of every shard. `--renew`: also where nothing tells of
  * a loss, because logs and Postgres came back from one backup. Without `--yes` it says what it would do.
  */
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createJournalCopies } from '../../internal/nats/journal-copies.ts'
+import { createJournalCopies } from '../../internal/nats/log/journal-copies.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { createRemembered } from '../../internal/postgres/remembered.ts'
-import { type Config, readConfig } from '../../internal/runtime/config.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { examine, needsRepair } from '../../internal/shard/repair/examination.ts'
 import { type RepairOptions, repairShard } from '../../internal/shard/repair/repair.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { type CommandLogs, openCommandLogs } from '../wiring/command-logs.ts'
 import { findingLines } from './report.ts'
 import { openServers } from './servers.ts'
@@ -21,14 +21,14 @@ const USAGE = 'usage: npm run repair -- --shard <number> | --all [--renew] [--ye
 /** What was found is not repaired yet. */
 const NEEDS_REPAIR = 3
 
-interface Wish {
+interface Arguments {
   /** null: all. */
   readonly shard: number | null
   readonly renew: boolean
   readonly yes: boolean
 }
 
-function wishOf(args: string[]): Wish | undefined {
+function argumentsOf(args: string[]): Arguments | undefined {
   try {
     const flag = { type: 'boolean', default: false } as const
     const options = { shard: { type: 'string' }, all: flag, renew: flag, yes: flag } as const
@@ -41,12 +41,12 @@ function wishOf(args: string[]): Wish | undefined {
   }
 }
 
-async function run(wish: Wish, config: Config): Promise<void> {
+async function run(given: Arguments, config: Config): Promise<void> {
   const servers = await openServers(config)
   try {
     const logs = await openCommandLogs(config, servers.natsUrls)
     try {
-      await repair(wish, config, logs, servers.databaseUrl, servers.own)
+      await repair(given, config, logs, servers.databaseUrl, servers.own)
     } finally {
       await logs.close()
     }
@@ -57,23 +57,23 @@ async function run(wish: Wish, config: Config): Promise<void> {
 
 /** `alone`: the servers run for this command only, so nobody else can own a shard. */
 async function repair(
-  wish: Wish,
+  given: Arguments,
   { replicas }: Config,
   { connection, broker, shards }: CommandLogs,
   databaseUrl: string,
   alone: boolean,
 ): Promise<void> {
-  if (wish.shard !== null && wish.shard >= shards) throw new Error(`--shard: must be 0 to ${shards - 1}`)
-  const numbers = wish.shard === null ? Array.from({ length: shards }, (_, shard) => shard) : [wish.shard]
+  if (given.shard !== null && given.shard >= shards) throw new Error(`--shard: must be 0 to ${shards - 1}`)
+  const numbers = given.shard === null ? Array.from({ length: shards }, (_, shard) => shard) : [given.shard]
   const clock = systemClock()
   if (!alone) await refuseOwned(connection, broker, clock, numbers)
   const db = connect(databaseUrl, { max: 1 })
   const copies = createJournalCopies({ connection, clock, replicas })
   try {
-    const ports = { broker, clock, copies, remembered: createRemembered(db), renew: wish.renew }
+    const ports = { broker, clock, copies, remembered: createRemembered(db), renew: given.renew }
     for (const shard of numbers) {
       const options = { ...ports, shard, boot: randomUUID() }
-      if (wish.yes) await carryOut(options)
+      if (given.yes) await carryOut(options)
       else await explain(options)
     }
   } finally {
@@ -96,13 +96,13 @@ async function carryOut(options: RepairOptions): Promise<void> {
   if (findings) process.stdout.write('Repaired: a node may run it.\n')
 }
 
-const wish = wishOf(process.argv.slice(2))
-if (wish === undefined) {
+const given = argumentsOf(process.argv.slice(2))
+if (given === undefined) {
   process.stderr.write(USAGE)
   process.exitCode = 2
 } else {
   try {
-    await run(wish, readConfig(process.env, 'penstock'))
+    await run(given, readConfig(process.env, 'penstock'))
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`)
     process.exitCode = 1

@@ -32,9 +32,10 @@ function inboxLines({ fault, lostBelow, named, proven, fillers, again, broken }:
   ]
 }
 
-function journalLines({ fault, beheaded, copied }: JournalFindings): string[] {
+function journalLines({ fault, truncatedWithoutSnapshot, copied }: JournalFindings): string[] {
   if (fault === null) return ['  journal: as it should be.']
-  if (beheaded && !copied) return [`  journal: ${fault}, and there is no copy: restore NATS from a backup.`]
-  const from = beheaded ? 'from the copy of an interrupted repair' : 'with all that it holds'
+  if (truncatedWithoutSnapshot && !copied)
+    return [`  journal: ${fault}, and there is no copy: restore NATS from a backup.`]
+  const from = truncatedWithoutSnapshot ? 'from the copy of an interrupted repair' : 'with all that it holds'
   return [`  journal: ${fault}.`, `    Written anew ${from}, above every sequence that was ever used.`]
 }

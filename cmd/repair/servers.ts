@@ -1,6 +1,6 @@
 /** The servers that a repair works on: those that are configured, else the embedded ones, started for it alone. */
 import { startEmbedded } from '../../internal/embedded/servers.ts'
-import type { Config } from '../../internal/runtime/config.ts'
+import type { Config } from '../config/config.ts'
 
 export interface RepairServers {
   readonly natsUrls: string[]

@@ -1,10 +1,12 @@
 /** Whether somebody may own the shard: a repair beside an owner would work against it. */
+
 import type { Connection } from '../../internal/nats/connection.ts'
-import { standingLeases } from '../../internal/nats/standing-leases.ts'
+import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
+import { sleep } from '../../internal/runtime/sleep.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import type { Lease } from '../../internal/shard/membership.ts'
-import { surveyShard } from '../../internal/shard/survey.ts'
+import type { Lease } from '../../internal/shard/ownership/membership.ts'
+import { surveyShard } from '../../internal/shard/status/survey.ts'
 
 /** After a restart of the broker leases need so long to stand again, ms. */
 const COME_BACK_MS = 6_000
@@ -17,8 +19,7 @@ export async function refuseOwned(
   shards: readonly number[],
 ): Promise<void> {
   const { bucketAgeMs = 0 } = await standingLeases(connection, clock)
-  if (bucketAgeMs < COME_BACK_MS)
-    await new Promise<void>((resume) => clock.after(COME_BACK_MS - bucketAgeMs, resume))
+  if (bucketAgeMs < COME_BACK_MS) await sleep(clock, COME_BACK_MS - bucketAgeMs)
   const { leases } = await standingLeases(connection, clock)
   for (const shard of shards) {
     const { owner, listedBy } = await surveyShard(broker, shard, leases)

@@ -4,11 +4,11 @@
  */
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { standingLeases } from '../../internal/nats/standing-leases.ts'
-import { readConfig } from '../../internal/runtime/config.ts'
+import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import type { ShardTable } from '../../internal/shard/shard-table.ts'
-import { forceRelease, surveyShards } from '../../internal/shard/survey.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
+import { forceRelease, surveyShards } from '../../internal/shard/status/survey.ts'
+import { readConfig } from '../config/config.ts'
 import { type CommandLogs, openCommandLogs } from '../wiring/command-logs.ts'
 import { surveyLines, tableLines } from './report.ts'
 

@@ -1,6 +1,6 @@
 /** The lines of `npm run shards`. */
-import type { ShardRow, ShardTable } from '../../internal/shard/shard-table.ts'
-import type { SurveyedShard } from '../../internal/shard/survey.ts'
+import type { ShardRow, ShardTable } from '../../internal/shard/status/shard-table.ts'
+import type { SurveyedShard } from '../../internal/shard/status/survey.ts'
 
 type Cells = readonly string[]
 

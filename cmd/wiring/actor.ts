@@ -5,16 +5,16 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping.ts'
-import type { Membership } from '../../internal/shard/membership.ts'
-import { ActorNode } from '../../internal/shard/node.ts'
+import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/housekeeping.ts'
+import type { Membership } from '../../internal/shard/ownership/membership.ts'
+import { ActorNode } from '../../internal/shard/ownership/node.ts'
 import {
   createShardTable,
   type ShardTable,
   type ShardTableOptions,
-} from '../../internal/shard/shard-table.ts'
-import { SharePublisher } from '../../internal/shard/shares.ts'
-import { createRoomTelemetry } from '../../internal/telemetry/room-telemetry.ts'
+} from '../../internal/shard/status/shard-table.ts'
+import { SharePublisher } from '../../internal/shard/status/shares.ts'
+import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { Logs, Node, Store } from './foundation.ts'
 
@@ -31,9 +31,9 @@ export function createTable(
   { boot, clock }: Node,
   { broker, shards }: Logs,
   membership: Membership,
-  seats: ShardTableOptions['seats'],
+  supervisors: ShardTableOptions['supervisors'],
 ): () => Promise<ShardTable> {
-  return createShardTable({ boot, clock, broker, shards, membership, seats })
+  return createShardTable({ boot, clock, broker, shards, membership, supervisors })
 }
 
 export async function startActor(
@@ -73,7 +73,7 @@ export async function startActor(
     'share reports',
     () => {
       const running = () => actor.running()
-      const telemetry = createRoomTelemetry(log, meter)
+      const telemetry = createLogUsageTelemetry(log, meter)
       const publisher = new SharePublisher({ clock, running, telemetry, broker: logs.broker })
       publisher.start()
       return publisher

@@ -15,7 +15,7 @@ import { createInvoiceStore } from '../../internal/postgres/invoices.ts'
 import { createProviderEventLog } from '../../internal/postgres/provider-events.ts'
 import { createSubscriptionStore } from '../../internal/postgres/subscriptions.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
-import { ConfigError } from '../../internal/runtime/config.ts'
+import { ConfigError } from '../config/config.ts'
 import { type LedgerOfNode, reportedAccounts } from './reported.ts'
 
 export interface BillingOptions {

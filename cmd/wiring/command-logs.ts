@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { natsAddressIn } from '../../internal/embedded/nats-address.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
-import { recordedShards } from '../../internal/nats/streams.ts'
-import { type Config, ConfigError } from '../../internal/runtime/config.ts'
+import { recordedShards } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { type Config, ConfigError } from '../config/config.ts'
 
 export interface CommandLogs {
   readonly connection: Connection

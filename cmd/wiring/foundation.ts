@@ -4,8 +4,8 @@ import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
 import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
-import { standingLeases } from '../../internal/nats/standing-leases.ts'
-import { ensureStreams, recordedShards } from '../../internal/nats/streams.ts'
+import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
+import { ensureStreams, recordedShards } from '../../internal/nats/streams/streams.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import { createBufferRows } from '../../internal/postgres/buffers.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
@@ -14,9 +14,9 @@ import { createIdentityRows } from '../../internal/postgres/identities.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
-import { type Config, ConfigError, defaultShards } from '../../internal/runtime/config.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
+import { type Config, ConfigError, defaultShards } from '../config/config.ts'
 import { checkNeighbours } from './neighbours.ts'
 
 export interface Node {
@@ -80,7 +80,7 @@ export interface Logs {
   readonly shards: number
 }
 
-/** Room that an item takes in a message beyond its payload, bytes: ids, group key and message id as JSON text. */
+/** Space that an item takes in a message beyond its payload, bytes: ids, group key and message id as JSON text. */
 const ENVELOPE = 16 * 1024
 
 /**

@@ -1,5 +1,5 @@
 /** Why a port cannot be listened on, in the words of whoever set it. */
-import { ConfigError } from '../../internal/runtime/config.ts'
+import { ConfigError } from '../config/config.ts'
 
 /** The variable to change, by the system's error code. */
 const VARIABLES: Record<string, 'host' | 'port'> = {

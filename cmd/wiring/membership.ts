@@ -1,10 +1,10 @@
 /** The own lease of a process, and what the leases of others are good for. */
 import { hostname } from 'node:os'
-import { joinLeases, type Leases } from '../../internal/nats/leases.ts'
+import { joinLeases, type Leases } from '../../internal/nats/leases/leases.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { SERIALIZER } from '../../internal/shard/body.ts'
-import type { NodeRole } from '../../internal/shard/membership.ts'
+import { SERIALIZER } from '../../internal/shard/batches/body.ts'
+import type { NodeRole } from '../../internal/shard/ownership/membership.ts'
 import type { Logs, Node, Store } from './foundation.ts'
 import { checkNeighbours } from './neighbours.ts'
 
@@ -37,7 +37,10 @@ export async function joinInstallation(
 /** How often ledgers are looked through, ms. */
 const LEDGERS_EVERY_MS = 5_000
 
-/** Refunds what nodes that are gone had charged and not settled (design, section 7). Any node may. */
+/**
+ * Refunds what nodes that are gone had charged and not settled (docs/architecture/protocol.md, "Unsettled credits").
+ * Any node may.
+ */
 export async function startClosingLedgers(
   { lifecycle, clock, log }: Node,
   { db }: Store,

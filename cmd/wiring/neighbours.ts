@@ -2,13 +2,14 @@
  * Whether a node may run beside those that do. Two that cut groups into shards in different ways would deliver
  * without order; one that cannot build a running node's batches could not take them over under their key.
  *
- * Of serializers (design, section 5, "Seal"): a version builds again what any version before it built, so a node
- * joins those of lower ones, as in a rolling upgrade, and is refused beside a higher one. Not by the order of
- * program versions, which says nothing about bodies.
+ * Of serializers (docs/architecture/protocol.md, "Batch bodies"): a version builds again what any version before it
+ * built, so a node joins those of lower ones, as in a rolling upgrade, and is refused beside a higher one. Not by the
+ * order of program versions, which says nothing about bodies.
  */
-import { ConfigError } from '../../internal/runtime/config.ts'
-import { SERIALIZER } from '../../internal/shard/body.ts'
-import type { Lease } from '../../internal/shard/membership.ts'
+
+import { SERIALIZER } from '../../internal/shard/batches/body.ts'
+import type { Lease } from '../../internal/shard/ownership/membership.ts'
+import { ConfigError } from '../config/config.ts'
 
 /** A running node seals batches that this version cannot build again; the message is one line. */
 export class NewerNeighbourError extends Error {

@@ -9,9 +9,9 @@ import type { WorkQueue } from '../../operator/controller/work-queue.ts'
 import type { ApiServer, Query } from '../../operator/kubernetes/api-server.ts'
 import { type Collection, Reflector } from '../../operator/kubernetes/reflector.ts'
 import { bufferIdIndex } from '../../operator/reconcile/claims.ts'
+import { bufferIdOf } from '../../operator/reconcile/desired-buffer.ts'
 import type { SecretResource } from '../../operator/reconcile/ports.ts'
 import { secretNames } from '../../operator/reconcile/secret-values.ts'
-import { bufferIdOf } from '../../operator/reconcile/wish.ts'
 import { type BufferResource, group, plural, resumeAnnotation, version } from '../../operator/resource.ts'
 
 const BUFFERS: Collection = { root: `/apis/${group}/${version}`, plural }

@@ -1,4 +1,7 @@
-/** Owner keys of a start (design, section 11): those of the configuration, else one for the customer `local`. */
+/**
+ * Owner keys of a start (docs/architecture/protocol.md, "Accounts"): those of the configuration, else one for the
+ * customer `local`.
+ */
 import type { ApiKeys } from '../../internal/auth/api-keys.ts'
 import type { Node, Store } from './foundation.ts'
 import { leaveOwnerKey } from './secrets.ts'

@@ -8,7 +8,6 @@ import type { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Gate, type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
 import { createHandler } from '../../internal/http/server.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
-import { type Config, ConfigError, describeEnvironment, readConfig } from '../../internal/runtime/config.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
@@ -16,14 +15,15 @@ import { createLogger } from '../../internal/telemetry/logger.ts'
 import { startMetrics } from '../../internal/telemetry/metrics.ts'
 import { startOps } from '../../internal/telemetry/ops-server.ts'
 import packageFile from '../../package.json' with { type: 'json' }
+import { type Config, ConfigError, describeEnvironment, readConfig } from '../config/config.ts'
 import { createTable, startActor } from './actor.ts'
 import { type Admin, createAdmin } from './admin.ts'
+import type { Backends } from './backends.ts'
 import { publishCatalogue, readCatalogue } from './billing.ts'
 import { startDayClosing } from './day-closing.ts'
 import { startDeadLetterSweep } from './dead-letter-sweep.ts'
 import { openDeliveries } from './deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from './foundation.ts'
-import type { Ground } from './ground.ts'
 import { startIngress } from './ingress.ts'
 import { listening } from './listening.ts'
 import { joinInstallation, startClosingLedgers } from './membership.ts'
@@ -41,9 +41,14 @@ export interface Program {
   readonly admin: boolean
   /** Runs shards. */
   readonly actor: boolean
-  readonly ground: (node: Node, service: ServiceProcess) => Promise<Ground>
+  readonly backends: (node: Node, service: ServiceProcess) => Promise<Backends>
   /** Once nothing is refused any more, and before anything of the program charges or claims. */
-  readonly prepare?: (node: Node, store: Store, ground: Ground, service: ServiceProcess) => Promise<Prepared>
+  readonly prepare?: (
+    node: Node,
+    store: Store,
+    backends: Backends,
+    service: ServiceProcess,
+  ) => Promise<Prepared>
   /** Its port is also that of other processes of the program. */
   readonly port?: (config: Config) => ListenerOptions['shared']
   /** Further routes, behind those of ingest and before the management API's. */
@@ -110,14 +115,14 @@ async function start(
   const { fail } = service
   const serving: Serving = {}
   const { metrics, ops } = await startObserving(node, serving)
-  const ground = await program.ground(node, service)
-  const store = await openStore(node, ground.databaseUrl, ground.secretKeys)
-  const logs = await openLogs(node, ground.natsUrls, ground.storeBytes)
+  const backends = await program.backends(node, service)
+  const store = await openStore(node, backends.databaseUrl, backends.secretKeys)
+  const logs = await openLogs(node, backends.natsUrls, backends.storeBytes)
   const role = program.actor && !runsShards(program, node.config) ? 'ingress' : program.role
   const leases = await joinInstallation(node, logs, { role, version }, fail)
   // Nothing is refused any more: what a start changes begins here.
   if (program.admin) await publishCatalogue(store.db, catalogue)
-  const prepared = await program.prepare?.(node, store, ground, service)
+  const prepared = await program.prepare?.(node, store, backends, service)
   await startClosingLedgers(node, store, leases)
   if (program.admin) {
     // Before the shards, so that they stop behind them: a statement under way must not take the time of a hand-over.
@@ -126,11 +131,11 @@ async function start(
   }
   const gate: Gate = { closing: false }
   const deliveries = await openDeliveries(node, version)
-  const isOver = (boot: string) => ground.overBoots.includes(boot)
+  const isOver = (boot: string) => backends.overBoots.includes(boot)
   const actor = runsShards(program, node.config)
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
     : undefined
-  if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.seats() ?? [])
+  if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.supervisors() ?? [])
   const ingress = program.ingress
     ? await startIngress(node, store, logs, metrics.meter, gate, fail)
     : undefined
@@ -142,7 +147,7 @@ async function start(
       shards: () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards),
     }),
   })
-  const faces = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
+  const endpoints = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
   await lifecycle.acquire(
     'key cache',
     () => store.keys,
@@ -150,7 +155,7 @@ async function start(
   )
   // Before it listens: a key of the configuration works as soon as the program says that it is ready.
   const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
-  const http = ingress || admin ? await serve(node, program, metrics.meter, faces) : undefined
+  const http = ingress || admin ? await serve(node, program, metrics.meter, endpoints) : undefined
   if (http) await prepared?.join?.(http.url)
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
@@ -177,7 +182,7 @@ async function refuseTroubles(
   await others?.()
 }
 
-interface Faces {
+interface Endpoints {
   readonly gate: Gate
   readonly health: () => Promise<Health>
   readonly ingress: IngestRoute | undefined
@@ -185,9 +190,9 @@ interface Faces {
   readonly routes: readonly Middleware[] | undefined
 }
 
-function serve(node: Node, program: Program, meter: Meter, faces: Faces): Promise<Listener> {
+function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints): Promise<Listener> {
   const { config, log, clock, lifecycle } = node
-  const { gate, health, ingress, admin, routes = [] } = faces
+  const { gate, health, ingress, admin, routes = [] } = endpoints
   const { host, port } = config
   const shared = program.port?.(config)
   const handler = createHandler({

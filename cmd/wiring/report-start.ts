@@ -2,8 +2,8 @@
 import { EmbeddedStartError } from '../../internal/embedded/ports.ts'
 import { UnusableBrokerError } from '../../internal/nats/connection.ts'
 import { NewerSchemaError, OlderSchemaError } from '../../internal/postgres/migrate.ts'
-import { ConfigError } from '../../internal/runtime/config.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
+import { ConfigError } from '../config/config.ts'
 import { NewerNeighbourError } from './neighbours.ts'
 
 /** What whoever starts the service can mend is one line; anything else comes with its stack. */

@@ -1,4 +1,4 @@
-/** Customers (specification, "Customers"; design, sections 9 and 11). Refusals are thrown as ServiceError. */
+/** Customers (docs/reference/api.md, "Customers"). Refusals are thrown as ServiceError. */
 
 import { required, ServiceError } from '../domain/errors.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'

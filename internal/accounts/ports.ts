@@ -14,7 +14,7 @@ export interface NewCustomer {
 
 export interface CustomerStore {
   insert(customer: NewCustomer): Promise<Customer | 'exists'>
-  /** Readable by itself and by the customer that created it (design, section 9). */
+  /** Readable by itself and by the customer that created it (docs/architecture/protocol.md, "Admin requests"). */
   find(reader: string, customerId: string): Promise<Customer | undefined>
 }
 

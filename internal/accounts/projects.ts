@@ -1,4 +1,4 @@
-/** Projects (specification, "Projects"; design, section 9). Refusals are thrown as ServiceError. */
+/** Projects (docs/reference/api.md, "Projects"). Refusals are thrown as ServiceError. */
 
 import { invalid, required, ServiceError } from '../domain/errors.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'
@@ -67,7 +67,7 @@ function found(project: Project | undefined): Project {
   return project
 }
 
-/** What was read may be sent back; a change of it is refused (design, section 9). */
+/** What was read may be sent back; a change of it is refused (docs/architecture/protocol.md, "Admin requests"). */
 function refuseReadOnly(stored: Project, change: ProjectChange): void {
   const changed = readOnly.find((field) => change[field] !== undefined && change[field] !== stored[field])
   if (changed) throw invalid(`${changed} cannot be changed`)

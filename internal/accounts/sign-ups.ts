@@ -1,4 +1,7 @@
-/** Customers of people who sign in with an ID token (design, section 11): made with the first one. */
+/**
+ * Customers of people who sign in with an ID token (docs/architecture/protocol.md, "Accounts"): made with the first
+ * one.
+ */
 
 import type { Identity } from '../domain/identity.ts'
 import type { Randomness } from '../runtime/clock.ts'

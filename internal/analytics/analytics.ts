@@ -1,5 +1,5 @@
 /**
- * Figures of a customer's traffic (specification, "Analytics"; design, section 9). Days are UTC's, today's
+ * Figures of a customer's traffic (docs/reference/analytics.md). Days are UTC's, today's
  * figures go on growing. A project-scoped principal gets the figures of its projects alone.
  */
 
@@ -64,7 +64,7 @@ export interface AnalyticsTimeseries {
 export interface Analytics {
   summary(principal: Principal): Promise<AnalyticsSummary>
   /** The last `days` (1 to 90) days, today included. A filter that names nothing yields zeros. */
-  timeseries(principal: Principal, wish: AnalyticsFilter & { days: number }): Promise<AnalyticsTimeseries>
+  timeseries(principal: Principal, range: AnalyticsFilter & { days: number }): Promise<AnalyticsTimeseries>
 }
 
 export interface AnalyticsOptions {

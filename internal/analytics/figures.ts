@@ -1,4 +1,4 @@
-/** Ratios, rates and changes (specification, "Analytics"; design, section 9). Nothing is rounded. */
+/** Ratios, rates and changes (docs/reference/analytics.md). Nothing is rounded. */
 
 /** `of` by `by`; 0 when there is nothing to divide by. */
 export function ratio(of: number, by: number): number {

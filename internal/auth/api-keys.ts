@@ -1,4 +1,4 @@
-/** API keys (specification, "API keys" and "Authentication" 8). Refusals are thrown as ServiceError. */
+/** API keys (docs/reference/api.md, "API keys"). Refusals are thrown as ServiceError. */
 
 import { invalid, required, ServiceError } from '../domain/errors.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
@@ -37,9 +37,9 @@ export interface ApiKeys {
   /** 404, or 409 when it is revoked already. On this node it stops working before this resolves. */
   revoke(principal: Principal, keyId: string): Promise<void>
   /**
-   * Makes sure that this secret is an owner key of the customer, creating both when absent (design, section
-   * 11, `PENSTOCK_OWNER_KEYS`). 'revoked': it was revoked through the API and stays so. Throws when the
-   * secret is malformed or another customer's.
+   * Makes sure that this secret is an owner key of the customer, creating both when absent (`PENSTOCK_OWNER_KEYS`:
+   * docs/architecture/protocol.md, "Accounts"). 'revoked': it was revoked through the API and stays so. Throws when
+   * the secret is malformed or another customer's.
    */
   ensureOwnerKey(customerId: string, secret: string): Promise<'active' | 'revoked'>
   /** A new owner key of an existing or new customer, beyond any limit: for whoever runs the installation. */
@@ -56,7 +56,7 @@ export interface ApiKeysOptions {
   newKeyId: () => string
 }
 
-/** Specification, "Limits". */
+/** docs/reference/api.md, "Limits". */
 export const activeKeyLimit = 10
 export const keyNameMaxLength = 100
 

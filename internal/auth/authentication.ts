@@ -1,4 +1,4 @@
-/** Who asks, by API key or ID token (specification, "Authentication" 1 to 4). */
+/** Who asks, by API key or ID token (docs/reference/api.md, "Authentication"). */
 
 import { ServiceError } from '../domain/errors.ts'
 import { lacksVerifiedEmail } from '../domain/identity.ts'
@@ -27,8 +27,9 @@ export function createKeyAuthentication(keys: {
 
 export interface TokenAuthentication {
   /**
-   * The first good token of an account creates its customer; whoever bears one is its owner (design, section
-   * 11). Throws 401, 403 `email_not_verified`, or 503; a refused token creates nothing.
+   * The first good token of an account creates its customer; whoever bears one is its owner
+   * (docs/architecture/protocol.md, "Accounts"). Throws 401, 403 `email_not_verified`, or 503; a refused token
+   * creates nothing.
    */
   byToken(token: string): Promise<Principal>
 }

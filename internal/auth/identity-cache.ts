@@ -1,7 +1,7 @@
 /**
- * Customers by account of the identity provider, as requests with ID tokens ask for them (design, sections 7
- * and 11). That an account is unknown is never remembered. What is remembered goes with its row by the change
- * feed, and by itself after a while; there is a bound on how much it is.
+ * Customers by account of the identity provider, as requests with ID tokens ask for them
+ * (docs/architecture/protocol.md, "Cached configuration"). That an account is unknown is never remembered. What is
+ * remembered goes with its row by the change feed, and by itself after a while; there is a bound on how much it is.
  */
 
 import type { Clock } from '../runtime/clock.ts'

@@ -1,8 +1,8 @@
 /**
- * API keys by their secret, as ingest and the admin API ask for them (design, section 7). Known keys are
- * answered from memory, also the revoked ones: revocation is final. Unknown ones are read each time, all that
- * ask together in one statement, so a key works everywhere as soon as it is created and a flood of wrong
- * ones costs the database no more than a single caller.
+ * API keys by their secret, as ingest and the admin API ask for them (docs/architecture/protocol.md, "Cached
+ * configuration"). Known keys are answered from memory, also the revoked ones: revocation is final. Unknown ones are
+ * read each time, all that ask together in one statement, so a key works everywhere as soon as it is created and a
+ * flood of wrong ones costs the database no more than a single caller.
  *
  * The last use of a key is kept here and written in one statement an interval.
  */

@@ -1,4 +1,4 @@
-/** What authentication and the use cases of API keys need (specification, "Authentication" and "API keys"). */
+/** What authentication and the use cases of API keys need (docs/reference/api.md, "Authentication" and "API keys"). */
 
 import type { Identity } from '../domain/identity.ts'
 import type { ApiKeyRecord, Role } from '../domain/model.ts'

@@ -1,4 +1,6 @@
-/** The form of an API key's secret (specification, "Authentication" 2): `svk_` and 48 lowercase hex characters. */
+/**
+ * The form of an API key's secret (docs/reference/api.md, "Authentication"): `svk_` and 48 lowercase hex characters.
+ */
 
 import { hash } from 'node:crypto'
 

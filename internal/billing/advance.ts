@@ -1,6 +1,7 @@
 /**
  * Credits of one customer that this node holds in advance: under load single charges are paid from them at
- * once, and what was spent is reported with the next statement (internal/README.md). No clock and no IO.
+ * once, and what was spent is reported with the next statement (docs/decisions/0017-credits-in-advance.md).
+ * No clock and no IO.
  *
  * Invariant: credits leave here once, as spent or as given back, and never more than were granted.
  */

@@ -1,6 +1,7 @@
 /**
- * The catalogue: plans and credit packs as whoever runs the installation writes them (design, section 11,
- * `PENSTOCK_CATALOG`). Fields are the specification's, and `offerId`, the offer at the payment provider.
+ * The catalogue: plans and credit packs as whoever runs the installation writes them (`PENSTOCK_CATALOG`:
+ * docs/architecture/protocol.md, "Configuration"). Fields are those of the management API, and `offerId`, the offer
+ * at the payment provider.
  */
 
 import { Ajv } from 'ajv'

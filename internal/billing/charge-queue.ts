@@ -165,7 +165,7 @@ export class ChargeQueue {
   }
 
   private awaitsOthers(charge: PendingCharge, answer: CreditAnswer, now: number): boolean {
-    const payable = charge.credits <= answer.balance + answer.elsewhere
+    const payable = charge.credits <= answer.balance + answer.heldByOthers
     if (!payable || now - charge.since > OTHERS_MS) return false
     this.pausedUntil = now + PAUSE_MS
     return true

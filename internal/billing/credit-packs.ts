@@ -1,4 +1,4 @@
-/** Credit packs (specification, "Credit pack rules"). Refusals are thrown as ServiceError. */
+/** Credit packs (docs/reference/api.md, "Credit packs"). Refusals are thrown as ServiceError. */
 
 import { currencies, isCurrency } from '../domain/currency.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -13,8 +13,9 @@ export interface CreditPacks {
   /** Those that are active. 400 `unsupported_currency` for anything but BRL and USD. */
   list(currency: string): Promise<PackList>
   /**
-   * In this order (design, section 9): 404 unknown or not active, 403 `subscription_required`, 503 without a
-   * provider, 409 without an offer. CANCELLING counts as a subscription until its period ends.
+   * In this order (docs/architecture/protocol.md, "Admin requests"): 404 unknown or not active, 403
+   * `subscription_required`, 503 without a provider, 409 without an offer. CANCELLING counts as a subscription until
+   * its period ends.
    */
   checkoutUrl(
     principal: Principal,

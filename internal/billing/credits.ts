@@ -1,4 +1,4 @@
-/** Balances, grants and what moved them (specification, "Credits"). Refusals are thrown as ServiceError. */
+/** Balances, grants and what moved them (docs/reference/api.md, "Credits"). Refusals are thrown as ServiceError. */
 
 import { invalid, ServiceError } from '../domain/errors.ts'
 import type { CreditTransaction } from '../domain/model.ts'
@@ -21,7 +21,7 @@ export interface Credits {
 
 export interface CreditsOptions {
   accounts: CreditAccounts
-  /** Whether this is the specification's local instance. */
+  /** Whether this is the local instance (docs/architecture/protocol.md, "The local instance"). */
   local: boolean
   /** Told after a balance was raised, before the answer: the ledger of this node forgets its refusals. */
   credited: (customerId: string) => void

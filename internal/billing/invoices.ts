@@ -1,4 +1,4 @@
-/** Invoices (specification, "Subscription and invoices"). Refusals are thrown as ServiceError. */
+/** Invoices (docs/reference/api.md, "Invoices"). Refusals are thrown as ServiceError. */
 
 import { ServiceError } from '../domain/errors.ts'
 import type { Invoice } from '../domain/model.ts'

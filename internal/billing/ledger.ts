@@ -1,6 +1,6 @@
 /**
- * Credits by group commit (design, section 7): one statement in flight a customer and node, concurrent
- * charges join the next one. Implements the `Ledger` port of ingest.
+ * Credits by group commit (docs/architecture/protocol.md, "Credits"): one statement in flight a customer and node,
+ * concurrent charges join the next one. Implements the `Ledger` port of ingest.
  *
  * Invariant: a statement is repeated under its number until it is answered, so each is applied exactly
  * once, whatever happens to connections; what was charged and neither settled nor refunded stands in

@@ -1,4 +1,4 @@
-/** Plans and where to subscribe (specification, "Subscription and invoices"). Refusals are thrown as ServiceError. */
+/** Plans and where to subscribe (docs/reference/api.md, "Plans"). Refusals are thrown as ServiceError. */
 
 import { ServiceError } from '../domain/errors.ts'
 import type { Plan } from '../domain/model.ts'
@@ -10,7 +10,10 @@ import { askProvider } from './provider.ts'
 export interface Plans {
   /** All of them, also those that are not active: `isActive` says which are sold. Smallest first. */
   list(): Promise<Plan[]>
-  /** 404 unknown, 400 not active, 503 without a provider, 404 without a checkout (design, section 9). */
+  /**
+   * 404 unknown, 400 not active, 503 without a provider, 404 without a checkout (docs/architecture/protocol.md,
+   * "Admin requests").
+   */
   checkoutUrl(
     principal: Principal,
     planId: string,

@@ -1,10 +1,13 @@
-/** What billing needs of Postgres (design, section 7) and of a payment provider. Every call rejects while they are away. */
+/**
+ * What billing needs of Postgres (docs/architecture/protocol.md, "Credits") and of a payment provider. Every call
+ * rejects while they are away.
+ */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
 import type { KnownSubscription } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
 
-/** Specification, `GET /v1/admin/credits`. Credits are integers; `lastResetAt` in Unix ms. */
+/** docs/reference/api.md, "Credits". Credits are integers; `lastResetAt` in Unix ms. */
 export interface CreditAccount {
   customerId: string
   credits: number
@@ -58,7 +61,7 @@ export interface CreditAnswer {
   /** Credits that the node holds in advance from now on, in addition. */
   taken: number
   /** What other nodes hold in advance; they give it back when they need it no longer, or the balance is low. */
-  elsewhere: number
+  heldByOthers: number
 }
 
 export interface CreditStatements {
@@ -138,12 +141,12 @@ export interface ProviderEventLog {
    */
   once(
     event: { eventId: string; kind: string; at: number },
-    apply: (books: Books) => Promise<void>,
+    apply: (billing: BillingTransaction) => Promise<void>,
   ): Promise<boolean>
 }
 
 /** What events change, inside their transaction. */
-export interface Books {
+export interface BillingTransaction {
   /** The customer of a subscription, undefined: there is none. */
   ownerOf(subscriptionId: string): Promise<string | undefined>
   /** Before all that follows: the events of a customer go one after the other. false: no such customer. */

@@ -1,5 +1,5 @@
 /**
- * What a payment provider tells: where an adapter of one plugs in (see README.md beside this file). The
+ * What a payment provider tells: where an adapter of one plugs in (docs/architecture/billing.md). The
  * adapter checks that an event is the provider's and translates it; here each is applied once, in one
  * transaction, in whatever order and however often it is told.
  */
@@ -10,7 +10,7 @@ import type { InvoiceStatus } from '../domain/model.ts'
 import { creditsForPayment, priceOf, tierOf } from '../domain/pack-prices.ts'
 import { changeBy, isStart, type SubscriptionEvent } from '../domain/subscription.ts'
 import type { CataloguePlan } from './catalogue.ts'
-import type { Books, ProviderEventLog } from './ports.ts'
+import type { BillingTransaction, ProviderEventLog } from './ports.ts'
 
 /** `at`: the provider's time, Unix ms. Identifiers of subscriptions and invoices are the provider's own. */
 export type ProviderEvent = { eventId: string; at: number } & (
@@ -62,8 +62,8 @@ export function createProviderEvents({ log, credited }: ProviderEventsOptions): 
     async receive(event) {
       checkFields(event)
       const raised: string[] = []
-      const applied = await log.once(event, async (books) => {
-        const customerId = await apply(books, event)
+      const applied = await log.once(event, async (billing) => {
+        const customerId = await apply(billing, event)
         if (customerId !== undefined) raised.push(customerId)
       })
       if (applied) for (const customerId of raised) credited(customerId)
@@ -73,53 +73,63 @@ export function createProviderEvents({ log, credited }: ProviderEventsOptions): 
 }
 
 /** Answers the customer whose balance rose. */
-function apply(books: Books, event: ProviderEvent): Promise<string | undefined> {
+function apply(billing: BillingTransaction, event: ProviderEvent): Promise<string | undefined> {
   switch (event.kind) {
     case 'invoice_changed':
-      return changeInvoice(books, event)
+      return changeInvoice(billing, event)
     case 'pack_paid':
-      return sellPack(books, event)
+      return sellPack(billing, event)
     default:
-      return changeSubscription(books, event)
+      return changeSubscription(billing, event)
   }
 }
 
-async function changeSubscription(books: Books, event: SubscriptionEvent): Promise<string | undefined> {
-  const customerId = isStart(event) ? event.customerId : await ownerOf(books, event.subscriptionId)
-  await lockCustomer(books, customerId)
-  const change = changeBy(event, await books.subscription(event.subscriptionId))
+async function changeSubscription(
+  billing: BillingTransaction,
+  event: SubscriptionEvent,
+): Promise<string | undefined> {
+  const customerId = isStart(event) ? event.customerId : await ownerOf(billing, event.subscriptionId)
+  await lockCustomer(billing, customerId)
+  const change = changeBy(event, await billing.subscription(event.subscriptionId))
   if (change === undefined) return undefined
   const { subscription, cycle } = change
   if (subscription.customerId !== customerId) throw unusable('customerId is not that of the subscription')
   // Before the row that refers to it: a plan that is not known is told as such.
-  const plan = await planOf(books, cycle?.planId ?? subscription.planId)
-  await books.putSubscription(subscription)
-  if (cycle === null || !(await books.beginCycle(subscription.subscriptionId, cycle.periodStart))) {
+  const plan = await planOf(billing, cycle?.planId ?? subscription.planId)
+  await billing.putSubscription(subscription)
+  if (cycle === null || !(await billing.beginCycle(subscription.subscriptionId, cycle.periodStart))) {
     return undefined
   }
   const credits = plan.creditsPerCycle
-  await books.addCredits(customerId, { credits, type: 'grant', description: `Credits of plan ${plan.name}` })
-  if (cycle.periodStart === subscription.currentPeriodStart) await books.setCreditLimit(customerId, credits)
+  await billing.addCredits(customerId, {
+    credits,
+    type: 'grant',
+    description: `Credits of plan ${plan.name}`,
+  })
+  if (cycle.periodStart === subscription.currentPeriodStart) await billing.setCreditLimit(customerId, credits)
   return customerId
 }
 
-async function planOf(books: Books, planId: string): Promise<CataloguePlan> {
-  const plan = (await books.plans()).find((each) => each.planId === planId)
+async function planOf(billing: BillingTransaction, planId: string): Promise<CataloguePlan> {
+  const plan = (await billing.plans()).find((each) => each.planId === planId)
   if (plan === undefined) throw unusable(`there is no plan ${planId}`)
   return plan
 }
 
-async function changeInvoice(books: Books, event: EventOf<'invoice_changed'>): Promise<undefined> {
+async function changeInvoice(
+  billing: BillingTransaction,
+  event: EventOf<'invoice_changed'>,
+): Promise<undefined> {
   const { invoiceId, subscriptionId, status, amount, createdAt, at } = event
-  const customerId = await ownerOf(books, subscriptionId)
-  await lockCustomer(books, customerId)
-  const before = await books.invoice(invoiceId)
+  const customerId = await ownerOf(billing, subscriptionId)
+  await lockCustomer(billing, customerId)
+  const before = await billing.invoice(invoiceId)
   if (before !== undefined && before.subscriptionId !== subscriptionId) {
     throw unusable('subscriptionId is not that of the invoice')
   }
   if (before !== undefined && at < before.toldAt) return undefined
   const paidAt = status === 'paid' ? at : (before?.paidAt ?? null)
-  await books.putInvoice({
+  await billing.putInvoice({
     invoiceId,
     customerId,
     subscriptionId,
@@ -133,25 +143,28 @@ async function changeInvoice(books: Books, event: EventOf<'invoice_changed'>): P
 }
 
 /** Sold is sold: neither an inactive pack nor a subscription that ended meanwhile takes back what was paid for. */
-async function sellPack(books: Books, event: EventOf<'pack_paid'>): Promise<string | undefined> {
+async function sellPack(
+  billing: BillingTransaction,
+  event: EventOf<'pack_paid'>,
+): Promise<string | undefined> {
   const { customerId, packId, paidInCents, currency } = event
-  await lockCustomer(books, customerId)
-  const pack = (await books.packs()).find((each) => each.packId === packId)
+  await lockCustomer(billing, customerId)
+  const pack = (await billing.packs()).find((each) => each.packId === packId)
   if (pack === undefined) throw unusable(`there is no pack ${packId}`)
-  const tier = tierOf(pack.credits, await books.plans(), currency)
+  const tier = tierOf(pack.credits, await billing.plans(), currency)
   if (tier === undefined) throw unusable(`no plan has a price in ${currency}`)
   const credits = creditsForPayment(pack.credits, priceOf(pack.credits, tier), paidInCents)
   if (credits === 0) return undefined
-  await books.addCredits(customerId, { credits, type: 'purchase', description: `Credit pack ${packId}` })
+  await billing.addCredits(customerId, { credits, type: 'purchase', description: `Credit pack ${packId}` })
   return customerId
 }
 
-async function lockCustomer(books: Books, customerId: string): Promise<void> {
-  if (!(await books.lockCustomer(customerId))) throw unusable(`there is no customer ${customerId}`)
+async function lockCustomer(billing: BillingTransaction, customerId: string): Promise<void> {
+  if (!(await billing.lockCustomer(customerId))) throw unusable(`there is no customer ${customerId}`)
 }
 
-async function ownerOf(books: Books, subscriptionId: string): Promise<string> {
-  const customerId = await books.ownerOf(subscriptionId)
+async function ownerOf(billing: BillingTransaction, subscriptionId: string): Promise<string> {
+  const customerId = await billing.ownerOf(subscriptionId)
   if (customerId === undefined) throw unusable(`there is no subscription ${subscriptionId}`)
   return customerId
 }

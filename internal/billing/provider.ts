@@ -1,4 +1,7 @@
-/** Asking a payment provider that may be missing or fail (design, section 9: existence and state come first). */
+/**
+ * Asking a payment provider that may be missing or fail (existence and state come first:
+ * docs/architecture/protocol.md, "Admin requests").
+ */
 
 import { ServiceError } from '../domain/errors.ts'
 import type { PaymentProvider } from './ports.ts'

@@ -1,5 +1,5 @@
 /**
- * A customer's own subscription (specification, "Subscription status"). Refusals are thrown as ServiceError.
+ * A customer's own subscription (docs/reference/api.md, "Subscriptions"). Refusals are thrown as ServiceError.
  *
  * A cancellation is the provider's yes first, our row second. Whatever dies in between has changed nothing
  * here: the subscription is still active, cancelling it again asks the provider again, which agrees to what it
@@ -19,7 +19,7 @@ export interface CurrentSubscription {
 }
 
 export interface Subscriptions {
-  /** Both null when there was never one (design, section 9). */
+  /** Both null when there was never one (docs/reference/api.md, "Subscriptions"). */
   read(principal: Principal): Promise<CurrentSubscription>
   /**
    * 403 for a project-scoped key, 404 without an active subscription (a pending one is none), 409 when it is
@@ -27,13 +27,13 @@ export interface Subscriptions {
    */
   cancelAtPeriodEnd(
     principal: Principal,
-    wish: CancelWish,
+    request: CancelRequest,
   ): Promise<{ message: string; endsAt: number; status: SubscriptionStatus }>
   /** The same, except that one that is cancelling already can still be ended now. */
-  cancelNow(principal: Principal, wish: CancelWish): Promise<void>
+  cancelNow(principal: Principal, request: CancelRequest): Promise<void>
 }
 
-export interface CancelWish {
+export interface CancelRequest {
   reason?: string
 }
 
@@ -62,14 +62,14 @@ const NOW: End = {
 }
 
 export function createSubscriptions({ subscriptions, provider }: SubscriptionsOptions): Subscriptions {
-  async function cancel(principal: Principal, wish: CancelWish, end: End): Promise<Subscription> {
+  async function cancel(principal: Principal, request: CancelRequest, end: End): Promise<Subscription> {
     if (principal.projectIds !== undefined) {
       throw new ServiceError('projectForeign', {
         error: 'A project-scoped key cannot cancel the subscription',
       })
     }
     const { subscriptionId } = await cancellable(principal, end)
-    const reason = wish.reason ?? null
+    const reason = request.reason ?? null
     await askProvider(provider, (it) => end.ask(it, { subscriptionId, reason }))
     const { from, to } = end
     const { changed, subscription } = await subscriptions.end(subscriptionId, { from, to, reason })
@@ -86,13 +86,13 @@ export function createSubscriptions({ subscriptions, provider }: SubscriptionsOp
     async read({ customerId }) {
       return (await subscriptions.current(customerId)) ?? { subscription: null, plan: null }
     },
-    async cancelAtPeriodEnd(principal, wish) {
-      const { currentPeriodEnd: endsAt, status } = await cancel(principal, wish, AT_PERIOD_END)
+    async cancelAtPeriodEnd(principal, request) {
+      const { currentPeriodEnd: endsAt, status } = await cancel(principal, request, AT_PERIOD_END)
       const message = `Subscription is cancelled and stays usable until ${new Date(endsAt).toISOString()}`
       return { message, endsAt, status }
     },
-    async cancelNow(principal, wish) {
-      await cancel(principal, wish, NOW)
+    async cancelNow(principal, request) {
+      await cancel(principal, request, NOW)
     },
   }
 }

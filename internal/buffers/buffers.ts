@@ -1,4 +1,4 @@
-/** Buffers (specification, "Buffers"; design, section 9). Refusals are thrown as ServiceError. */
+/** Buffers (docs/reference/api.md, "Buffers"). Refusals are thrown as ServiceError. */
 
 import {
   applyBufferPatch,

@@ -1,7 +1,7 @@
 /**
  * Configuration of buffers in memory, by internal uid for the shards and by caller-chosen id for ingest
- * (design, section 7). A record is as new as the change feed allows: what this node commits is seen at once,
- * what others commit within the feed's delay.
+ * (docs/architecture/protocol.md, "Cached configuration"). A record is as new as the change feed allows: what this
+ * node commits is seen at once, what others commit within the feed's delay.
  *
  * Invariants: a record never gives way to an older version of itself; that an id is unknown is never
  * remembered, so what was just created works everywhere. Records of deleted buffers stay by uid, for the

@@ -1,4 +1,7 @@
-/** What the use cases of buffers need: rows of Postgres, the node's own cache (design, section 7), deliveries. */
+/**
+ * What the use cases of buffers need: rows of Postgres, the node's own cache (docs/architecture/protocol.md, "Cached
+ * configuration"), deliveries.
+ */
 
 import type { Buffer, BufferConfig, BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'

@@ -1,5 +1,5 @@
 /**
- * The test of a buffer (specification, "Buffers"; design, section 9): one delivery of one item, as a batch of
+ * The test of a buffer (docs/reference/api.md, "Buffers"): one delivery of one item, as a batch of
  * the buffer would be delivered, signature and headers included. It costs no credits and counts nowhere, and
  * whether the buffer is enabled does not matter.
  */

@@ -1,7 +1,7 @@
 /**
- * Which addresses a delivery may reach (design, section 8). Default-deny: only global unicast passes, and
- * an address that carries an IPv4 address inside (mapped, NAT64, 6to4, ISATAP) is judged by what it
- * carries. `net.BlockList` is not used, for it misses NAT64, 6to4 and `::7f00:1`.
+ * Which addresses a delivery may reach (docs/architecture/protocol.md, "Destinations"). Default-deny: only global
+ * unicast passes, and an address that carries an IPv4 address inside (mapped, NAT64, 6to4, ISATAP) is judged by what
+ * it carries. `net.BlockList` is not used, for it misses NAT64, 6to4 and `::7f00:1`.
  *
  * Pure. The connector applies these rules to every address before it connects (`guard.ts`); what is here
  * for names is only shape.
@@ -38,7 +38,7 @@ export function isPermitted(text: string, allow: readonly Cidr[]): boolean {
 /**
  * Why `url` can never be delivered to, null when it can: a scheme other than http and https, or a literal
  * address that is not permitted, in any spelling that `URL` accepts. Names pass: what they resolve to
- * counts when a connection is made (design, section 9, "blocked destinations").
+ * counts when a connection is made (docs/architecture/protocol.md, "Destinations").
  */
 export function checkDestination(url: string, allow: readonly Cidr[]): string | null {
   const parsed = URL.parse(url)

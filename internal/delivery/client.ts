@@ -17,7 +17,7 @@ export interface DeliveryClientOptions extends GuardOptions {
   version: string
   /** Each origin's. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
   limits?: Partial<QueueLimits>
-  /** For a whole attempt, connecting included. Default 10,000 (specification, Limits). */
+  /** For a whole attempt. Default `attemptDeadlineMs`. */
   deadlineMs?: number
 }
 
@@ -29,11 +29,15 @@ export interface DeliveryGauges {
   idleConnections: number
 }
 
-const defaultLimits: QueueLimits = { connections: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
+/** Of a whole attempt, connecting included, ms (docs/reference/api.md, "Limits"). */
+export const attemptDeadlineMs = 10_000
+
+/** Of one origin. */
+export const defaultLimits: QueueLimits = { connections: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
 
 /**
- * Sends batches to their destinations (design, section 8): keep-alive, one bounded queue an origin, one
- * deadline an attempt, redirects not followed, only to permitted addresses.
+ * Sends batches to their destinations (docs/architecture/protocol.md, "Delivery"): keep-alive, one bounded queue an
+ * origin, one deadline an attempt, redirects not followed, only to permitted addresses.
  *
  * The deadline and `durationMs` begin when the attempt's turn comes. Waiting for it is no failure of the
  * destination and never ends in one: an attempt that finds the queue full, or is withdrawn, comes back
@@ -57,7 +61,7 @@ export class DeliveryClient {
     this.#clock = options.clock
     this.#guard = new Guard(options)
     this.#limits = { ...defaultLimits, ...options.limits }
-    this.#deadlineMs = options.deadlineMs ?? 10_000
+    this.#deadlineMs = options.deadlineMs ?? attemptDeadlineMs
     this.#userAgent = `Penstock/${options.version}`
   }
 

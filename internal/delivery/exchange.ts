@@ -21,7 +21,8 @@ export interface Answer {
 /**
  * One request and its response on one connection, over within `deadlineMs` of the start, connecting
  * included. Once the head of a response is there its status stands: a body that breaks off, never ends or
- * is too long costs the connection and nothing else (specification: any 2xx response acknowledges).
+ * is too long costs the connection and nothing else (any 2xx response acknowledges: docs/reference/buffers.md,
+ * "Deliveries").
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #connection: Connection

@@ -1,4 +1,4 @@
-/** Why no response arrived, in the classes of design, section 9. */
+/** Why no response arrived, in classes (docs/architecture/protocol.md, "Delivery"). */
 import type { ErrorClass } from '../domain/model.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Opens the sockets of deliveries, and only to permitted addresses (design, section 8). The check is part
- * of connecting: the addresses that are judged are the ones handed to the socket, so a name that resolves
- * differently a moment later changes nothing. TLS verifies the certificate against the name.
+ * Opens the sockets of deliveries, and only to permitted addresses (docs/architecture/protocol.md, "Destinations").
+ * The check is part of connecting: the addresses that are judged are the ones handed to the socket, so a name that
+ * resolves differently a moment later changes nothing. TLS verifies the certificate against the name.
  */
 import { lookup as dnsLookup } from 'node:dns/promises'
 import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net'

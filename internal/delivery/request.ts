@@ -4,8 +4,8 @@ import type { DeliveryConfig } from '../domain/model.ts'
 import { sign } from '../domain/signature.ts'
 
 /**
- * The request of one delivery (specification, Events): the exact bytes of `body`, every configured header,
- * and the service's own, which no configured name can displace or double. A configured `user-agent` stands.
+ * The request of one delivery (docs/reference/buffers.md, "Deliveries"): the exact bytes of `body`, every configured
+ * header, and the service's own, which no configured name can displace or double. A configured `user-agent` stands.
  */
 export function deliveryRequest(
   target: DeliveryConfig,

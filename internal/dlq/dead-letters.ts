@@ -1,5 +1,5 @@
 /**
- * The dead letter queue as its users see it (specification, "Dead letter queue"). Refusals are thrown as
+ * The dead letter queue as its users see it (docs/reference/api.md, "Dead letters"). Refusals are thrown as
  * ServiceError. An item of another customer is 403; one of a project that the key does not reach is 404.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Manual retry of a dead letter (specification, "Dead letter queue"): one synchronous attempt with the stored
+ * Manual retry of a dead letter (docs/reference/api.md, "Dead letters"): one synchronous attempt with the stored
  * bytes and their own key, to the buffer's current delivery configuration. It counts in no analytics and
  * leaves `consecutiveDlqCount` alone; that the buffer is disabled does not matter, for somebody asked.
  *
@@ -17,11 +17,11 @@ import { readItem } from './dead-letters.ts'
 import type { AttemptResult, DeadLetterStore, Deliveries, RetryDestination, RetryStore } from './ports.ts'
 
 /** Longest wait for a connection to the destination, ms. */
-const WAIT_MS = 5_000
-/** An attempt takes at most so long (specification, "Limits"), ms. */
+export const WAIT_MS = 5_000
+/** An attempt takes at most so long (docs/reference/api.md, "Limits"), ms. */
 const ATTEMPT_MS = 10_000
 /** How long the lock is held at most: waiting, attempt, and room for a slow database, ms. */
-const LEASE_MS = 30_000
+export const LEASE_MS = 30_000
 /** An attempt that begins so long after the claim, ms, still ends within the lease. */
 const LATEST_START_MS = LEASE_MS - ATTEMPT_MS - 2_000
 

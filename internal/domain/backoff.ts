@@ -1,4 +1,4 @@
-/** Delay between delivery attempts (specification, "Processing model" 5). */
+/** Delay between delivery attempts (docs/reference/buffers.md, "Retries"). */
 import type { BufferConfig } from './model.ts'
 
 export type Backoff = BufferConfig['throughput']['backoff']

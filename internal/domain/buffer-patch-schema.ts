@@ -1,7 +1,7 @@
 /**
- * The body of a PATCH of a buffer, derived from the one schema of its configuration (design, sections 9 and
- * 10): a JSON merge patch (RFC 7396), so nothing is required, nothing has a default, and null removes what is
- * not required. What cannot be changed may be sent back as it was read.
+ * The body of a PATCH of a buffer, derived from the one schema of its configuration (docs/architecture/protocol.md,
+ * "One schema"): a JSON merge patch (RFC 7396), so nothing is required, nothing has a default, and null removes what
+ * is not required. What cannot be changed may be sent back as it was read.
  */
 import { bufferConfigSchema, bufferSchema, type Schema } from './buffer-schema.ts'
 

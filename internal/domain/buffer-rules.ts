@@ -1,6 +1,6 @@
 /**
- * Rules of a buffer's configuration that its schema cannot say (design, sections 8 and 9). Each takes a
- * configuration that already passed the schema and returns what is wrong, naming the fields, or null.
+ * Rules of a buffer's configuration that its schema cannot say (docs/architecture/protocol.md, "One schema"). Each
+ * takes a configuration that already passed the schema and returns what is wrong, naming the fields, or null.
  */
 import { defaultSignatureHeader } from './buffer-schema.ts'
 import { headersMaxSize, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'

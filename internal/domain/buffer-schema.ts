@@ -1,10 +1,10 @@
 /**
- * The Buffer configuration as one JSON Schema (specification, "Buffer"; design, section 10): the admin API's
- * validators, the OpenAPI 3.0.3 document and the CRD's structural schema are derived from it. It therefore
- * uses only keywords that all three know: no references, no type lists, no conditionals.
+ * The Buffer configuration as one JSON Schema (docs/reference/buffers.md, "Fields"; docs/architecture/protocol.md,
+ * "One schema"): the admin API's validators, the OpenAPI 3.0.3 document and the CRD's structural schema are derived
+ * from it. It therefore uses only keywords that all three know: no references, no type lists, no conditionals.
  *
- * Rules that a schema of that kind cannot say stand in `buffer-rules.ts`. Bounds beyond the
- * specification's are the installation's: they keep one buffer from costing more than a shard can hold.
+ * Rules that a schema of that kind cannot say stand in `buffer-rules.ts`. Upper bounds keep one buffer from costing
+ * more than a shard can hold.
  */
 import {
   headerNameMaxLength,
@@ -37,7 +37,7 @@ export interface Schema {
 const weekMs = 604_800_000
 const dayMs = 86_400_000
 
-/** Installation maxima (design, section 6): 10,000 items and 16 MB (16,777,216 bytes) a batch. */
+/** Installation maxima (docs/architecture/protocol.md, "Groups"): 10,000 items and 16 MB (16,777,216 bytes) a batch. */
 export const maxBatchItems = 10_000
 export const maxBatchBytes = 16_777_216
 

@@ -1,6 +1,6 @@
 /**
  * Secrets of a buffer: signing and source verification secrets and the values of delivery headers. A viewer
- * sees `[redacted]`, and that text sent back keeps the stored value (design, section 9).
+ * sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md, "Admin requests").
  */
 import type { Buffer, BufferConfig } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'

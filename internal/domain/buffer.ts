@@ -1,5 +1,5 @@
 /**
- * Reading of buffer configurations: creation, PATCH and clone (specification, "Buffers"; design, section 9).
+ * Reading of buffer configurations: creation, PATCH and clone (docs/reference/api.md, "Buffers").
  * Whatever comes out is complete (every default filled in) and obeys the schema and every rule beyond it.
  */
 import { Ajv } from 'ajv'

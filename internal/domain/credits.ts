@@ -1,4 +1,7 @@
-/** What an ingest costs (specification, "Limits"; design, section 9). */
+/** What an ingest costs (docs/reference/api.md, "Limits"). */
+
+/** Bytes that one credit pays for. */
+export const bytesPerCredit = 1024
 
 /** Credits for a parsed payload: one a started KiB of its JSON serialisation in UTF-8, at least 1. */
 export function creditsFor(payload: unknown): number {
@@ -7,5 +10,5 @@ export function creditsFor(payload: unknown): number {
 
 /** Credits for a serialisation of `bytes` bytes. */
 export function creditsForBytes(bytes: number): number {
-  return Math.max(1, Math.ceil(bytes / 1024))
+  return Math.max(1, Math.ceil(bytes / bytesPerCredit))
 }

@@ -1,4 +1,4 @@
-/** Currencies that plans and packs are priced in (specification, "Plan" and "Credit packs"). */
+/** Currencies that plans and packs are priced in (docs/reference/api.md, "Plans" and "Credit packs"). */
 
 /** In the order in which they are offered. */
 export const currencies = ['BRL', 'USD'] as const

@@ -1,7 +1,5 @@
 /**
- * Every error that a caller can be answered: status, text and, where the specification gives one, `code`
- * (specification, "Errors" and the endpoint tables). Statuses beyond the specification's list (408, 413,
- * 415) are the design's, section 9.
+ * Every error that a caller can be answered: status, text and, for some, a `code` (docs/reference/errors.md, "Errors").
  */
 
 import { maxDepth } from './json.ts'
@@ -171,12 +169,12 @@ export function required<T>(parsed: Parsed<T>): T {
   return parsed.value
 }
 
-/** 403 of a caller without the role (specification, "Authentication" 7). */
+/** 403 of a caller without the role (docs/reference/api.md, "Roles"). */
 export function roleMissing(action: Action): ServiceError {
   return new ServiceError('roleMissing', { message: requiredRoles(action) })
 }
 
-/** 429 (specification, "Errors"): `credits` is the balance, `required` what the request costs. */
+/** 429 (docs/reference/errors.md, "Errors"): `credits` is the balance, `required` what the request costs. */
 export function insufficientCredits(credits: number, required: number): ServiceError {
   return new ServiceError('insufficientCredits', {
     credits,

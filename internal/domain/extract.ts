@@ -1,5 +1,5 @@
 /**
- * Group key and message id of a webhook (specification, "Processing model" 7 and 8; design, section 9).
+ * Group key and message id of a webhook (docs/reference/buffers.md, "Group keys" and "Deduplication").
  * Both are read from own properties of the parsed body; a number gives its source text.
  */
 import { ServiceError } from './errors.ts'

@@ -1,4 +1,4 @@
-/** Names of groups, shards and batches (design, sections 3 and 9). */
+/** Names of groups, shards and batches (docs/architecture/protocol.md, "Groups and shards"). */
 import { hash } from 'node:crypto'
 import { writeUuid } from './uuid.ts'
 
@@ -32,7 +32,7 @@ export function shardOf(groupToken: string, shards: number): number {
   return Buffer.from(groupToken, 'base64url').readUInt32BE(0) % shards
 }
 
-/** Value of the idempotency header of a batch (specification, "Events"). */
+/** Value of the idempotency header of a batch (docs/reference/buffers.md, "Deliveries"). */
 export function idempotencyKey(groupId: string, version: number): string {
   return `grp:${groupId}:v${version}`
 }

@@ -1,6 +1,6 @@
 /**
- * HTTP header names and values that a buffer may configure (design, section 8): valid on the wire, and
- * never one that frames the delivery request or that the service sets itself.
+ * HTTP header names and values that a buffer may configure (docs/architecture/protocol.md, "Delivery"): valid on the
+ * wire, and never one that frames the delivery request or that the service sets itself.
  */
 
 export const headerNameMaxLength = 128

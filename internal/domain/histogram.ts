@@ -1,4 +1,4 @@
-/** Histograms of deliveries (specification, "Analytics"; design, section 9): upper bounds in ms, the last open. */
+/** Histograms of deliveries (docs/reference/analytics.md): upper bounds in ms, the last open. */
 
 /** From the storage of a batch's first item to its seal. */
 export const timeToFlushBounds = [

@@ -1,6 +1,6 @@
 /**
- * Caller-chosen identifiers of customers, projects and buffers (design, section 9). The alphabet has no
- * character with a meaning in URLs, broker subjects or SQL, so an identifier is safe wherever it is put.
+ * Caller-chosen identifiers of customers, projects and buffers (docs/reference/api.md, "Conventions"). The alphabet
+ * has no character with a meaning in URLs, broker subjects or SQL, so an identifier is safe wherever it is put.
  */
 import { accept, type Parsed, refuse } from './parsed.ts'
 
@@ -29,8 +29,8 @@ export function parseIdentifier(field: string, value: unknown): Parsed<string> {
 }
 
 /**
- * The `n`th candidate (n >= 1) for the id of a clone: `<id>-copy`, `<id>-copy-2`, … (design, section 9). An
- * id that would grow too long loses its own end, never the suffix, so candidates stay distinct.
+ * The `n`th candidate (n >= 1) for the id of a clone: `<id>-copy`, `<id>-copy-2`, … (docs/reference/api.md,
+ * "Buffers"). An id that would grow too long loses its own end, never the suffix, so candidates stay distinct.
  */
 export function cloneIdentifier(bufferId: string, n: number): string {
   const suffix = n === 1 ? '-copy' : `-copy-${n}`

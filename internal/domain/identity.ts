@@ -1,5 +1,5 @@
 /**
- * Who an ID token speaks of (specification, "Authentication" 4; design, section 11): the claims that count,
+ * Who an ID token speaks of (docs/architecture/protocol.md, "Accounts"): the claims that count,
  * read out of a payload whose signature and validity somebody else has checked.
  */
 

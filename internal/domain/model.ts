@@ -1,5 +1,5 @@
 /**
- * The resources of the service as its callers see them (specification, "Resources and their fields").
+ * The resources of the service as its callers see them (docs/reference/api.md).
  * Times are Unix epoch milliseconds unless a field says otherwise; credits are integers.
  */
 
@@ -110,10 +110,10 @@ export interface ApiKeyRecord {
 
 export type DlqReason = 'max_retries_exceeded' | 'non_retryable_error'
 
-/** Why a batch was closed (specification, "Processing model" 2 and 3). `segment`: its segment is full. */
+/** Why a batch was closed (docs/reference/buffers.md, "Processing"). `segment`: its segment is full. */
 export type FlushReason = 'items' | 'bytes' | 'idle' | 'max_wait' | 'segment'
 
-/** Class of a failed delivery attempt (design, section 9). */
+/** Class of a failed delivery attempt (docs/architecture/protocol.md, "Delivery"). */
 export type ErrorClass =
   | 'timeout'
   | 'connection'

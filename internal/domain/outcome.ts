@@ -1,5 +1,5 @@
-/** What a destination's status means (specification, "Processing model" 4; design, section 9). */
-import type { DlqReason, ErrorClass } from './model.ts'
+/** What a destination's status means (docs/reference/buffers.md, "Retries"). */
+import type { ErrorClass } from './model.ts'
 
 /** `rejected`: not retried, the batch goes to the dead letter queue at once. */
 export type Outcome = 'delivered' | 'rejected' | 'retry'
@@ -16,9 +16,4 @@ export function errorClassOf(status: number): ErrorClass | null {
   if (outcomeOf(status) === 'delivered') return null
   if (outcomeOf(status) === 'rejected') return 'http_4xx'
   return status >= 500 && status <= 599 ? 'http_5xx' : 'http_other'
-}
-
-/** Why a batch is dead after its last attempt ended with `outcome`. */
-export function dlqReasonOf(outcome: Exclude<Outcome, 'delivered'>): DlqReason {
-  return outcome === 'rejected' ? 'non_retryable_error' : 'max_retries_exceeded'
 }

@@ -1,5 +1,5 @@
 /**
- * What a credit pack costs (specification, "Credit pack rules"): a pack has no price of its own, it is sold at
+ * What a credit pack costs (docs/reference/api.md, "Credit packs"): a pack has no price of its own, it is sold at
  * the rate a credit of a plan. Plans that are not active set no rate.
  */
 
@@ -41,8 +41,8 @@ export function listPacks(packs: readonly PackOffer[], plans: readonly Plan[], w
 
 /**
  * The largest active plan of at most so many credits; for a pack smaller than every plan the smallest one
- * (design, section 9). Of two plans with the same credits the cheaper one counts. undefined: no plan has a
- * price in the currency.
+ * (docs/reference/api.md, "Credit packs"). Of two plans with the same credits the cheaper one counts. undefined: no
+ * plan has a price in the currency.
  */
 export function tierOf(credits: number, plans: readonly Plan[], currency: Currency): Tier | undefined {
   const tiers = tiersIn(plans, currency)

@@ -1,6 +1,6 @@
 /**
- * The pack: what one append to an inbox stores (design, section 3). A versioned binary frame around items
- * that keep the sender's payload bytes untouched: each holds the finished element of the delivered
+ * The pack: what one append to an inbox stores (docs/architecture/protocol.md, "Packs"). A versioned binary frame
+ * around items that keep the sender's payload bytes untouched: each holds the finished element of the delivered
  * `items[]` array, so that a batch body is a join of stored bytes.
  *
  * Invariant: an encoded item is self-contained. Its bytes [offset, end) may be copied verbatim into another

@@ -1,6 +1,6 @@
 /**
- * Who asks, and the one rule of what a project-scoped credential sees and touches (specification,
- * "Authentication" 8): every read, list and write of the use cases goes through the scope made here.
+ * Who asks, and the one rule of what a project-scoped credential sees and touches (docs/architecture/protocol.md,
+ * "Admin requests"): every read, list and write of the use cases goes through the scope made here.
  */
 
 import type { Role } from './model.ts'

@@ -1,10 +1,10 @@
-/** Roles and what they may do (specification, "Authentication" 7 and 8). */
+/** Roles and what they may do (docs/reference/api.md, "Roles"). */
 import type { Role } from './model.ts'
 
 /** From the least to the most powerful. */
 export const roles: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 
-/** The specification's table, and (design, section 9) who may buy and grant credits. */
+/** Which roles may do what (docs/reference/api.md, "Roles"). */
 export const rolesFor = {
   read: ['viewer', 'member', 'admin', 'owner'],
   writeBuffers: ['member', 'admin', 'owner'],
@@ -47,7 +47,10 @@ export function areWithinProjects(
   return projectIds?.every((projectId) => ceiling.includes(projectId)) ?? false
 }
 
-/** Whoever may write a buffer sees its secrets; others see them redacted (design, section 9). */
+/**
+ * Whoever may write a buffer sees its secrets; others see them redacted (docs/architecture/protocol.md, "Admin
+ * requests").
+ */
 export function seesSecrets(role: Role): boolean {
   return mayPerform(role, 'writeBuffers')
 }

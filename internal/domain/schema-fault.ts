@@ -1,4 +1,4 @@
-/** What a schema found wrong with an input, in words (design: bad input gets an error that names the field). */
+/** What a schema found wrong with an input, in words (docs/architecture/protocol.md, "Admin requests"). */
 import type { ErrorObject } from 'ajv'
 
 /** Problems that one answer tells; of a body of strangers nobody reads more. */

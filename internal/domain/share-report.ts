@@ -1,7 +1,7 @@
 /**
- * What the owner of a shard tells all ingresses each second: which buffers hold much of it (design, section 6).
- * JSON over core NATS. It is as good as its age: a lost report is made up for by the next one, and the decoder
- * returns undefined for bytes that are no report.
+ * What the owner of a shard tells all ingresses each second: which buffers hold much of it
+ * (docs/architecture/protocol.md, "Back-pressure"). JSON over core NATS. It is as good as its age: a lost report is
+ * made up for by the next one, and the decoder returns undefined for bytes that are no report.
  */
 
 export interface ShareReport {

@@ -1,4 +1,7 @@
-/** HMAC-SHA256 signatures, outgoing and incoming: lower-case hex of the raw body (design, section 8). */
+/**
+ * HMAC-SHA256 signatures, outgoing and incoming: lower-case hex of the raw body (docs/architecture/protocol.md,
+ * "Delivery").
+ */
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 export function sign(secret: string, body: Uint8Array): string {

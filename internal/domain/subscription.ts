@@ -1,5 +1,5 @@
 /**
- * The states of a subscription (specification, "Subscription status"). The payment provider moves it into
+ * The states of a subscription (docs/reference/api.md, "Subscriptions"). The payment provider moves it into
  * PENDING, ACTIVE, PAST_DUE and CANCELLED by what it tells; its customer into CANCELLING and CANCELLED.
  *
  * Invariants: CANCELLED is the end, a subscription that comes back has another identifier; nothing but the end
@@ -49,7 +49,7 @@ export interface Cycle {
   readonly periodStart: number
 }
 
-/** Active: what "no active subscription" of the specification is not. */
+/** Active: it can still be cancelled for the end of its period. */
 export function isActive(status: SubscriptionStatus): boolean {
   return status === 'ACTIVE' || status === 'PAST_DUE'
 }

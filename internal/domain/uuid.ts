@@ -1,4 +1,4 @@
-/** UUIDs as 16 bytes: how frames and records carry them. */
+/** UUIDs as 16 bytes: how packs and records carry them. */
 
 const digits = new Int8Array(128).fill(-1)
 for (let i = 0; i < 16; i++) {

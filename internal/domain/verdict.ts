@@ -1,8 +1,8 @@
 /**
- * What an ingress and the owner of a shard tell each other about explicit message ids (design, section 3,
- * "Deduplication"): the owner's verdict on a pack, and the ingress's questions when none came. JSON, because
- * one message covers a whole pack. Decoders return undefined for bytes that are none of these: they come
- * over core NATS, and a lost or foreign message only means that somebody asks again.
+ * What an ingress and the owner of a shard tell each other about explicit message ids (docs/architecture/protocol.md,
+ * "Duplicates and verdicts"): the owner's verdict on a pack, and the ingress's questions when none came. JSON,
+ * because one message covers a whole pack. Decoders return undefined for bytes that are none of these: they come over
+ * core NATS, and a lost or foreign message only means that somebody asks again.
  *
  * Invariant: an owner says `new` or `duplicate` only after the commit that makes it so. What it does not
  * know (a position not read yet, or a drop longer than 60 s ago) is `unknown`.
@@ -27,7 +27,7 @@ export type Ask =
   /** What became of these explicit items of the pack stored at `seq`? */
   | { kind: 'position'; id: number; seq: number; items: readonly { index: number; itemId: string }[] }
   /** Is an item with this message id buffered in this group? */
-  | { kind: 'twin'; id: number; groupToken: string; messageId: string }
+  | { kind: 'original'; id: number; groupToken: string; messageId: string }
 
 /** What became of an item. `of`: itemId of the original. */
 export type Fate = { kind: 'new' } | { kind: 'duplicate'; of: string } | { kind: 'unknown' }
@@ -36,7 +36,7 @@ export type Answer =
   /** In the order of the question's items. */
   | { kind: 'position'; id: number; fates: readonly Fate[] }
   /** null: no such item is buffered. */
-  | { kind: 'twin'; id: number; itemId: string | null }
+  | { kind: 'original'; id: number; itemId: string | null }
 
 /** How long an owner keeps a drop distinguishable, and an ingress keeps asking, ms. */
 export const dropMemoryMs = 60_000
@@ -58,8 +58,11 @@ export function decodeVerdict(bytes: Uint8Array): Verdict | undefined {
   return duplicates && { packId: message.pack, duplicates: duplicates.map(([index, of]) => ({ index, of })) }
 }
 
+/** The kind `original` as nodes write it to each other: those of earlier versions know no other word. */
+const originalText = 'twin'
+
 export function encodeAsk(ask: Ask): Buffer {
-  if (ask.kind === 'twin') return Buffer.from(JSON.stringify(ask))
+  if (ask.kind === 'original') return Buffer.from(JSON.stringify({ ...ask, kind: originalText }))
   return Buffer.from(JSON.stringify({ ...ask, items: ask.items.map(({ index, itemId }) => [index, itemId]) }))
 }
 
@@ -67,8 +70,8 @@ export function decodeAsk(bytes: Uint8Array): Ask | undefined {
   const message = fieldsOf(bytes)
   if (message === undefined || !isCount(message.id)) return undefined
   const { id, kind, seq, groupToken, messageId } = message
-  if (kind === 'twin' && typeof groupToken === 'string' && typeof messageId === 'string') {
-    return { kind, id, groupToken, messageId }
+  if (kind === originalText && typeof groupToken === 'string' && typeof messageId === 'string') {
+    return { kind: 'original', id, groupToken, messageId }
   }
   if (kind !== 'position' || !isCount(seq) || !Array.isArray(message.items)) return undefined
   const items = all(message.items, pairOf)
@@ -76,7 +79,7 @@ export function decodeAsk(bytes: Uint8Array): Ask | undefined {
 }
 
 export function encodeAnswer(answer: Answer): Buffer {
-  if (answer.kind === 'twin') return Buffer.from(JSON.stringify(answer))
+  if (answer.kind === 'original') return Buffer.from(JSON.stringify({ ...answer, kind: originalText }))
   return Buffer.from(JSON.stringify({ ...answer, fates: answer.fates.map(fateText) }))
 }
 
@@ -84,7 +87,8 @@ export function decodeAnswer(bytes: Uint8Array): Answer | undefined {
   const message = fieldsOf(bytes)
   if (message === undefined || !isCount(message.id)) return undefined
   const { id, kind, itemId } = message
-  if (kind === 'twin' && (itemId === null || typeof itemId === 'string')) return { kind, id, itemId }
+  if (kind === originalText && (itemId === null || typeof itemId === 'string'))
+    return { kind: 'original', id, itemId }
   if (kind !== 'position' || !Array.isArray(message.fates)) return undefined
   const fates = all(message.fates, fateOf)
   return fates && { kind, id, fates }

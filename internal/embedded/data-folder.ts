@@ -1,6 +1,6 @@
 /**
  * The data folder of one installation. One process at a time works in it; what is secret in it is readable
- * by its owner alone (design, section 11).
+ * by its owner alone (docs/architecture/protocol.md, "The local instance").
  */
 import { randomBytes } from 'node:crypto'
 import {

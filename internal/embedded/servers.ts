@@ -1,4 +1,7 @@
-/** What `penstock` runs beside itself when no address of NATS or Postgres is configured (design, section 11). */
+/**
+ * What `penstock` runs beside itself when no address of NATS or Postgres is configured
+ * (docs/architecture/protocol.md, "The local instance").
+ */
 import { join } from 'node:path'
 
 import { openDataFolder } from './data-folder.ts'
@@ -109,8 +112,7 @@ async function startBoth(
 async function embedNats(options: EmbeddedOptions, dataDir: string): Promise<NatsServer> {
   const { natsServerBin, log, sync, signal } = options
   const path = process.env.PATH ?? ''
-  const installDir = join(dataDir, 'nats-server')
-  const binary = await findNatsServer({ natsServerBin, path, installDir, log, signal })
+  const binary = await findNatsServer({ natsServerBin, path, log, signal })
   return startNats({ dir: join(dataDir, 'nats'), binary, sync, log, signal })
 }
 

@@ -1,5 +1,5 @@
 /**
- * The unsealed items of one group, in log order and in segments (design, section 9, "segment"). Adding and
+ * The unsealed items of one group, in log order and in segments (docs/architecture/protocol.md, "Segments"). Adding and
  * taking are O(1) an item however many wait: taken slots are cleared and passed over, never shifted, and a
  * segment is a counted run, so nothing is scanned.
  *

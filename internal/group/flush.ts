@@ -1,5 +1,5 @@
 /**
- * When a group is delivered (specification, "Processing model" 2 and 3): an ordered chain of small
+ * When a group is delivered (docs/reference/buffers.md, "Processing"): an ordered chain of small
  * predicates over its front segment, the first that holds gives the reason. Sizes come before times: a
  * group that waits for its turn runs out of time too, but its size is what closed it.
  */

@@ -1,10 +1,10 @@
 /**
- * The group machine (design, section 6): one group's items become batches, and batches are delivered,
- * retried, dead-lettered or discarded. Pure and deterministic: time is an input, everything it wants done
+ * The group machine (docs/architecture/protocol.md, "Groups"): one group's items become batches, and batches are
+ * delivered, retried, dead-lettered or discarded. Pure and deterministic: time is an input, everything it wants done
  * is a value that it returns.
  *
  * It keeps: items of a group are sealed in log order, each in one batch at a time; with a concurrency of 1
- * no attempt of a batch begins before every older batch was delivered or buried; a wake is armed whenever
+ * no attempt of a batch begins before every older batch was delivered or became a dead letter; a wake is armed whenever
  * time alone will let the group go on.
  */
 import { backoffDelayMs } from '../domain/backoff.ts'
@@ -71,7 +71,7 @@ function apply<I extends GroupItem>(state: GroupState<I>, input: Input<I>, effec
       input.batch.phase = 'waiting'
       break
     case 'settled':
-      demand(state, input.batch, 'settled', 'acking', 'burying', 'discarding')
+      demand(state, input.batch, 'settled', 'acking', 'dead-lettering', 'discarding')
       remove(state, input.batch)
       break
     case 'dropped':
@@ -135,8 +135,8 @@ function ended<I extends GroupItem>(
     batch.phase = 'acking'
     effects.push({ kind: 'ack', batch })
   } else if (state.policy.state === 'discarding') discard(batch, effects)
-  else if (result === 'rejected') bury(batch, 'non_retryable_error', effects)
-  else if (batch.attempt >= state.policy.maxAttempts) bury(batch, 'max_retries_exceeded', effects)
+  else if (result === 'rejected') deadLetter(batch, 'non_retryable_error', effects)
+  else if (batch.attempt >= state.policy.maxAttempts) deadLetter(batch, 'max_retries_exceeded', effects)
   else {
     batch.attempt += 1
     batch.nextAttemptAt = state.now + delayBefore(batch.attempt, state.policy)
@@ -222,12 +222,12 @@ function armWake<I extends GroupItem>(
   effects.push({ kind: 'wake', at })
 }
 
-function bury<I>(
+function deadLetter<I>(
   batch: Batch<I>,
   reason: 'non_retryable_error' | 'max_retries_exceeded',
   effects: Effect<I>[],
 ): void {
-  batch.phase = 'burying'
+  batch.phase = 'dead-lettering'
   effects.push({ kind: 'dead-letter', batch, reason })
 }
 

@@ -1,6 +1,6 @@
 /**
- * What goes into a group machine and what comes out (design, section 6). One group is one (buffer uid,
- * group key); the machine knows nothing of payloads, only of items with sizes and times.
+ * What goes into a group machine and what comes out (docs/architecture/protocol.md, "Groups"). One group is one
+ * (buffer uid, group key); the machine knows nothing of payloads, only of items with sizes and times.
  *
  * All times are Unix ms of ONE clock, the broker's; sizes are payload bytes.
  */
@@ -38,8 +38,8 @@ export interface GroupPolicy {
 }
 
 /**
- * The life of a batch (design, section 5):
- * sealing → waiting → delivering → acking | burying | recording-attempt → waiting …; discarding ends a
+ * The life of a batch (docs/architecture/protocol.md, "Seals and versions"):
+ * sealing → waiting → delivering → acking | dead-lettering | recording-attempt → waiting …; discarding ends a
  * batch of a deleted buffer. `waiting`: sealed, and its next attempt has not begun (back-off, hold, or an
  * older batch's turn).
  */
@@ -49,7 +49,7 @@ export type BatchPhase =
   | 'delivering'
   | 'recording-attempt'
   | 'acking'
-  | 'burying'
+  | 'dead-lettering'
   | 'discarding'
 
 /** Only the machine changes a batch; the shard names it by this object until it is settled. */

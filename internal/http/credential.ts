@@ -6,7 +6,7 @@ import type { Authenticator } from './ports.ts'
 const BEARER = /^Bearer +([^\s,]+) *$/i
 
 /**
- * Authenticates a management request (specification, "Authentication"). A present `X-API-Key` decides, also
+ * Authenticates a management request (docs/reference/api.md, "Authentication"). A present `X-API-Key` decides, also
  * when it is empty or wrong and a good ID token stands beside it. Throws ServiceError 401, 403 or 503.
  */
 export async function authenticate(

@@ -5,8 +5,8 @@ import type { Context, Middleware } from 'koa'
 import { openApiDocument } from './openapi/document.ts'
 
 /**
- * `GET /openapi.json` and the page that shows it, `GET /docs` (design, section 9: both public). The page is
- * swagger-ui from our own server: a fixed list of files, so no path leads anywhere else, and a policy by
+ * `GET /openapi.json` and the page that shows it, `GET /docs` (both public: docs/reference/api.md, "Conventions").
+ * The page is swagger-ui from our own server: a fixed list of files, so no path leads anywhere else, and a policy by
  * which the browser loads and runs nothing of another host.
  */
 

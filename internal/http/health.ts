@@ -2,9 +2,9 @@ import type { Clock } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
 
 /**
- * `GET /health`: `{status, version, checks}`, 200 while every dependency answers, else 503 (design, section
- * 9). It is public, so a check tells only whether it holds, and a flood of requests runs each check once at
- * a time.
+ * `GET /health`: `{status, version, checks}`, 200 while every dependency answers, else 503 (docs/reference/api.md,
+ * "Health"). It is public, so a check tells only whether it holds, and a flood of requests runs each check once at a
+ * time.
  */
 
 /** Resolves while the dependency is usable, rejects when it is not. */

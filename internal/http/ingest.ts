@@ -9,9 +9,9 @@ import { answerEarly, readBody } from './body.ts'
 import type { Gate, Handler } from './listener.ts'
 
 /**
- * `POST /v1/ingest/{projectId}/{bufferId}` (specification, "Ingest"). This is the path that load comes in by: the answer
- * is one string with its length, and neither request nor answer goes through Koa, which costs each some
- * microseconds (`test/bench/NOTES.md`). What is no plain POST, and what goes wrong, is the application's.
+ * `POST /v1/ingest/{projectId}/{bufferId}` (docs/reference/api.md, "Ingest"). This is the path that load comes in by:
+ * the answer is one string with its length, and neither request nor answer goes through Koa, which costs each some
+ * microseconds (docs/performance/notes.md). What is no plain POST, and what goes wrong, is the application's.
  */
 
 export interface IngestRouteOptions {

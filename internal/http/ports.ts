@@ -8,7 +8,7 @@ export interface Authenticator {
   byToken(token: string): Promise<Principal>
 }
 
-/** What the HTTP face reports besides its answers. */
+/** What the HTTP server reports besides its answers. */
 export interface HttpTelemetry {
   /** An answer of 500: an error that nobody meant for the caller. */
   failed(event: { requestId: string; method: string; path: string; error: unknown }): void

@@ -5,8 +5,9 @@ import { answerEarly, readBody } from './body.ts'
 
 /**
  * `/local/receiver/<name>`: a destination that the local instance brings along, so that a first batch can be
- * seen without another server (design, section 11). POST and PUT accept, GET shows the last requests, newest
- * first. Invariant: what is kept is bounded, in requests a name and in bytes over all names.
+ * seen without another server (docs/architecture/protocol.md, "The local instance"). POST and PUT accept, GET shows
+ * the last requests, newest first. Invariant: what is kept is bounded, in requests a name and in bytes over all
+ * names.
  */
 
 /** One request as GET shows it; `body` is parsed JSON, or text when it is none. */

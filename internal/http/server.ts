@@ -8,8 +8,8 @@ import type { Gate, Handler } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
 
 /**
- * The application: which faces it shows depends on the role of the process (design, section 1). Order
- * matters: failures around everything, ingest before what only the management API needs.
+ * The application: which faces it shows depends on the role of the process (docs/architecture/protocol.md, "Roles and
+ * stores"). Order matters: failures around everything, ingest before what only the management API needs.
  */
 export interface AppParts {
   telemetry: HttpTelemetry

@@ -1,5 +1,5 @@
 /**
- * ID tokens of the identity provider (specification, "Authentication"; design, section 11). Invariant: an
+ * ID tokens of the identity provider (docs/reference/api.md, "Authentication"). Invariant: an
  * identity is answered only for a token that this issuer signed for this audience, with one of its published
  * keys and an asymmetric algorithm, and that is valid now.
  */
@@ -26,8 +26,8 @@ const MAX_TOKEN_LENGTH = 16_384
 /** How far the provider's clock and ours may be apart, seconds. */
 const TOLERANCE_S = 5
 
-/** Specification, "Limits": lifetime of an ID token, seconds. */
-const LIFETIME_S = 3_600
+/** docs/reference/api.md, "Limits": lifetime of an ID token, seconds. */
+export const tokenLifetimeS = 3_600
 
 export function createIdTokens(options: IdTokensOptions): TokenVerifier {
   const { issuer, audience, clock } = options
@@ -67,5 +67,5 @@ function isIdToken(typ: unknown): boolean {
 function isWithinLifetime({ iat }: JWTPayload, clock: Clock): boolean {
   if (iat === undefined) return true
   const age = clock.now() / 1_000 - iat
-  return age >= -TOLERANCE_S && age <= LIFETIME_S + TOLERANCE_S
+  return age >= -TOLERANCE_S && age <= tokenLifetimeS + TOLERANCE_S
 }

@@ -1,7 +1,7 @@
 /**
- * The identity provider's public keys (design, section 11): fetched when a token first needs them, kept, and
- * fetched again when they are old or a token names one that is not among them. Invariant: however many tokens
- * come, and whatever they name, the provider is asked once a cooldown at most, also while it fails.
+ * The identity provider's public keys (docs/architecture/protocol.md, "Accounts"): fetched when a token first needs
+ * them, kept, and fetched again when they are old or a token names one that is not among them. Invariant: however
+ * many tokens come, and whatever they name, the provider is asked once a cooldown at most, also while it fails.
  */
 import { createRemoteJWKSet, customFetch, type FetchImplementation, type JWTVerifyGetKey } from 'jose'
 import { ServiceError } from '../domain/errors.ts'

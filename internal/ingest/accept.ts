@@ -23,9 +23,9 @@ import {
 } from './ports.ts'
 
 /**
- * Acceptance of one webhook (specification, "Ingest"; design, sections 3, 7 and 9).
+ * Acceptance of one webhook (docs/architecture/protocol.md, "Ingest checks").
  *
- * Invariants: 202 is answered only for an item that the broker has stored, or whose twin is buffered; every
+ * Invariants: 202 is answered only for an item that the broker has stored, or whose duplicate is buffered; every
  * charge is settled or refunded exactly once; a refused request has neither charged nor stored anything.
  */
 
@@ -91,7 +91,7 @@ export class Ingest {
     return refused ?? this.#judgeItem(record, request)
   }
 
-  /** The checks in the order of the design, section 9, but for those of buffer and key. */
+  /** The checks in their order (docs/architecture/protocol.md, "Ingest checks"), but for those of buffer and key. */
   #judgeItem(record: BufferRecord, request: IngestRequest): Paying | IngestAnswer {
     const paying = readItem(record, request, this.#ports.clock.now())
     if (isAnswer(paying) || !this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey))
@@ -144,8 +144,8 @@ export class Ingest {
   /** A duplicate costs nothing, so it is none of the balance's business. */
   async #unpaid({ item, charge }: Paying, balance: number): Promise<IngestAnswer> {
     if (item.explicit) {
-      const twin = await this.#ports.inbox.findTwin(item.bufferUid, item.groupKey, item.messageId)
-      if (typeof twin === 'string') return duplicate(item.messageId, twin)
+      const original = await this.#ports.inbox.findOriginal(item.bufferUid, item.groupKey, item.messageId)
+      if (typeof original === 'string') return duplicate(item.messageId, original)
     }
     return refusal(insufficientCredits(balance, charge.credits))
   }

@@ -1,7 +1,7 @@
 import { type ErrorKey, errors, type ServiceError } from '../domain/errors.ts'
 
 /**
- * Answers of ingest as finished texts (specification, "Ingest"). What never changes is built once.
+ * Answers of ingest as finished texts (docs/reference/api.md, "Ingest"). What never changes is built once.
  */
 export interface IngestAnswer {
   readonly status: number

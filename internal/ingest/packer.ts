@@ -1,12 +1,15 @@
 /**
- * The inbox as ingest sees it: packs by group commit (design, section 3). One append in flight a shard; what
- * arrives meanwhile forms the next pack, so that packs grow with load and an item at rest is a pack alone.
+ * The inbox as ingest sees it: packs by group commit (docs/architecture/protocol.md, "Packs"). One append in flight a
+ * shard; what arrives meanwhile forms the next pack, so that packs grow with load and an item at rest is a pack
+ * alone.
  *
  * Invariant: an item's request is answered exactly once, and positively only after the PubAck of its pack.
  */
+
 import { bufferToken } from '../domain/group.ts'
 import { encodePack, itemSizeBound, packIdBytes } from '../domain/pack.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
+import { sleep } from '../runtime/sleep.ts'
 import { GroupNames } from './group-names.ts'
 import { type Entry, Lane } from './lane.ts'
 import {
@@ -110,9 +113,9 @@ export class Packer implements Inbox {
     })
   }
 
-  findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
+  findOriginal(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
     const { token, shard } = this.#names.of(bufferUid, groupKey)
-    return this.#verdicts.findTwin(shard, token, messageId)
+    return this.#verdicts.findOriginal(shard, token, messageId)
   }
 
   /** Takes nothing more; resolves when all that was taken is answered. */
@@ -249,7 +252,7 @@ export class Packer implements Inbox {
       const pause = answer.kind === 'in-process' ? leastPauseMs : pauseMs * (0.5 + randomness.fraction())
       const over = clock.monotonic() + pause >= deadline
       if (over || (answer.kind !== 'unknown' && answer.kind !== 'in-process')) return { answer, attempts }
-      await new Promise<void>((resolve) => clock.after(pause, resolve))
+      await sleep(clock, pause)
       pauseMs = Math.min(pauseMs * 2, mostPauseMs)
     }
   }

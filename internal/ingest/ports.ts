@@ -1,6 +1,6 @@
 import type { ApiKeyRecord, BufferRecord } from '../domain/model.ts'
 
-/** Buffers by caller-chosen id; cached and invalidated (design, section 7). */
+/** Buffers by caller-chosen id; cached and invalidated (docs/architecture/protocol.md, "Cached configuration"). */
 export interface BufferDirectory {
   /** undefined: unknown, deleted, or not in the cache yet (then `loadById` tells). */
   peekById(bufferId: string): BufferRecord | undefined
@@ -21,8 +21,8 @@ export interface Charge {
 }
 
 /**
- * Credits by group commit (design, section 7). What was charged stays unsettled until exactly one of
- * `settle` and `refund` is called for it.
+ * Credits by group commit (docs/architecture/protocol.md, "Credits"). What was charged stays unsettled until exactly
+ * one of `settle` and `refund` is called for it.
  */
 export type Receipt = { paid: true } | { paid: false; balance: number }
 
@@ -63,10 +63,10 @@ export interface Inbox {
   /** Resolves after the broker's PubAck (and the owner's verdict, when the id is explicit). Rejects with InboxUnavailableError: not stored for certain or not known to be. */
   append(item: NewItem): Promise<Stored>
   /** itemId of a buffered item with this id in this group, null when there is none, undefined when the owner does not answer. */
-  findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
+  findOriginal(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
 }
 
-/** What buffers hold of the shards' logs (design, section 6). */
+/** What buffers hold of the shards' logs (docs/architecture/protocol.md, "Back-pressure"). */
 export interface Shares {
   /** Whether the buffer holds its whole share of the shard of this group: then it is refused. Costs nothing while no buffer does. */
   isOver(bufferUid: string, groupKey: string): boolean
@@ -85,7 +85,7 @@ export class InboxUnavailableError extends Error {
   }
 }
 
-/** What one try of an append came to (design, section 3, "Ambiguous appends"). */
+/** What one try of an append came to (docs/architecture/protocol.md, "Appends"). */
 export type PackAppendAnswer =
   | { kind: 'stored'; seq: number; duplicate: boolean }
   | { kind: 'in-process' }

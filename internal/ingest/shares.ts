@@ -1,6 +1,7 @@
 /**
- * The ingress's side of the share rule (design, section 6): owners tell each second how much of their shard the
- * large buffers hold; one that reached its share is refused, alone, until it holds a tenth less.
+ * The ingress's side of the share rule (docs/architecture/protocol.md, "Back-pressure"): owners tell each second how
+ * much of their shard the large buffers hold; one that reached its share is refused, alone, until it holds a tenth
+ * less.
  *
  * Invariant: only what an owner said within the last 3 s refuses anything.
  */

@@ -1,7 +1,7 @@
 /**
- * The owner's verdicts on explicit message ids, as an ingress waits for them (design, section 3,
- * "Deduplication"). A stored pack waits at most a second; where an owner kept silent once, its shard's packs
- * are answered at once until it is heard again, and what it says later still counts for the credits.
+ * The owner's verdicts on explicit message ids, as an ingress waits for them (docs/architecture/protocol.md,
+ * "Duplicates and verdicts"). A stored pack waits at most a second; where an owner kept silent once, its shard's
+ * packs are answered at once until it is heard again, and what it says later still counts for the credits.
  *
  * Invariant: each item is settled once, and each `late` promise settles within 60 s of the PubAck or at
  * `close`.
@@ -85,7 +85,10 @@ export class Verdicts {
   /** Their requests are answered; oldest first. */
   readonly #late = new Set<Waiting>()
   readonly #asked = new Map<number, Waiting>()
-  readonly #twins = new Map<number, { until: number; resolve: (itemId: string | null | undefined) => void }>()
+  readonly #originals = new Map<
+    number,
+    { until: number; resolve: (itemId: string | null | undefined) => void }
+  >()
   readonly #silent = new Set<number>()
   #nextId = 0
   #cancelSweep: (() => void) | undefined
@@ -125,11 +128,11 @@ export class Verdicts {
   }
 
   /** itemId of the buffered item with this id; null: none; undefined: no answer within a second. */
-  findTwin(shard: number, groupToken: string, messageId: string): Promise<string | null | undefined> {
+  findOriginal(shard: number, groupToken: string, messageId: string): Promise<string | null | undefined> {
     return new Promise((resolve) => {
       const id = this.#nextId++
-      this.#twins.set(id, { until: this.#clock.monotonic() + patienceMs, resolve })
-      const ask = encodeAsk({ kind: 'twin', id, groupToken, messageId })
+      this.#originals.set(id, { until: this.#clock.monotonic() + patienceMs, resolve })
+      const ask = encodeAsk({ kind: 'original', id, groupToken, messageId })
       this.#messages.publish(askSubject(shard), ask, this.#answerSubject)
       this.#keepSweeping()
     })
@@ -140,8 +143,8 @@ export class Verdicts {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     this.#cancelSweep?.()
     this.#cancelSweep = undefined
-    for (const { resolve } of this.#twins.values()) resolve(undefined)
-    this.#twins.clear()
+    for (const { resolve } of this.#originals.values()) resolve(undefined)
+    this.#originals.clear()
     for (const waiting of [...this.#pressing]) this.#answerWithout(waiting)
     for (const waiting of [...this.#late]) this.#giveUp(waiting)
   }
@@ -192,7 +195,7 @@ export class Verdicts {
   }
 
   #keepSweeping(): void {
-    if (this.#pressing.size + this.#late.size + this.#twins.size === 0) return
+    if (this.#pressing.size + this.#late.size + this.#originals.size === 0) return
     this.#cancelSweep ??= this.#clock.after(sweepMs, () => {
       this.#cancelSweep = undefined
       this.#sweep(this.#clock.monotonic())
@@ -201,9 +204,9 @@ export class Verdicts {
   }
 
   #sweep(now: number): void {
-    for (const [id, { until, resolve }] of this.#twins) {
+    for (const [id, { until, resolve }] of this.#originals) {
       if (until > now) break
-      this.#twins.delete(id)
+      this.#originals.delete(id)
       resolve(undefined)
     }
     for (const waiting of this.#pressing) {
@@ -230,9 +233,9 @@ export class Verdicts {
   }
 
   #heardAnswer(answer: Answer | undefined): void {
-    if (answer?.kind === 'twin') {
-      this.#twins.get(answer.id)?.resolve(answer.itemId)
-      this.#twins.delete(answer.id)
+    if (answer?.kind === 'original') {
+      this.#originals.get(answer.id)?.resolve(answer.itemId)
+      this.#originals.delete(answer.id)
     } else if (answer) {
       const waiting = this.#asked.get(answer.id)
       if (waiting) this.#learn(waiting, answer.fates)

@@ -1,9 +1,11 @@
 /** The broker port of shards over one connection (see `internal/shard/broker.ts`). */
+
 import type { Clock } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/thrown.ts'
 import type { Broker, Log } from '../shard/broker.ts'
-import { Appender } from './append.ts'
 import type { Connection } from './connection.ts'
-import { StreamLog } from './log.ts'
+import { Appender } from './log/append.ts'
+import { StreamLog } from './log/log.ts'
 import { inboxName, journalName, type LogName } from './names.ts'
 
 type Handler = Parameters<Broker['subscribe']>[1]
@@ -64,7 +66,7 @@ function guarding(connection: Connection, subject: string, handler: Handler): Ha
     try {
       handler(data, reply)
     } catch (error) {
-      connection.warn(`${subject}: ${error instanceof Error ? error.message : String(error)}`)
+      connection.warn(`${subject}: ${messageOf(error)}`)
     }
   }
 }

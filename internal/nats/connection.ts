@@ -1,9 +1,11 @@
 /**
  * The one connection of a process to NATS: it comes back by itself for as long as the process lives, and it
- * refuses servers on which the design does not hold (design, section 2).
+ * refuses servers that are too old (docs/architecture/protocol.md, "The broker").
  */
+
 import { readFile } from 'node:fs/promises'
 import { type ConnectionOptions, connect, credsAuthenticator, Events, type NatsConnection } from 'nats'
+import { messageOf } from '../runtime/thrown.ts'
 
 export interface BrokerAddress {
   /** `nats://` or `tls://` URLs or host:port; user and password may stand in the first one. */
@@ -136,7 +138,7 @@ export async function connectBroker(
   const options = await connectionOptions(address)
   const nats = await connect(options).catch((cause: unknown) => {
     const where = (options.servers as string[]).join(', ')
-    throw new UnusableBrokerError(`no NATS server at ${where}: ${describe(cause)}`, { cause })
+    throw new UnusableBrokerError(`no NATS server at ${where}: ${messageOf(cause)}`, { cause })
   })
   const fault = versionFault(nats.info?.version ?? '', replicas)
   if (fault?.fatal) {
@@ -218,8 +220,4 @@ function parseServer(text: string): { address: string; tls: boolean; user?: stri
 function withoutCredentials(text: string): string {
   const at = text.lastIndexOf('@')
   return at < 0 ? text : `***${text.slice(at)}`
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

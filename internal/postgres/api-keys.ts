@@ -1,4 +1,4 @@
-/** API keys (specification, "API key"): one SQL operation a function. Only hashes are stored. */
+/** API keys (docs/reference/api.md, "API keys"): one SQL operation a function. Only hashes are stored. */
 
 import type { ApiKeyRows, ApiKeyStore, NewApiKey } from '../auth/ports.ts'
 import type { ApiKeyRecord, Role } from '../domain/model.ts'

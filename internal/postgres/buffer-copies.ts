@@ -1,4 +1,4 @@
-/** Copies of buffers (specification, "Buffers": clone). */
+/** Copies of buffers (clone: docs/reference/api.md, "Buffers"). */
 
 import type { BufferCopy } from '../buffers/ports.ts'
 import type { Buffer, BufferRecord } from '../domain/model.ts'

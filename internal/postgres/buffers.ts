@@ -1,4 +1,4 @@
-/** Buffers (specification, "Buffer"): one SQL operation a function. Secrets go in and out encrypted. */
+/** Buffers (docs/reference/buffers.md, "Fields"): one SQL operation a function. Secrets go in and out encrypted. */
 
 import { isDeepStrictEqual } from 'node:util'
 import type { BufferRows, BufferStore, NewBuffer } from '../buffers/ports.ts'

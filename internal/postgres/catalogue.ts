@@ -1,4 +1,4 @@
-/** Plans and credit packs on sale (specification, "Plan" and "Credit packs"): one SQL operation a function. */
+/** Plans and credit packs on sale (docs/reference/api.md, "Plans" and "Credit packs"): one SQL operation a function. */
 
 import type { Catalogue, CataloguePack, CataloguePlan } from '../billing/catalogue.ts'
 import type { CatalogueStore } from '../billing/ports.ts'

@@ -1,7 +1,7 @@
 /**
- * The change feed of cached configuration (design, section 7; `migrations/002-config-feed.sql`): what other
- * nodes commit reaches this node's caches by NOTIFY within milliseconds, and by a poll each second when a
- * notification was lost.
+ * The change feed of cached configuration (docs/architecture/protocol.md, "Cached configuration";
+ * `migrations/002-config-feed.sql`): what other nodes commit reaches this node's caches by NOTIFY within
+ * milliseconds, and by a poll each second when a notification was lost.
  *
  * Invariant: `position` is the highest version up to which every change was handed to the listeners; nothing
  * between two positions is skipped, whatever happens to the connections. A listener that fails is asked

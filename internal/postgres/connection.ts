@@ -1,6 +1,6 @@
 /**
- * The Postgres client (design, section 7). One pool a process; every server-side wait is bounded, so that
- * neither a lock nor a forgotten transaction outlives the lease of the node that holds it.
+ * The Postgres client (docs/architecture/protocol.md, "Postgres"). One pool a process; every server-side wait is
+ * bounded, so that neither a lock nor a forgotten transaction outlives the lease of the node that holds it.
  */
 
 import postgres from 'postgres'
@@ -76,5 +76,4 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.code : undefined
 }
 
-export const UNIQUE_VIOLATION = '23505'
 export const FOREIGN_KEY_VIOLATION = '23503'

@@ -1,4 +1,4 @@
-/** What moved a balance (specification, "Credit transaction"), in the order of migration 036. */
+/** What moved a balance (docs/reference/api.md, "Credits"), in the order of migration 036. */
 
 import type { CreditTransaction } from '../domain/model.ts'
 import type { Database } from './connection.ts'

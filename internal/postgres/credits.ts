@@ -1,4 +1,4 @@
-/** Balances and grants (specification, "Credits"). */
+/** Balances and grants (docs/reference/api.md, "Credits"). */
 
 import type { PendingQuery, Row } from 'postgres'
 import type { CreditAccount, CreditAccounts } from '../billing/ports.ts'

@@ -1,4 +1,4 @@
-/** Customers (specification, "Customer"): one SQL operation a function. */
+/** Customers (docs/reference/api.md, "Customers"): one SQL operation a function. */
 
 import type { CustomerStore, NewCustomer } from '../accounts/ports.ts'
 import type { Customer } from '../domain/model.ts'

@@ -1,4 +1,7 @@
-/** The owners' side of the dead letter queue (design, section 5), every write behind the shard's fence. */
+/**
+ * The owners' side of the dead letter queue (docs/architecture/protocol.md, "Dead letters"), every write behind the
+ * shard's fence.
+ */
 
 import {
   type BatchName,
@@ -14,7 +17,7 @@ export function createDeadLetters(db: Database): DeadLetters {
   return {
     raiseEpoch: (fence) => raiseEpoch(db, fence),
     known: (fence, batches) => known(db, fence, batches),
-    bury: (fence, batch) => bury(db, fence, batch),
+    write: (fence, batch) => write(db, fence, batch),
     forgetTombstones: (fence, batches) => forgetTombstones(db, fence, batches),
   }
 }
@@ -31,16 +34,16 @@ async function known(db: Database, fence: Fence, batches: BatchName[]): Promise<
   ])
 }
 
-function bury(
+function write(
   db: Database,
   fence: Fence,
   batch: DeadBatch,
-): Promise<{ outcome: 'buried' | 'known'; paused: boolean }> {
+): Promise<{ outcome: 'stored' | 'known'; paused: boolean }> {
   return fencedTransaction(db, fence, async (transaction) => {
     const inserted = await insertItem(transaction, batch)
     if (!inserted) await requireSameBody(transaction, batch)
     if (!inserted || (await yieldToTombstone(transaction, batch))) return { outcome: 'known', paused: false }
-    return { outcome: 'buried', paused: await countDead(transaction, batch.bufferUid) }
+    return { outcome: 'stored', paused: await countDead(transaction, batch.bufferUid) }
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Rows of deleted buffers (design, section 9): what the owners of shards report of them, and their removal.
- * All moments are the database's own, so no clock is compared with another.
+ * Rows of deleted buffers (docs/architecture/protocol.md, "Deleted buffers"): what the owners of shards report of
+ * them, and their removal. All moments are the database's own, so no clock is compared with another.
  */
 
 import type { DeletedBuffers, Fence } from '../shard/ports.ts'

@@ -1,4 +1,4 @@
-/** The users' side of the dead letter queue (specification, "DLQ item"): one SQL operation a function. */
+/** The users' side of the dead letter queue (docs/reference/api.md, "Dead letters"): one SQL operation a function. */
 
 import type { DeadLetterFilter, DeadLetterStore } from '../dlq/ports.ts'
 import type { DlqItem, DlqReason } from '../domain/model.ts'

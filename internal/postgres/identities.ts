@@ -1,4 +1,7 @@
-/** Accounts of the identity provider and their customers (design, section 11): one SQL operation a function. */
+/**
+ * Accounts of the identity provider and their customers (docs/architecture/protocol.md, "Accounts"): one SQL
+ * operation a function.
+ */
 
 import type { NewCustomer, SignUpStore } from '../accounts/ports.ts'
 import type { Account, IdentityRows } from '../auth/ports.ts'

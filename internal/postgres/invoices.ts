@@ -1,4 +1,4 @@
-/** Invoices (specification, "Invoice"): one SQL operation a function. */
+/** Invoices (docs/reference/api.md, "Invoices"): one SQL operation a function. */
 
 import type { InvoiceStore } from '../billing/ports.ts'
 import type { Invoice, InvoiceStatus } from '../domain/model.ts'

@@ -1,4 +1,7 @@
-/** The SQL side of the ledger (design, section 7): one function call, one round trip, one commit. */
+/**
+ * The SQL side of the ledger (docs/architecture/protocol.md, "Credits"): one function call, one round trip, one
+ * commit.
+ */
 
 import type { CreditAnswer, CreditStatement, CreditStatements } from '../billing/ports.ts'
 import type { Database } from './connection.ts'
@@ -38,10 +41,10 @@ export class PostgresCreditStatements implements CreditStatements {
           ${spent.credits}::bigint[], ${spent.items}::int[], ${settled}, ${giveBack}, ${take})`,
     )
     if (row === undefined) throw new Error('charge_credits answered no row')
-    const { is_open: open, granted, balance, taken, elsewhere } = row
+    const { is_open: open, granted, balance, taken, elsewhere: heldByOthers } = row
     return open
-      ? { open, granted, balance, taken, elsewhere }
-      : { open, granted: 0, balance: 0, taken: 0, elsewhere: 0 }
+      ? { open, granted, balance, taken, heldByOthers }
+      : { open, granted: 0, balance: 0, taken: 0, heldByOthers: 0 }
   }
 
   async close(boot: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Delivery counters as a projection of the journal (design, section 7): increments and position are one
- * fenced transaction, so every fact counts exactly once.
+ * Delivery counters as a projection of the journal (docs/architecture/protocol.md, "Counters"): increments and
+ * position are one fenced transaction, so every fact counts exactly once.
  */
 
 import type { DeliveryFact, Fence, Projection } from '../shard/ports.ts'
@@ -55,7 +55,7 @@ function addDays(transaction: Transaction, facts: readonly DeliveryFact[]): Prom
 }
 
 /**
- * A delivered batch ends the row of dead ones before it, not those after it. `bury` has counted dead batches
+ * A delivered batch ends the row of dead ones before it, not those after it. `write` of dead letters has counted dead batches
  * that the projection may not have come to: `dead_buried` minus those seen up to the last delivered one is
  * what died since. It only ever lowers the count: a user may have reset it meanwhile.
  */

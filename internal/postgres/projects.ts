@@ -1,4 +1,4 @@
-/** Projects (specification, "Project"): one SQL operation a function. */
+/** Projects (docs/reference/api.md, "Projects"): one SQL operation a function. */
 
 import type { NewProject, ProjectStore } from '../accounts/ports.ts'
 import type { Project } from '../domain/model.ts'

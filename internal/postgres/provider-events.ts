@@ -1,6 +1,6 @@
 /** What events of the payment provider change, each in the transaction of its mark (migration 035). */
 
-import type { Books, KnownInvoice, ProviderEventLog } from '../billing/ports.ts'
+import type { BillingTransaction, KnownInvoice, ProviderEventLog } from '../billing/ports.ts'
 import type { KnownSubscription } from '../domain/subscription.ts'
 import { listPacks, listPlans } from './catalogue.ts'
 import type { Database, Transaction } from './connection.ts'
@@ -16,13 +16,13 @@ export function createProviderEventLog(db: Database): ProviderEventLog {
           INSERT INTO provider_events (event_id, kind, told_at) VALUES (${eventId}, ${kind}, ${new Date(at)})
           ON CONFLICT DO NOTHING RETURNING event_id`
         if (marked.length === 0) return false
-        await apply(booksOf(transaction))
+        await apply(billingTransaction(transaction))
         return true
       }),
   }
 }
 
-function booksOf(db: Transaction): Books {
+function billingTransaction(db: Transaction): BillingTransaction {
   return {
     ownerOf: (subscriptionId) => ownerOf(db, subscriptionId),
     lockCustomer: (customerId) => lockCustomer(db, customerId),
@@ -97,7 +97,7 @@ async function putInvoice(db: Transaction, it: KnownInvoice): Promise<void> {
 async function addCredits(
   db: Transaction,
   customerId: string,
-  { credits, type, description }: Parameters<Books['addCredits']>[1],
+  { credits, type, description }: Parameters<BillingTransaction['addCredits']>[1],
 ): Promise<void> {
   await db`
     WITH raised AS (

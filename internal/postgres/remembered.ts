@@ -1,5 +1,5 @@
 /** What Postgres remembers of the shards, for a repair (see `internal/shard/repair`). */
-import type { BatchName } from '../shard/batch-name.ts'
+import type { BatchName } from '../shard/journal/batch-name.ts'
 import type { Remembered } from '../shard/repair/ports.ts'
 import type { Database } from './connection.ts'
 

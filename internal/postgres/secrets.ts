@@ -1,6 +1,6 @@
 /**
- * Secrets at rest (design, section 7): AES-256-GCM, each value under its own random nonce, bound to the row
- * and the field it stands in, so that a ciphertext copied elsewhere does not open. Stored as
+ * Secrets at rest (docs/architecture/protocol.md, "Secrets"): AES-256-GCM, each value under its own random nonce,
+ * bound to the row and the field it stands in, so that a ciphertext copied elsewhere does not open. Stored as
  * `enc1:<key id>:<base64url of nonce, tag and ciphertext>`.
  *
  * Rotation: the first key encrypts, all of them decrypt; a value moves to the first key when it is written.

@@ -1,4 +1,7 @@
-/** Takes back what nodes that are gone had charged and not settled (design, section 7). */
+/**
+ * Takes back what nodes that are gone had charged and not settled (docs/architecture/protocol.md, "Unsettled
+ * credits").
+ */
 
 import type { Database } from './connection.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The epoch row of a shard (design, sections 4 and 5): an owner writes to Postgres only while no higher
- * epoch is stored, and whoever raises it waits for the writes under way.
+ * The epoch row of a shard (docs/architecture/protocol.md, "Fencing in Postgres"): an owner writes to Postgres only
+ * while no higher epoch is stored, and whoever raises it waits for the writes under way.
  */
 
 import { type Fence, FencedError } from '../shard/ports.ts'

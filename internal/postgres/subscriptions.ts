@@ -1,4 +1,4 @@
-/** Subscriptions (specification, "Subscription"): one SQL operation a function. */
+/** Subscriptions (docs/reference/api.md, "Subscriptions"): one SQL operation a function. */
 
 import type { SubscriptionStore } from '../billing/ports.ts'
 import type { Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'

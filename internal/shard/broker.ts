@@ -1,6 +1,6 @@
 /**
- * What a shard needs of the broker: two logs a shard, and plain messages between nodes (design, sections 3
- * and 4). The adapter is `internal/nats`; the simulator brings its own.
+ * What a shard needs of the broker: two logs a shard, and plain messages between nodes
+ * (docs/architecture/protocol.md, "Logs"). The adapter is `internal/nats`; the simulator brings its own.
  */
 
 export interface LogMessage {

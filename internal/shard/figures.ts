@@ -1,7 +1,8 @@
 /** What a running shard holds at one moment, for whoever runs the installation (`GET /shards`). */
-import type { ShardParts } from './assembly.ts'
-import type { BatchName } from './batch-name.ts'
-import type { LiveItem } from './live.ts'
+
+import type { LiveItem } from './held/live.ts'
+import type { BatchName } from './journal/batch-name.ts'
+import type { ShardParts } from './parts.ts'
 
 /** Buffers that are named at most. */
 const NAMED_BUFFERS = 10
@@ -45,14 +46,14 @@ export interface ShardFigures {
 
 /** `now`: Unix ms. Its cost is bounded whatever the shard holds. */
 export function figuresOf(parts: ShardParts, now: number): ShardFigures {
-  const { live, intake, state, journal } = parts
+  const { live, replay, state, journal } = parts
   const { oldest, complete } = oldestItems(parts)
   return {
-    ...{ cursor: intake.cursor, horizon: state.horizon, journalSeq: journal.lastSeq },
+    ...{ cursor: replay.cursor, horizon: state.horizon, journalSeq: journal.lastSeq },
     ...{ items: live.count, payloadBytes: live.payloadBytes },
     oldest: oldest.slice(0, NAMED_BUFFERS).map(({ group, at }) => ({
-      bufferUid: group.book.uid,
-      bufferId: group.book.record?.buffer.bufferId ?? null,
+      bufferUid: group.buffer.uid,
+      bufferId: group.buffer.record?.buffer.bufferId ?? null,
       ageMs: Math.max(0, now - at),
     })),
     oldestComplete: complete,
@@ -74,7 +75,7 @@ function lookThrough(items: Iterable<LiveItem>, found: Map<string, LiveItem>, en
   for (const item of items) {
     if (found.size >= enough) return true
     if (left-- === 0) return false
-    const { uid } = item.group.book
+    const { uid } = item.group.buffer
     const known = found.get(uid)
     if (known === undefined || item.at < known.at) found.set(uid, item)
   }

@@ -1,5 +1,5 @@
 import type { BufferRecord, DlqReason, ErrorClass, FlushReason } from '../domain/model.ts'
-import type { BatchName } from './batch-name.ts'
+import type { BatchName } from './journal/batch-name.ts'
 
 /** Configuration of buffers by internal uid, cached; see `internal/buffers`. */
 export interface Policies {
@@ -56,7 +56,10 @@ export interface DeadBatch {
   createdAt: number
 }
 
-/** Owners' side of the dead letter queue and of the epoch row (design, section 5). All calls reject when Postgres is away. */
+/**
+ * Owners' side of the dead letter queue and of the epoch row (docs/architecture/protocol.md, "Dead letters"). All
+ * calls reject when Postgres is away.
+ */
 export interface DeadLetters {
   /** Raises the stored epoch of the shard; rejects with FencedError when a higher one is stored. */
   raiseEpoch(fence: Fence): Promise<void>
@@ -66,12 +69,15 @@ export interface DeadLetters {
    * One transaction: lock the epoch row, insert unless the name exists or has a tombstone, count up
    * `consecutiveDlqCount` and disable the buffer at its threshold (not for deleted buffers).
    */
-  bury(fence: Fence, batch: DeadBatch): Promise<{ outcome: 'buried' | 'known'; paused: boolean }>
+  write(fence: Fence, batch: DeadBatch): Promise<{ outcome: 'stored' | 'known'; paused: boolean }>
   /** `dead` of these is committed: their tombstones can go. */
   forgetTombstones(fence: Fence, batches: BatchName[]): Promise<void>
 }
 
-/** Rows of deleted buffers, which go when no shard needs them any more (design, section 9). All calls reject when Postgres is away. */
+/**
+ * Rows of deleted buffers, which go when no shard needs them any more (docs/architecture/protocol.md, "Deleted
+ * buffers"). All calls reject when Postgres is away.
+ */
 export interface DeletedBuffers {
   /** How often a shard reports, ms. */
   readonly everyMs: number
@@ -196,7 +202,7 @@ export interface ShardTelemetry {
 }
 
 /** How full one log of a shard is. */
-export interface Room {
+export interface LogUsage {
   readonly shard: number
   readonly log: 'inbox' | 'journal'
   readonly bytes: number
@@ -204,11 +210,11 @@ export interface Room {
   readonly maxBytes: number
 }
 
-export interface RoomTelemetry {
+export interface LogUsageTelemetry {
   /** All logs of the shards here, each second, as they were looked at last. */
-  rooms(rooms: readonly Room[]): void
+  usage(usages: readonly LogUsage[]): void
   /** Above 80 % of its limit. */
-  nearlyFull(room: Room): void
+  nearlyFull(usage: LogUsage): void
   /** Below 70 % again. */
-  roomy(room: Room): void
+  hasSpace(usage: LogUsage): void
 }

@@ -1,17 +1,22 @@
-/** How an owner lets go of its shard in good order (design, section 4): up to a release record that names what still runs. */
+/**
+ * How an owner lets go of its shard in good order (docs/architecture/protocol.md, "Hand-over"): up to a release
+ * record that names what still runs.
+ */
+
 import type { Clock } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
-import type { ShardParts } from './assembly.ts'
-import { type BatchName, batchKey } from './batch-name.ts'
-import { ATTEMPT_MS } from './batches.ts'
+import { sleep } from '../runtime/sleep.ts'
+import { ATTEMPT_MS } from './batches/attempts.ts'
+import { PassedResults, type Told } from './batches/handover.ts'
 import type { Broker } from './broker.ts'
-import { PassedResults, type Told } from './handover.ts'
-import type { ReleaseRecord } from './records.ts'
+import { type BatchName, batchKey } from './journal/batch-name.ts'
+import type { ReleaseRecord } from './journal/records.ts'
+import type { ShardParts } from './parts.ts'
 
 const POLL_MS = 20
 const LAST_COUNTERS_MS = 500
 /** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
-const BURIALS_MS = 500
+const DEAD_LETTERS_MS = 500
 /** What a release record gets at least, ms. */
 const RELEASE_MS = 500
 
@@ -50,9 +55,9 @@ export class Release {
     await this.#untilRestored(deadline)
     await this.#stopTaking()
     // With what runs at the last owner: there is nobody else to take note of its results.
-    const busy = () => batches.attempting > 0 || batches.burying > 0 || !journal.idle
+    const busy = () => batches.attempting > 0 || batches.deadLettering > 0 || !journal.idle
     await this.#until(() => !busy(), deadline)
-    this.#leaveElsewhere()
+    this.#leaveRemoteAttempts()
     await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
     if (!this.#hooks.ended()) await this.#countLast()
   }
@@ -63,22 +68,22 @@ export class Release {
    */
   async duringAttempts(deadline: number): Promise<PassedResults> {
     const { clock, broker, shard, boot } = this.#options
-    const { batches, intake } = this.#parts
+    const { batches, replay } = this.#parts
     batches.drain()
     await this.#stopTaking()
-    const soon = clock.monotonic() + BURIALS_MS
-    if (!intake.replaying) await this.#untilRestored(soon)
-    await this.#until(() => batches.burying === 0, soon)
+    const soon = clock.monotonic() + DEAD_LETTERS_MS
+    if (!replay.replaying) await this.#untilRestored(soon)
+    await this.#until(() => batches.deadLettering === 0, soon)
     const now = clock.now()
-    const untaken = this.#untaken()
+    const unclaimed = this.#unclaimed()
     const passed = new PassedResults({
       ...{ messages: broker, clock, shard, boot },
-      inFlight: [...batches.inFlight(now, 'here'), ...untaken],
+      inFlight: [...batches.inFlight(now, 'here'), ...unclaimed],
     })
-    this.#leaveElsewhere()
+    this.#leaveRemoteAttempts()
     batches.passOn(passed)
-    for (const told of untaken) passed.tell(told, told.result)
-    await this.#say(inFlight(this.#parts, now, untaken), deadline)
+    for (const told of unclaimed) passed.tell(told, told.result)
+    await this.#say(inFlight(this.#parts, now, unclaimed), deadline)
     return passed
   }
 
@@ -97,22 +102,22 @@ export class Release {
   async #untilRestored(deadline: number): Promise<void> {
     const { restoration, state } = this.#parts
     const mayRun = () => [...state.released.values()].some((until) => until > this.#options.clock.now())
-    const awaited = () => mayRun() || this.#untaken().length > 0
+    const awaited = () => mayRun() || this.#unclaimed().length > 0
     await this.#until(() => restoration.finished || !awaited(), deadline)
   }
 
   /** What the last owner told of batches that are not restored yet. */
-  #untaken(): Told[] {
-    const { restoration, elsewhere, state } = this.#parts
+  #unclaimed(): Told[] {
+    const { restoration, remoteAttempts, state } = this.#parts
     return restoration.finished
       ? []
-      : elsewhere.untaken().filter((told) => state.released.has(batchKey(told)))
+      : remoteAttempts.unclaimed().filter((told) => state.released.has(batchKey(told)))
   }
 
   /** What comes of attempts at the last owner is the next one's: nothing could be written of it behind the release. */
-  #leaveElsewhere(): void {
+  #leaveRemoteAttempts(): void {
     this.#parts.restoration.stop()
-    this.#parts.elsewhere.stop()
+    this.#parts.remoteAttempts.stop()
   }
 
   async #say(batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
@@ -137,7 +142,7 @@ export class Release {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resume) => this.#options.clock.after(POLL_MS, resume))
+    return sleep(this.#options.clock, POLL_MS)
   }
 }
 
@@ -161,9 +166,9 @@ function inFlight(
   const deadlines = new Map(state.released)
   for (const batch of handedOn) deadlines.set(batchKey(batch), now + ATTEMPT_MS)
   for (const batch of running) deadlines.delete(batchKey(batch))
-  const elsewhere = [...deadlines].flatMap(([key, deadline]) => {
+  const remoteAttempts = [...deadlines].flatMap(([key, deadline]) => {
     const batch = deadline > now ? state.batches.get(key) : undefined
     return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
   })
-  return [...running, ...elsewhere]
+  return [...running, ...remoteAttempts]
 }

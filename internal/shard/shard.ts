@@ -1,77 +1,53 @@
 /**
- * One shard in the hands of one owner: from the claim to its end (design, section 4). Created anew for every
- * claim; a shard that failed or was fenced is never used again.
+ * One shard in the hands of one owner: from the claim to its end (docs/architecture/protocol.md, "Claims"). Created
+ * anew for every claim; a shard that failed or was fenced is never used again.
  */
 
-import type { Clock, Randomness } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
-import { assembleShard, type ShardParts } from './assembly.ts'
-import type { Broker } from './broker.ts'
+import { asError, messageOf } from '../runtime/thrown.ts'
+import { assembleShard } from './assembly.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
-import type { HousekeepingLimits } from './housekeeping.ts'
-import type { DeadLetters, DeletedBuffers, Deliverer, Policies, Projection, ShardTelemetry } from './ports.ts'
+import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
+import { Pausing } from './pausing.ts'
 import { FencedError } from './ports.ts'
 import { Release, releaseClaim } from './release.ts'
-
-export interface ShardLimits {
-  /** Payload frames kept in memory a shard, bytes; past it they are dropped and read again. */
-  readonly payloadBudget: number
-  /** So long they are kept at most, ms. */
-  readonly payloadMs: number
-  /** Attempts at once a buffer and shard. */
-  readonly attemptsPerBuffer: number
-  readonly housekeeping: HousekeepingLimits
-}
-
-export interface ShardOptions {
-  readonly shard: number
-  /** UUID of this process's boot. */
-  readonly boot: string
-  /** Number of this claim among all of this boot. */
-  readonly claim: number
-  readonly broker: Broker
-  readonly clock: Clock
-  readonly randomness: Randomness
-  readonly policies: Policies
-  readonly deliverer: Deliverer
-  readonly deadLetters: DeadLetters
-  /** Absent: the rows of deleted buffers stay. */
-  readonly deletedBuffers?: DeletedBuffers
-  readonly projection: Projection
-  readonly telemetry: ShardTelemetry
-  readonly limits: ShardLimits
-  /** Whether the node surely still holds its lease; asked before each attempt. Absent: it does. */
-  readonly holds?: () => boolean
-  /** Called once when the shard ended by itself: fenced, or an invariant is broken. */
-  readonly onEnd: (error: Error) => void
-}
 
 /** Between two looks at what it holds, ms. */
 const LOOK_EVERY_MS = 1_000
 /** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
 const EPOCH_MS = 500
 
+/**
+ *   claiming ─▶ claimed ─▶ replaying ─▶ running ─▶ draining ─▶ ended
+ *
+ * Every phase may be followed by `draining`, but for `claiming`, and by `ended`.
+ */
+type Phase =
+  /** The claim is under way; nothing acts. */
+  | { readonly name: 'claiming' }
+  /** Postgres is asked whether the journal lost commits. */
+  | { readonly name: 'claimed'; readonly parts: ShardParts }
+  | { readonly name: 'replaying' | 'running'; readonly parts: ShardParts }
+  /** It lets go in good order. `reads`: what it restores may still need the inbox. */
+  | { readonly name: 'draining'; readonly parts: ShardParts; readonly reads: boolean }
+  /** `parts`: null when it ended before its claim did. `wanted`: it was let go, and did not fail. */
+  | { readonly name: 'ended'; readonly parts: ShardParts | null; readonly wanted: boolean }
+
 export class Shard {
   readonly #options: ShardOptions
-  #parts: ShardParts | null = null
-  #ended = false
-  #paused = false
-  /** Counts pauses: a proof from before the last one proves nothing. */
-  #pauses = 0
-  #proving = false
-  /** The inbox is not read any more, or never will be. */
-  #readEnough = false
-  /** It was let go before its claim was over. */
-  #letGo = false
+  readonly #pausing = new Pausing(() => this.#ended)
+  #phase: Phase = { name: 'claiming' }
+  /** Why the journal takes nothing; null while it does. */
   #refused: string | null = null
-  #state: 'claiming' | 'replaying' | 'running' | 'draining' | 'ended' = 'claiming'
 
   constructor(options: ShardOptions) {
     this.#options = options
   }
 
+  /** `claiming`, `replaying`, `running`, `draining` or `ended`. */
   get state(): string {
-    return this.#state
+    const { name } = this.#phase
+    return name === 'claimed' ? 'claiming' : name
   }
 
   get epoch(): number {
@@ -85,7 +61,7 @@ export class Shard {
 
   /** What is buffered of every buffer here; bytes of payloads, and as they are stored. */
   *buffered(): Generator<{ bufferUid: string; items: number; bytes: number; storedBytes: number }> {
-    for (const { uid, items, bytes, storedBytes } of this.#parts?.groups.books() ?? []) {
+    for (const { uid, items, bytes, storedBytes } of this.#parts?.groups.buffers() ?? []) {
       yield { bufferUid: uid, items, bytes, storedBytes }
     }
   }
@@ -100,33 +76,9 @@ export class Shard {
     return this.#refused
   }
 
-  /**
-   * While paused nothing is sealed and no attempt begins; items go on to be taken and dropped as duplicates. Whoever was
-   * paused may have been replaced, and its successor may have sent what is due here: it goes on once a commit proves
-   * that nobody else has claimed the shard.
-   */
+  /** While paused nothing is sealed and no attempt begins; see `Pausing`. */
   pause(paused: boolean): void {
-    if (paused && !this.#paused) this.#pauses++
-    this.#paused = paused
-    const parts = this.#parts
-    if (parts === null || parts.groups.paused === paused) return
-    if (paused) parts.groups.pause(true)
-    else if (!this.#proving) void this.#goOn(parts)
-  }
-
-  async #goOn(parts: ShardParts): Promise<void> {
-    this.#proving = true
-    try {
-      while (!this.#paused && !this.#ended && parts.groups.paused) {
-        const pauses = this.#pauses
-        await parts.journal.prove()
-        if (pauses === this.#pauses && !this.#ended) parts.groups.pause(false)
-      }
-    } catch {
-      // The journal is lost or closed: this owner ends, or has.
-    } finally {
-      this.#proving = false
-    }
+    this.#pausing.pause(paused, this.#parts)
   }
 
   /** One round of housekeeping now. */
@@ -136,50 +88,15 @@ export class Shard {
 
   /** Claims the shard and runs it; resolves once it reads its inbox. Rejects when the claim fails. */
   async start(): Promise<void> {
-    const began = this.#options.clock.monotonic()
-    const { telemetry, shard, clock } = this.#options
-    const pauses = this.#pauses
-    const replayed = () => {
-      if (this.#state === 'replaying') this.#state = 'running'
-      const replayMs = clock.monotonic() - began
-      telemetry.ownership({ shard, epoch: this.epoch, state: 'running', replayMs })
-    }
-    const parts = await assembleShard(this.#options, {
-      onFatal: (error) => this.#fail(error),
-      onReplayed: replayed,
-      onRefused: (error) => {
-        this.#refused = error.message
-        this.#problem('the shard stands still', error)
-      },
-      onCommit: () => {
-        this.#refused = null
-      },
-      onProblem: (what, error) => this.#problem(what, error),
-      ended: () => this.#ended,
-    })
-    if (this.#ended) {
-      if (this.#letGo) await releaseClaim(parts, clock)
-      parts.stop()
-      await parts.journal.close()
-      return
-    }
-    this.#parts = parts
+    const { clock } = this.#options
+    const began = clock.monotonic()
+    const { pauses } = this.#pausing
+    const parts = await assembleShard(this.#options, this.#events(began))
+    if (this.#ended) return this.#closeClaim(parts)
+    this.#enter({ name: 'claimed', parts })
     // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
     await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
-    // `stop` came meanwhile, and needs nothing of the inbox.
-    if (this.#ended || this.#readEnough) return
-    // The claim may be older than a pause that is over: then a commit has to prove it again.
-    parts.groups.pause(this.#paused || this.#pauses !== pauses)
-    if (!this.#paused && !this.#proving) void this.#goOn(parts)
-    if (this.#state === 'claiming') this.#state = 'replaying'
-    telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
-    try {
-      parts.begin()
-    } catch (error) {
-      this.#fail(error instanceof Error ? error : new Error(String(error)))
-      throw error
-    }
-    this.#look()
+    if (this.#mayRead) this.#run(parts, pauses)
   }
 
   /**
@@ -211,33 +128,93 @@ export class Shard {
     await parts.journal.close()
   }
 
+  /** Ends at once, as a crash would: nothing is written any more. */
+  async abandon(): Promise<void> {
+    this.#end('abandoned')
+    await this.#parts?.stopReading()
+    await this.#parts?.journal.close()
+  }
+
+  get #parts(): ShardParts | null {
+    return this.#phase.name === 'claiming' ? null : this.#phase.parts
+  }
+
+  get #ended(): boolean {
+    return this.#phase.name === 'ended'
+  }
+
+  /** A stop that came meanwhile may need nothing of the inbox any more. */
+  get #mayRead(): boolean {
+    return this.#phase.name === 'draining' ? this.#phase.reads : !this.#ended
+  }
+
+  /** The only place at which a phase begins. */
+  #enter(phase: Phase): void {
+    if (this.#ended) throw new Error(`an ended shard cannot be ${phase.name}`)
+    this.#phase = phase
+  }
+
+  #events(began: number): ShardEvents {
+    const { telemetry, shard, clock } = this.#options
+    return {
+      onFatal: (error) => this.#fail(error),
+      onReplayed: () => {
+        if (this.#phase.name === 'replaying') this.#enter({ name: 'running', parts: this.#phase.parts })
+        const replayMs = clock.monotonic() - began
+        telemetry.ownership({ shard, epoch: this.epoch, state: 'running', replayMs })
+      },
+      onRefused: (error) => {
+        this.#refused = error.message
+        this.#problem('the shard stands still', error)
+      },
+      onCommit: () => {
+        this.#refused = null
+      },
+      onProblem: (what, error) => this.#problem(what, error),
+      ended: () => this.#ended,
+    }
+  }
+
+  /** The shard ended while it was being claimed. */
+  async #closeClaim(parts: ShardParts): Promise<void> {
+    const wanted = this.#phase.name === 'ended' && this.#phase.wanted
+    if (wanted) await releaseClaim(parts, this.#options.clock)
+    parts.stop()
+    await parts.journal.close()
+  }
+
+  #run(parts: ShardParts, pausesAtClaim: number): void {
+    const { telemetry, shard } = this.#options
+    this.#pausing.begin(parts, pausesAtClaim)
+    if (this.#phase.name === 'claimed') this.#enter({ name: 'replaying', parts })
+    telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
+    try {
+      parts.begin()
+    } catch (error) {
+      this.#fail(asError(error))
+      throw error
+    }
+    this.#look()
+  }
+
   /** The parts to let go of; null: there are none, or none any more. */
   #leave(): ShardParts | null {
-    if (this.#parts && !this.#ended) {
-      this.#state = 'draining'
-      return this.#parts
-    }
-    this.#letGo = this.#parts === null
-    this.#ended = true
-    return null
+    if (this.#ended) return null
+    const parts = this.#parts
+    if (parts) this.#enter({ name: 'draining', parts, reads: true })
+    else this.#enter({ name: 'ended', parts: null, wanted: true })
+    return parts
   }
 
   #releaseOf(parts: ShardParts): Release {
     return new Release(this.#options, parts, {
       ended: () => this.#ended,
       stopReading: () => {
-        this.#readEnough = true
+        if (!this.#ended) this.#enter({ name: 'draining', parts, reads: false })
         return parts.stopReading()
       },
       onProblem: (what, error) => this.#problem(what, error),
     })
-  }
-
-  /** Ends at once, as a crash would: nothing is written any more. */
-  async abandon(): Promise<void> {
-    this.#end('abandoned')
-    await this.#parts?.stopReading()
-    await this.#parts?.journal.close()
   }
 
   #fail(error: Error): void {
@@ -249,32 +226,30 @@ export class Shard {
     this.#options.onEnd(error)
   }
 
-  #end(state: string, error?: Error): void {
+  #end(how: string, error?: Error): void {
     if (this.#ended) return
-    this.#ended = true
-    this.#state = 'ended'
     const parts = this.#parts
+    this.#enter({ name: 'ended', parts, wanted: false })
     parts?.stop()
     const { telemetry, shard } = this.#options
-    telemetry.ownership({ shard, epoch: this.epoch, state, ...(error && { error: error.message }) })
+    telemetry.ownership({ shard, epoch: this.epoch, state: how, ...(error && { error: error.message }) })
   }
 
   #problem(what: string, error: unknown): void {
-    const text = error instanceof Error ? error.message : String(error)
-    this.#options.telemetry.problem({ shard: this.#options.shard, what, error: text })
+    this.#options.telemetry.problem({ shard: this.#options.shard, what, error: messageOf(error) })
   }
 
   #look(): void {
     const parts = this.#parts
     if (this.#ended || !parts) return
-    parts.frames.giveUpOld()
+    parts.payloads.giveUpOld()
     this.#options.telemetry.gauges({
       shard: this.#options.shard,
       epoch: parts.epoch,
       openGroups: parts.groups.size,
       bufferedItems: parts.live.count,
       bufferedBytes: parts.live.payloadBytes,
-      residentBytes: parts.frames.residentBytes,
+      residentBytes: parts.payloads.residentBytes,
     })
     this.#options.clock.after(LOOK_EVERY_MS, () => this.#look())
   }

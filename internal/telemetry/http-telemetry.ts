@@ -1,4 +1,4 @@
-/** What the HTTP face reports: answers of 500, each with the error that nobody meant for the caller. */
+/** What the HTTP server reports: answers of 500, each with the error that nobody meant for the caller. */
 import type { Meter } from '@opentelemetry/api'
 import type { HttpTelemetry } from '../http/ports.ts'
 import { counter } from './counter.ts'

@@ -1,6 +1,11 @@
-/** The ops port of every role: `/live`, `/ready`, `/metrics` (design, section 11), and `/shards` where some may run. */
+/**
+ * The ops port of every role: `/live`, `/ready`, `/metrics` (docs/architecture/protocol.md, "Configuration"), and
+ * `/shards` where some may run.
+ */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { messageOf } from '../runtime/thrown.ts'
 
 export interface OpsOptions {
   host: string
@@ -49,7 +54,7 @@ async function shards(options: OpsOptions, response: ServerResponse): Promise<vo
     const headers = { 'Content-Type': 'application/json; charset=utf-8' }
     response.writeHead(200, headers).end(`${JSON.stringify(table)}\n`)
   } catch (error) {
-    send(response, 503, error instanceof Error ? error.message : String(error))
+    send(response, 503, messageOf(error))
   }
 }
 

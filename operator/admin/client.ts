@@ -1,13 +1,15 @@
 /**
- * Client of the management API (specification, "Buffers"): one request and its whole answer within a deadline, no
- * redirect followed, no more of a body read than a buffer can have. An API key goes out with each call and is
- * kept nowhere; no error repeats it.
+ * Client of the management API (docs/reference/api.md, "Buffers"): one request and its whole answer within a
+ * deadline, no redirect followed, no more of a body read than a buffer can have. An API key goes out with each call
+ * and is kept nowhere; no error repeats it.
  */
+
 import { Agent, type Dispatcher, errors as failures, request } from 'undici'
 import { errors } from '../../internal/domain/errors.ts'
 import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { Buffer as BufferAnswer } from '../../internal/domain/model.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
+import { messageOf } from '../../internal/runtime/thrown.ts'
 import { type AdminBuffers, AdminError, type AdminErrorKind, type JsonBody } from '../reconcile/ports.ts'
 
 export interface AdminClientOptions {
@@ -186,5 +188,5 @@ function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return describe(error.errors[0])
   if (error instanceof failures.HeadersTimeoutError || error instanceof failures.BodyTimeoutError)
     return 'no answer in time'
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

@@ -1,6 +1,6 @@
 /**
- * The CustomResourceDefinition of Buffer. It is made from the schema of the admin API (design, section 10), so both
- * have the same bounds, defaults and words; `npm run crd` writes it to `crds/`.
+ * The CustomResourceDefinition of Buffer. It is made from the schema of the admin API (docs/architecture/protocol.md,
+ * "One schema"), so both have the same bounds, defaults and words; `npm run crd` writes it to `crds/`.
  */
 import { group, kind, listKind, plural, resumeAnnotation, version } from '../resource.ts'
 import { nameAsIdentifier } from './rules.ts'

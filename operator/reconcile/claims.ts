@@ -4,7 +4,7 @@
  */
 import { keyOf, type Store } from '../controller/ports.ts'
 import type { BufferResource } from '../resource.ts'
-import { bufferIdOf } from './wish.ts'
+import { bufferIdOf } from './desired-buffer.ts'
 
 /** Index of the resources by the buffer that they describe. */
 export const bufferIdIndex = 'bufferId'

@@ -4,7 +4,8 @@
  */
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferStatus, Condition, ConditionType, SecretVersion } from '../resource.ts'
-import { isAutoPaused, type Outcome, resumeOf } from './decide.ts'
+import { isAutoPaused, resumeOf } from './decide.ts'
+import type { Outcome } from './decision.ts'
 
 export interface Findings {
   readonly outcome: Outcome

@@ -8,61 +8,24 @@
  */
 import type { Buffer } from '../../internal/domain/model.ts'
 import { resumeAnnotation } from '../resource.ts'
+import type { ChangeReason, Decision, Rule } from './decision.ts'
 import { DELETED, isHeld } from './deletion.ts'
+import type { DesiredBuffer } from './desired-buffer.ts'
 import { changedFields, differenceOf } from './difference.ts'
 import { type Observed, resumeMaxLength } from './observed.ts'
-import type { JsonBody } from './ports.ts'
-import type { Wish } from './wish.ts'
-
-/** What is to be told by the conditions. */
-export type Outcome =
-  | { readonly state: 'ready' | 'paused'; readonly buffer: Buffer }
-  /** It will not get better by itself. `disowned`: the buffer is not this resource's. */
-  | { readonly state: 'stalled'; readonly reason: string; readonly message: string; readonly disowned?: true }
-  | { readonly state: 'retrying'; readonly reason: string; readonly message: string }
-  /** It is deleted, has no buffer any more, and waits for the finalizers of others. */
-  | { readonly state: 'released' }
-
-export type ChangeReason = 'Updated' | 'Corrected' | 'Resumed'
-
-export type Decision =
-  /** Nothing, until a change or for `forMs`. */
-  | { readonly act: 'rest'; readonly forMs?: number }
-  | { readonly act: 'finalize' }
-  /** Ask the service for the buffer. */
-  | { readonly act: 'look'; readonly key: string }
-  /** Note in the status whose the buffer is; `adopt`: it exists. */
-  | { readonly act: 'claim'; readonly adopt: boolean }
-  | { readonly act: 'create'; readonly key: string; readonly wish: Wish; readonly again: boolean }
-  | {
-      readonly act: 'change'
-      readonly key: string
-      readonly patch: JsonBody
-      readonly reason: ChangeReason
-      readonly note: string
-    }
-  | { readonly act: 'remove'; readonly key: string }
-  /** Let the resource go; `orphaned`: why its buffer stays; `missing`: there was none to delete. */
-  | { readonly act: 'release'; readonly orphaned?: string; readonly missing?: true }
-  | { readonly act: 'report'; readonly outcome: Outcome; readonly againMs?: number }
-
-/** What goes to the service. */
-export type Asking = Extract<Decision, { key: string }>
 
 /** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
 const LOCAL_RETRY_MS = 30_000
-
-export type Rule = (observed: Observed) => Decision | undefined
 
 const LIVING: readonly Rule[] = [
   unfinalized,
   rivalled,
   withoutKey,
-  unwishable,
+  invalidSpec,
   settled,
   claimedOnly,
   unseen,
-  takenElsewhere,
+  takenByOthers,
   unclaimed,
   lost,
   inOtherProject,
@@ -95,8 +58,8 @@ function withoutKey({ key }: Observed): Decision | undefined {
   return key.ok ? undefined : stalled(key.reason, key.error)
 }
 
-function unwishable({ wish }: Observed): Decision | undefined {
-  return wish.ok ? undefined : stalled(wish.reason, wish.error)
+function invalidSpec({ desired }: Observed): Decision | undefined {
+  return desired.ok ? undefined : stalled(desired.reason, desired.error)
 }
 
 /** Nothing changed since the service last agreed, or last refused: it is not asked again for a while. */
@@ -114,7 +77,7 @@ function unseen(observed: Observed): Decision | undefined {
   return observed.remote === undefined ? { act: 'look', key: keyOf(observed) } : undefined
 }
 
-function takenElsewhere({ remote, taken, claimed, bufferId }: Observed): Decision | undefined {
+function takenByOthers({ remote, taken, claimed, bufferId }: Observed): Decision | undefined {
   if (remote !== 'absent' || !taken) return undefined
   // What was made keeps its claim: a key of another account may be what is wrong, and with it nothing can be deleted.
   const message = `the identifier ${bufferId} is taken by a buffer that the API key does not reach`
@@ -147,10 +110,10 @@ function different(observed: Observed): Decision | undefined {
   // What the service made of a change is its last word in this pass.
   if (observed.changed) return undefined
   const buffer = seen(observed.remote)
-  const wish = observed.wish as Wish
+  const desired = observed.desired as DesiredBuffer
   const resumes = wakes(observed, buffer)
-  const { enabled: _enabled, ...rest } = wish.config
-  const enabled = resumes ? true : wantedState(wish.config.enabled, buffer)
+  const { enabled: _enabled, ...rest } = desired.config
+  const enabled = resumes ? true : wantedState(desired.config.enabled, buffer)
   const patch = differenceOf(enabled === undefined ? rest : { ...rest, enabled }, buffer)
   if (patch === undefined) return undefined
   const reason = reasonOf(observed, resumes)
@@ -184,7 +147,7 @@ function reasonOf(observed: Observed, resumes: boolean): ChangeReason {
   return isNew(observed) || hasNewSecrets(observed) ? 'Updated' : 'Corrected'
 }
 
-/** The service disabled it by itself (specification, "Processing model" 6). */
+/** The service disabled it by itself (docs/reference/buffers.md, "Automatic pause"). */
 export function isAutoPaused({ enabled, consecutiveDlqCount, dlqPauseThreshold }: Buffer): boolean {
   return !enabled && consecutiveDlqCount >= dlqPauseThreshold
 }
@@ -227,7 +190,7 @@ export function versionsOf(versions: Observed['secretVersions'] = []): [string, 
 
 function create(observed: Observed): Decision {
   const again = wasMade(observed.resource)
-  return { act: 'create', key: keyOf(observed), wish: observed.wish as Wish, again }
+  return { act: 'create', key: keyOf(observed), desired: observed.desired as DesiredBuffer, again }
 }
 
 /** The service has shown the buffer to this resource as its own. */

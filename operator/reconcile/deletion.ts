@@ -3,7 +3,7 @@
  * Secret or one that is remembered. Its namespace must not wait for ever: without a usable key the buffer is left behind.
  */
 import { finalizer } from '../resource.ts'
-import type { Decision, Rule } from './decide.ts'
+import type { Decision, Rule } from './decision.ts'
 import type { Observed } from './observed.ts'
 
 /**

@@ -1,14 +1,14 @@
 /**
- * The PATCH that makes a stored buffer what is wanted (specification, "Buffers"; JSON merge patch): each field that
- * differs as a whole, its members that are not wanted as null. Members that this program's schema does not know
- * are a newer service's, and left alone: two versions must not write against each other for ever.
+ * The PATCH that makes a stored buffer what is wanted (docs/reference/api.md, "Buffers"; JSON merge patch): each
+ * field that differs as a whole, its members that are not wanted as null. Members that this program's schema does not
+ * know are a newer service's, and left alone: two versions must not write against each other for ever.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { bufferConfigSchema, type Schema } from '../../internal/domain/buffer-schema.ts'
 import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { Buffer } from '../../internal/domain/model.ts'
+import type { Wanted } from './desired-buffer.ts'
 import type { JsonBody } from './ports.ts'
-import type { Wanted } from './wish.ts'
 
 /** undefined: nothing differs. `enabled` counts only where it is wanted. */
 export function differenceOf(wanted: Wanted, stored: Buffer): JsonBody | undefined {

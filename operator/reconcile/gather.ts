@@ -5,11 +5,11 @@ import type { BufferResource } from '../resource.ts'
 import type { Claims } from './claims.ts'
 import { conditionOf } from './conditions.ts'
 import { resumeOf, versionsOf } from './decide.ts'
+import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
 import type { SecretResource } from './ports.ts'
 import { apiKey, type FindSecret, type SecretValue, secretVersions } from './secret-values.ts'
-import { bufferIdOf, wishOf } from './wish.ts'
 
 export interface GatherOptions {
   readonly secrets: Store<SecretResource>
@@ -32,7 +32,7 @@ export function gather(resource: BufferResource, memory: Remembered, options: Ga
     key,
     strandedMs: strandedMs(resource, key, memory, clock),
     claimed: memory.claimed === true,
-    wish: wishOf(resource, find),
+    desired: desiredBufferOf(resource, find),
     secretVersions: secretVersions(resource, find),
     now: clock.now(),
   }

@@ -3,7 +3,7 @@
  * delete a buffer whose Secret went first): an operator that starts anew has none.
  */
 import type { BufferResource } from '../resource.ts'
-import { bufferIdOf } from './wish.ts'
+import { bufferIdOf } from './desired-buffer.ts'
 
 export interface Remembered {
   readonly uid: string

@@ -1,9 +1,9 @@
 /** Everything that one pass decides on: the resource, its Secrets, the buffer at the service, what this process remembers. */
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, SecretVersion } from '../resource.ts'
+import type { DesiredBuffer, DesiredBufferProblem } from './desired-buffer.ts'
 import type { AdminError } from './ports.ts'
 import type { SecretValue } from './secret-values.ts'
-import type { Wish, WishProblem } from './wish.ts'
 
 export interface Observed {
   readonly resource: BufferResource
@@ -15,7 +15,7 @@ export interface Observed {
   readonly lastKeys: readonly string[]
   /** Since when this process knows no usable key for the deleted resource, ms ago. */
   readonly strandedMs: number
-  readonly wish: Wish | WishProblem
+  readonly desired: DesiredBuffer | DesiredBufferProblem
   readonly secretVersions: readonly SecretVersion[]
   /**
    * This process noted the intent when nothing was there, and all that it sent to create the buffer since was refused: what is

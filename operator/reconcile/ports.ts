@@ -3,8 +3,8 @@ import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferStatus } from '../resource.ts'
 
 /**
- * How the admin API refused or failed (specification, "Errors"). `unavailable`: 5xx, no answer, or one that the admin API
- * would not give; repeating may help, as for `throttled`.
+ * How the admin API refused or failed (docs/reference/errors.md, "Errors"). `unavailable`: 5xx, no answer, or one
+ * that the admin API would not give; repeating may help, as for `throttled`.
  */
 export type AdminErrorKind =
   | 'invalid'

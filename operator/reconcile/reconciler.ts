@@ -9,7 +9,9 @@ import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, finalizer } from '../resource.ts'
 import type { Claims } from './claims.ts'
 import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
-import { type Asking, type Decision, decide, type Outcome } from './decide.ts'
+import { decide } from './decide.ts'
+import type { Asking, Decision, Outcome } from './decision.ts'
+import { bufferIdOf, creationOf } from './desired-buffer.ts'
 import { fingerprintOf, type GatherOptions, gather, verificationDelay } from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
@@ -22,7 +24,6 @@ import {
 } from './ports.ts'
 import { afterRefusal, isKeyBad, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
 import { Vanished } from './vanished.ts'
-import { bufferIdOf, creationOf } from './wish.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
   readonly resources: Store<BufferResource>
@@ -150,7 +151,7 @@ export class BufferReconciler implements Reconciler {
       case 'look':
         return { ...observed, remote: (await admin.read(key, bufferId, signal)) ?? 'absent' }
       case 'create': {
-        const remote = await admin.create(key, creationOf(decision.wish), signal)
+        const remote = await admin.create(key, creationOf(decision.desired), signal)
         const reason = decision.again ? 'Recreated' : 'Created'
         const note = decision.again
           ? `the buffer ${bufferId} was gone, and was created again`

@@ -1,7 +1,7 @@
 /** What it means that the admin API refused, or failed: for the pass that asked, and for the status. */
 import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
-import type { Asking, Outcome } from './decide.ts'
+import type { Asking, Outcome } from './decision.ts'
 import { ORPHAN_UNANSWERED_MS } from './deletion.ts'
 import type { Observed } from './observed.ts'
 import { AdminError } from './ports.ts'
@@ -56,10 +56,10 @@ export function outcomeOf({ kind, message }: AdminError, unmade: boolean): Outco
 }
 
 /** The words of a refusal are the service's: should it quote a value, it is not passed on. */
-export function withoutSecrets(error: AdminError, { key, lastKeys, wish }: Observed): AdminError {
+export function withoutSecrets(error: AdminError, { key, lastKeys, desired }: Observed): AdminError {
   const values = [key.ok ? key.value : undefined, ...lastKeys]
-  if (wish.ok) {
-    mapSecrets(wish.config as BufferConfig, (value) => {
+  if (desired.ok) {
+    mapSecrets(desired.config as BufferConfig, (value) => {
       values.push(value)
       return value
     })

@@ -2,9 +2,12 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { circlesOf } from './circles.ts'
+import { breachesOfFolders } from './folders.ts'
 import { breachesOfInjectedTime } from './injected-time.ts'
 import { breachesOfLayers } from './layers.ts'
 import { readSources } from './sources.ts'
+import { breachesOfWords } from './words.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const FIXTURE = join(import.meta.dirname, 'fixture')
@@ -13,6 +16,24 @@ const FOLDERS = ['cmd', 'internal', 'operator']
 describe('the layout', () => {
   it('has no import against its direction', () => {
     expect(breachesOfLayers(readSources(ROOT, FOLDERS))).to.deep.equal([])
+  })
+
+  it('has no import against the order of the rooms', () => {
+    expect(breachesOfFolders(readSources(ROOT, FOLDERS))).to.deep.equal([])
+  })
+
+  it('has no circles', () => {
+    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    expect(
+      circlesOf(sources.filter(({ path }) => !path.startsWith('test/architecture/fixture/'))),
+    ).to.deep.equal([])
+  })
+
+  it('names nothing by a word that was given up', () => {
+    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    expect(
+      breachesOfWords(sources.filter(({ path }) => !path.startsWith('test/architecture/'))),
+    ).to.deep.equal([])
   })
 
   it('leaves time and randomness to whoever runs the pure parts', () => {
@@ -24,7 +45,7 @@ describe('the checks of the layout', () => {
   it('tell each kind of import against the direction, and nothing else', () => {
     expect(breachesOfLayers(readSources(FIXTURE, FOLDERS))).to.deep.equal([
       'internal/accounts/sibling.ts imports internal/billing/ports.ts: a use case imports no sibling',
-      'internal/buffers/configured.ts imports internal/runtime/config.ts: only cmd joins the parts',
+      'internal/buffers/configured.ts imports cmd/config/config.ts: only cmd joins the parts',
       'internal/delivery/machine.ts imports internal/group/machine.ts: only shards run the group machine',
       'internal/domain/outward.ts imports internal/group/machine.ts: domain imports nothing but itself and pure modules',
       'internal/domain/reading.ts imports node:fs: domain imports nothing but itself and pure modules',
@@ -47,6 +68,27 @@ describe('the checks of the layout', () => {
       'internal/shard/timed.ts:4 uses Date.now',
       'internal/shard/timed.ts:5 uses setTimeout',
       'internal/shard/timed.ts:6 uses setInterval',
+    ])
+  })
+
+  it('tell imports against the order of the rooms, and folders that are none', () => {
+    expect(breachesOfFolders(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+      'internal/shard/attic/stray.ts is in no room of internal/shard',
+      'internal/shard/journal/upward.ts imports internal/shard/held/lower.ts: journal stands below held',
+    ])
+  })
+
+  it('tell circles, also those that types close, and no more', () => {
+    expect(circlesOf(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+      'internal/shard/held/first.ts ⇄ internal/shard/held/second.ts ⇄ internal/shard/held/third.ts',
+    ])
+  })
+
+  it('tell names by words that were given up, and leave prose alone', () => {
+    expect(breachesOfWords(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+      'internal/shard/held/twin-list.ts: twin-list.ts (duplicate)',
+      'internal/shard/held/twin-list.ts: findTwin (duplicate)',
+      'internal/shard/held/twin-list.ts: frame (message)',
     ])
   })
 

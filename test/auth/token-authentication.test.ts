@@ -55,8 +55,12 @@ describe('authentication by ID token', () => {
   })
 
   it('tells accounts apart by subject and by issuer', async () => {
-    const elsewhere = doormanOf(node, { issuer: 'https://other.example' })
-    const ids = await Promise.all([doorman.byToken('ada'), doorman.byToken('bob'), elsewhere.byToken('ada')])
+    const otherDoorman = doormanOf(node, { issuer: 'https://other.example' })
+    const ids = await Promise.all([
+      doorman.byToken('ada'),
+      doorman.byToken('bob'),
+      otherDoorman.byToken('ada'),
+    ])
     expect(new Set(ids.map(({ customerId }) => customerId)).size).to.equal(3)
   })
 

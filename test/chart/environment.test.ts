@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
-import { type Config, type ProcessRole, readConfig } from '../../internal/runtime/config.ts'
+import { type Config, type ProcessRole, readConfig } from '../../cmd/config/config.ts'
 import { type Kube, kubeOrSkip } from '../kube/kube.ts'
 import {
   leastCluster,
@@ -138,10 +138,10 @@ describe('the variables of pods', function () {
   })
 
   it('are all documented', async () => {
-    const readme = readFileSync(join(import.meta.dirname, '..', '..', 'README.md'), 'utf8')
+    const page = readFileSync(join(import.meta.dirname, '../../docs/reference/configuration.md'), 'utf8')
     for (const { what, values, further = [] } of matrix) {
       const text = JSON.stringify(await render(cluster, values, { further }))
-      for (const name of text.match(/PENSTOCK_[A-Z_]+/g)!) expect(readme, what).to.include(`\`${name}\``)
+      for (const name of text.match(/PENSTOCK_[A-Z_]+/g)!) expect(page, what).to.include(`\`${name}\``)
     }
   })
 })

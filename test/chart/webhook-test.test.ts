@@ -38,8 +38,8 @@ describe('the program of helm test', function () {
   it('fails when webhooks do not arrive, and leaves nothing behind', async () => {
     const { url } = installation.service
     const before = await leftovers()
-    const elsewhere = `${url}/nowhere`
-    const { code, stderr } = await run({ INGRESS_URL: elsewhere, ADMIN_URL: url, OWNER_KEYS: ownerKeys() })
+    const unknownPath = `${url}/nowhere`
+    const { code, stderr } = await run({ INGRESS_URL: unknownPath, ADMIN_URL: url, OWNER_KEYS: ownerKeys() })
     expect(code).to.equal(1)
     expect(stderr).to.include('the ingress').and.include('404')
     expect(await leftovers()).to.deep.equal(before)

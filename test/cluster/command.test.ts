@@ -38,7 +38,7 @@ describe('npm run cluster', function () {
   const dataDir = join(tempFolder('cluster'), 'data')
   let service: Service
   let sink: Sink
-  let office: Api
+  let adminApi: Api
   let ingested = 0
   const accepted = new Set<number>()
 
@@ -194,9 +194,9 @@ describe('npm run cluster', function () {
   })
 
   it('takes webhooks at both ingresses, each actor has its share, and all is delivered', async () => {
-    office = new Api(() => node('admin').address, ownerKey(), 'local')
-    await office.createProject('shop')
-    await office.createBuffer('shop', 'shop-orders', {
+    adminApi = new Api(() => node('admin').address, ownerKey(), 'local')
+    await adminApi.createProject('shop')
+    await adminApi.createBuffer('shop', 'shop-orders', {
       batch: { maxItems: 5, idleTimeoutMs: 200, maxWaitFromFirstMs: 1_000 },
       throughput: { maxAttempts: 5, backoff: { initialMs: 100, maxMs: 100, multiplier: 1 } },
       delivery: { url: sink.url('/orders') },
@@ -269,9 +269,10 @@ describe('npm run cluster', function () {
     await untilAllIsDelivered()
   })
 
-  it('is walked through by the commands of the README', async () => {
+  it('is walked through by the commands of its guide', async () => {
     await untilAllHaveTheirShare()
-    const { code, output } = await shell(`D=${dataDir}\n${shellCommands('README.md', '### Kill a node')}`)
+    const walk = shellCommands('docs/guide/cluster.md', '## Kill a node')
+    const { code, output } = await shell(`D=${dataDir}\n${walk}`)
     expect(code, output).to.equal(0)
     const [before = '', after = ''] = output.split('actor-1 is gone')
     const owned = (text: string, name: string) =>
@@ -284,7 +285,7 @@ describe('npm run cluster', function () {
   })
 
   it('is looked at by the commands of the runbooks', async () => {
-    const look = `D=${dataDir}\n${shellCommands('internal/RUNBOOKS.md', '## Where to look')}`
+    const look = `D=${dataDir}\n${shellCommands('docs/operations/runbooks.md', '## Where to look')}`
     // Those of a node that was killed are on their way to another one.
     await eventually(
       async () => {

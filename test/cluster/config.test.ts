@@ -1,7 +1,7 @@
 /**
  * Configuration in nodes that are processes of their own, each with a network of its own to Postgres: a change at an
  * admin reaches an ingress and an actor, also when their connections were cut; and what they do with what they know
- * while Postgres is away (internal/README.md, "What a node knows while Postgres is away").
+ * while Postgres is away (docs/architecture/outages.md).
  */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
@@ -24,7 +24,7 @@ describe('configuration in a cluster', function () {
   let cluster: Cluster
   let sink: Sink
   let proxies: TcpProxy[]
-  let office: Api
+  let adminApi: Api
   let gate: Api
   let actor: ClusterNode
   let projectId: string
@@ -40,10 +40,10 @@ describe('configuration in a cluster', function () {
     const [near, far] = proxies.map((proxy) => ({
       PENSTOCK_DATABASE_URL: proxy.through(cluster.databaseUrl),
     }))
-    office = cluster.api(await cluster.start('admin'))
+    adminApi = cluster.api(await cluster.start('admin'))
     gate = cluster.api(await cluster.start('ingress', near))
     actor = await cluster.start('actor', far)
-    projectId = await office.createProject()
+    projectId = await adminApi.createProject()
   })
   after(async () => {
     await cluster.stop()
@@ -63,11 +63,11 @@ describe('configuration in a cluster', function () {
     }
   }
 
-  async function newBuffer(wish: object = {}): Promise<string> {
+  async function newBuffer(fields: object = {}): Promise<string> {
     const bufferId = `b${++buffers}`
-    await office.createBuffer(projectId, bufferId, {
+    await adminApi.createBuffer(projectId, bufferId, {
       ...{ batch: AT_ONCE, delivery: { url: sink.url(`/${bufferId}`) } },
-      ...wish,
+      ...fields,
     })
     return bufferId
   }
@@ -94,7 +94,7 @@ describe('configuration in a cluster', function () {
     const bufferId = await newBuffer()
     await accept(bufferId, 0)
     for (const enabled of [false, true, false, true]) {
-      await office.patchBuffer(bufferId, { enabled })
+      await adminApi.patchBuffer(bufferId, { enabled })
       await known(bufferId, enabled ? 202 : 400)
       // What was seen once is not unseen.
       expect((await send(bufferId, -1)).status).to.equal(enabled ? 202 : 400)
@@ -107,7 +107,7 @@ describe('configuration in a cluster', function () {
     await accept(bufferId, n)
     const versions = [1, 2, 3, 4, 5].map((version) => `/${bufferId}/v${version}`)
     for (const path of versions) {
-      await office.patchBuffer(bufferId, { delivery: { url: sink.url(path) } })
+      await adminApi.patchBuffer(bufferId, { delivery: { url: sink.url(path) } })
       await eventually(async () => {
         await accept(bufferId, ++n)
         return sink.requests(path).length > 0
@@ -127,8 +127,8 @@ describe('configuration in a cluster', function () {
     for (const bufferId of [closed, moved]) await accept(bufferId, 0)
     await eventually(() => expect(arrived(`/${moved}`)).to.deep.equal([0]), PATIENT)
     cutPostgres()
-    await office.patchBuffer(closed, { enabled: false })
-    await office.patchBuffer(moved, { delivery: { url: sink.url('/elsewhere') } })
+    await adminApi.patchBuffer(closed, { enabled: false })
+    await adminApi.patchBuffer(moved, { delivery: { url: sink.url('/elsewhere') } })
     heal()
     await known(closed, 400)
     let n = 0
@@ -156,10 +156,10 @@ describe('configuration in a cluster', function () {
       rejected = await newBuffer({
         batch: { idleTimeoutMs: HOUR_MS, maxWaitFromFirstMs: HOUR_MS, maxItems: 2 },
       })
-      key = (await office.createKey()).secret
+      key = (await adminApi.createKey()).secret
       for (const bufferId of [open, disabled, patient]) await accept(bufferId, 0)
       await eventually(() => expect(arrived(`/${open}`)).to.deep.equal([0]), PATIENT)
-      await office.patchBuffer(disabled, { enabled: false })
+      await adminApi.patchBuffer(disabled, { enabled: false })
       await known(disabled, 400)
       // Known by its key too: the first request with it asks Postgres.
       expect((await send(disabled, 0, { 'x-api-key': key })).status).to.equal(400)
@@ -205,7 +205,7 @@ describe('configuration in a cluster', function () {
     it('and all goes on afterwards: the dead letter is there once, nothing was sent twice, nothing refused was stored', async () => {
       await postgres.restart()
       await eventually(async () => {
-        const [letter, ...more] = await office.deadLetters(rejected)
+        const [letter, ...more] = await adminApi.deadLetters(rejected)
         expect(more).to.deep.equal([])
         expect(letter).to.include({ itemCount: 2, lastStatusCode: 404 })
       }, PATIENT)

@@ -24,7 +24,7 @@ export function buildBody(...batch) {
 
 registerHooks({
   load(url, context, nextLoad) {
-    if (!url.endsWith('/internal/shard/body.ts')) return nextLoad(url, context)
+    if (!url.endsWith('/internal/shard/batches/body.ts')) return nextLoad(url, context)
     return { format: 'module', source: NEWER_BODY, shortCircuit: true }
   },
 })

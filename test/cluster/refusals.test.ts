@@ -11,7 +11,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect, type JetStreamManager, type NatsConnection, nanos } from 'nats'
 import postgres from 'postgres'
-import { encodeLease } from '../../internal/nats/lease-value.ts'
+import { encodeLease } from '../../internal/nats/leases/lease-value.ts'
 import { Cluster, type ClusterRole } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { emptyDatabase } from '../support/servers.ts'
@@ -221,8 +221,8 @@ describe('a start of a node', function () {
     const inUse = (name: string) => `${name}: listen EADDRINUSE: address already in use 127.0.0.1:${taken}`
     expect(await refusedUnchanged('actor', { PENSTOCK_OPS_PORT: taken })).to.equal(inUse('PENSTOCK_OPS_PORT'))
     expect(await refusal('ingress', { PENSTOCK_PORT: taken })).to.equal(inUse('PENSTOCK_PORT'))
-    const elsewhere = await refusedUnchanged('actor', { PENSTOCK_HOST: '192.0.2.1' })
-    expect(elsewhere).to.match(/^PENSTOCK_HOST: listen EADDRNOTAVAIL: .* 192\.0\.2\.1/)
+    const foreignHost = await refusedUnchanged('actor', { PENSTOCK_HOST: '192.0.2.1' })
+    expect(foreignHost).to.match(/^PENSTOCK_HOST: listen EADDRNOTAVAIL: .* 192\.0\.2\.1/)
   })
 
   it('on a database with newer migrations is refused, by migrate too', async () => {

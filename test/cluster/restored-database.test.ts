@@ -17,7 +17,7 @@ describe('a database that came back from a backup', function () {
   let cluster: Cluster
   let sink: Sink
   let nodes: ClusterNode[]
-  let office: Api
+  let adminApi: Api
   let gate: Api
   let projectId: string
 
@@ -25,9 +25,9 @@ describe('a database that came back from a backup', function () {
     sink = await startSink()
     cluster = await Cluster.create()
     await start()
-    projectId = await office.createProject()
+    projectId = await adminApi.createProject()
     for (const bufferId of ['soon', 'held']) {
-      await office.createBuffer(projectId, bufferId, {
+      await adminApi.createBuffer(projectId, bufferId, {
         batch: { maxItems: 3, idleTimeoutMs: PATIENT_MS, maxWaitFromFirstMs: PATIENT_MS },
         delivery: { url: sink.url(`/${bufferId}`) },
       })
@@ -42,7 +42,7 @@ describe('a database that came back from a backup', function () {
     nodes = await Promise.all(
       (['admin', 'ingress', 'actor'] as const).map((role) => cluster.start(role, env)),
     )
-    office = cluster.api(nodes[0]!)
+    adminApi = cluster.api(nodes[0]!)
     gate = cluster.api(nodes[1]!)
   }
 
@@ -97,7 +97,7 @@ describe('a database that came back from a backup', function () {
     expect(new Set(keys).size).to.equal(keys.length)
     const path = '/v1/analytics/timeseries?customerId=cluster&days=2'
     await eventually(async () => {
-      const { totals } = await office.expect<{ totals: object }>(200, 'GET', path)
+      const { totals } = await adminApi.expect<{ totals: object }>(200, 'GET', path)
       expect(totals).to.include({ deliverySuccess: 4, itemsDelivered: 12, deliveryFail: 0 })
     })
   })

@@ -19,7 +19,7 @@ describe('a cluster of processes', function () {
   let gates: ClusterNode[]
   let actors: ClusterNode[]
   let admin: ClusterNode
-  let office: Api
+  let adminApi: Api
   let projectId: string
   let accepted: Sent[]
   let bufferId: string
@@ -31,10 +31,10 @@ describe('a cluster of processes', function () {
     cluster = await Cluster.create()
     sink = await startSink()
     admin = await cluster.start('admin')
-    office = cluster.api(admin)
+    adminApi = cluster.api(admin)
     gates = await Promise.all([cluster.start('ingress'), cluster.start('ingress')])
     actors = await Promise.all([cluster.start('actor'), cluster.start('actor')])
-    projectId = await office.createProject()
+    projectId = await adminApi.createProject()
   })
 
   after(async () => {
@@ -45,7 +45,7 @@ describe('a cluster of processes', function () {
   async function newBuffer(): Promise<void> {
     bufferId = `b${++buffers}`
     accepted = []
-    await office.createBuffer(projectId, bufferId, {
+    await adminApi.createBuffer(projectId, bufferId, {
       batch: { maxItems: 5, idleTimeoutMs: 200, maxWaitFromFirstMs: 1_000 },
       throughput: { maxAttempts: 5, backoff: { initialMs: 100, maxMs: 100, multiplier: 1 } },
       delivery: { url: sink.url(`/${bufferId}`) },
@@ -118,7 +118,7 @@ describe('a cluster of processes', function () {
 
   it('a change is followed by all nodes within their bound', async () => {
     await newBuffer()
-    await office.patchBuffer(bufferId, { enabled: false })
+    await adminApi.patchBuffer(bufferId, { enabled: false })
     await eventually(
       async () => {
         const answers = await Promise.all(
@@ -132,7 +132,7 @@ describe('a cluster of processes', function () {
 
   it('a duplicate at another ingress is one', async () => {
     await newBuffer()
-    await office.patchBuffer(bufferId, { batch: { idleTimeoutMs: 60_000, maxWaitFromFirstMs: 60_000 } })
+    await adminApi.patchBuffer(bufferId, { batch: { idleTimeoutMs: 60_000, maxWaitFromFirstMs: 60_000 } })
     const payload = { group: 'a', messageId: 'm' }
     paid++
     const first = (await cluster.api(gates[0]!).ingest(projectId, bufferId, payload)).json()
@@ -167,7 +167,7 @@ describe('a cluster of processes', function () {
     const stopping = admin.stop()
     await load(24)
     expect(await stopping).to.equal(0)
-    office = cluster.api(next)
+    adminApi = cluster.api(next)
     await load(24)
     await untilAllIsDelivered()
     expect(delivered()).to.have.length(accepted.length)
@@ -196,7 +196,7 @@ describe('a cluster of processes', function () {
   })
 
   it('each accepted item was paid once', async () => {
-    await eventually(async () => expect(1_000_000 - (await office.credits()).credits).to.equal(paid))
+    await eventually(async () => expect(1_000_000 - (await adminApi.credits()).credits).to.equal(paid))
   })
 
   afterEach(() => {

@@ -1,7 +1,7 @@
 /** `npm run shards` and `GET /shards` of a cluster: who owns what, and making an owner let go. */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { ShardTable } from '../../internal/shard/shard-table.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { Cluster, type ClusterNode } from '../support/cluster.ts'
 import { runCommand } from '../support/command.ts'
 import { eventually } from '../support/eventually.ts'

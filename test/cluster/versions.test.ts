@@ -1,7 +1,7 @@
 /**
  * A rolling upgrade to a version that builds bodies in another way, with destinations that fail meanwhile: whoever
  * has a batch in hand, its key names the body that was sealed under it. The newer version is this one with another
- * `internal/shard/body.ts` (see `newer-serializer.ts`).
+ * `internal/shard/batches/body.ts` (see `newer-serializer.ts`).
  */
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -29,7 +29,7 @@ describe('two versions of the program side by side', function () {
   this.timeout(120_000)
   let cluster: Cluster
   let sink: Sink
-  let office: Api
+  let adminApi: Api
   let gate: Api
   let projectId: string
   let sent: { group: string; n: number }[]
@@ -39,10 +39,10 @@ describe('two versions of the program side by side', function () {
     cluster = await Cluster.create()
     sink = await startSink()
     sink.otherwise({ status: 500 })
-    office = cluster.api(await cluster.start('admin'))
+    adminApi = cluster.api(await cluster.start('admin'))
     gate = cluster.api(await cluster.start('ingress'))
-    projectId = await office.createProject()
-    await office.createBuffer(projectId, 'b', {
+    projectId = await adminApi.createProject()
+    await adminApi.createBuffer(projectId, 'b', {
       batch: { maxItems: 2, idleTimeoutMs: 100, maxWaitFromFirstMs: 500 },
       throughput: { maxAttempts: 5, backoff: { initialMs: 15_000, maxMs: 15_000, multiplier: 1 } },
       delivery: { url: sink.url('/') },

@@ -1,6 +1,6 @@
 import type { Row } from './row.ts'
 
-/** Specification, "Endpoints": every endpoint and every outcome that it lists. */
+/** docs/reference/api.md: every endpoint, and every outcome that it lists. */
 
 /** `text`: part of the `error`; `@code`: its code. */
 type Outcome = readonly [status: number, text?: string]

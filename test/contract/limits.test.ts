@@ -5,11 +5,11 @@ import { type Admin, adminOf, bufferBody } from '../http/caller.ts'
 import { startService, type TestService } from '../http/service.ts'
 import { insertInvoice, insertPlan, insertSubscription } from '../support/billing-rows.ts'
 
-/** Specification, "Limits", over HTTP: the default, both bounds, and one past each of them. */
+/** docs/reference/api.md, "Limits", over HTTP: the default, both bounds, and one past each of them. */
 
 type Bounds = readonly [field: string, least: number, most: number, initial: number]
 
-/** Upper bounds that the specification does not give are the installation's. */
+/** The least, the most and the default of each field. */
 const bounds: readonly Bounds[] = [
   ['batch.maxItems', 1, 10_000, 50],
   ['batch.maxBytes', 1, 16_777_216, 262_144],
@@ -26,7 +26,7 @@ const bounds: readonly Bounds[] = [
   ['dlqPauseThreshold', 1, 10, 3],
 ]
 
-describe('limits of the specification', () => {
+describe('documented limits', () => {
   let service: TestService
   let owner: Admin
 

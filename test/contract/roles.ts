@@ -1,6 +1,6 @@
 import type { Row } from './row.ts'
 
-/** Specification, "Authentication": the table of actions and roles. */
+/** docs/reference/api.md, "Roles": the table of actions and roles. */
 
 const columns = ['viewer', 'member', 'admin', 'owner'] as const
 

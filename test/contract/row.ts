@@ -1,9 +1,9 @@
 /**
- * The rows of the interface specification's tables, as data: what a caller is promised, and how a run of the
+ * The rows of the reference's tables (docs/reference), as data: what a caller is promised, and how a run of the
  * tests shows it. A whole run fails for every row that none of its tests showed (`whole-run.ts`).
  */
 export interface Row {
-  /** Table of the specification. */
+  /** Table of the reference. */
   readonly table: string
   /** The row, in a few words. */
   readonly row: string

@@ -1,6 +1,6 @@
 import type { Row } from './row.ts'
 
-/** The specification's other tables: each row with the tests that show it. */
+/** The reference's other tables: each row with the tests that show it. */
 
 type Rule = readonly [row: string, ...tests: readonly string[]]
 
@@ -102,7 +102,7 @@ const tables: Readonly<Record<string, readonly Rule[]>> = {
     ['method and target, headers', 'is a PUT with every configured header, under its own idempotency header'],
     ['idempotency header by default', 'is a POST of JSON under the default idempotency header, and unsigned'],
     ['signature', 'is signed under x-svc-signature by default'],
-    ['body', 'carries exactly the body of the specification, with every payload as its sender wrote it'],
+    ['body', 'carries exactly the documented body, with every payload as its sender wrote it'],
     ['any 2xx', 'is acknowledged by a 2xx, whatever becomes of the body behind it'],
     ['failure: retried, then DLQ', 'is sent again as the same bytes under the same key until it is accepted'],
   ],
@@ -117,32 +117,32 @@ const tables: Readonly<Record<string, readonly Rule[]>> = {
   Limits: [
     ['1 credit a started KB', 'the credits of a customer pay one for each started KB of the payload as JSON'],
     ['duplicates cost nothing', 'the credits of a customer come back for duplicates and for nothing else'],
-    ['10 active API keys', 'limits of the specification 10 active API keys'],
-    ['100 characters in the name of a key', 'limits of the specification 100 characters'],
-    ['batch.maxItems', 'limits of the specification batch.maxItems'],
-    ['batch.maxBytes', 'limits of the specification batch.maxBytes'],
-    ['batch.idleTimeoutMs', 'limits of the specification batch.idleTimeoutMs'],
-    ['batch.maxWaitFromFirstMs', 'limits of the specification batch.maxWaitFromFirstMs'],
-    ['overflow.maxGroupItems', 'limits of the specification overflow.maxGroupItems'],
-    ['overflow.maxGroupBytes', 'limits of the specification overflow.maxGroupBytes'],
-    ['throughput.maxAttempts', 'limits of the specification throughput.maxAttempts'],
+    ['10 active API keys', 'documented limits 10 active API keys'],
+    ['100 characters in the name of a key', 'documented limits 100 characters'],
+    ['batch.maxItems', 'documented limits batch.maxItems'],
+    ['batch.maxBytes', 'documented limits batch.maxBytes'],
+    ['batch.idleTimeoutMs', 'documented limits batch.idleTimeoutMs'],
+    ['batch.maxWaitFromFirstMs', 'documented limits batch.maxWaitFromFirstMs'],
+    ['overflow.maxGroupItems', 'documented limits overflow.maxGroupItems'],
+    ['overflow.maxGroupBytes', 'documented limits overflow.maxGroupBytes'],
+    ['throughput.maxAttempts', 'documented limits throughput.maxAttempts'],
     [
       'backoff',
-      'limits of the specification throughput.backoff.initialMs',
-      'limits of the specification throughput.backoff.maxMs',
-      'limits of the specification throughput.backoff.multiplier',
+      'documented limits throughput.backoff.initialMs',
+      'documented limits throughput.backoff.maxMs',
+      'documented limits throughput.backoff.multiplier',
     ],
-    ['dlqPauseThreshold', 'limits of the specification dlqPauseThreshold'],
+    ['dlqPauseThreshold', 'documented limits dlqPauseThreshold'],
     [
       'destination timeout 10 s',
       'a destination that does not answer in time fails the attempt after 10 s',
       'a manual retry against a destination that hangs ends after 10 s',
     ],
-    ['DLQ list limit', 'limits of the specification limit of GET /v1/dlq'],
-    ['transactions limit', 'limits of the specification limit of GET /v1/admin/credits/transactions'],
-    ['invoices limit', 'limits of the specification limit of GET /v1/admin/invoices'],
+    ['DLQ list limit', 'documented limits limit of GET /v1/dlq'],
+    ['transactions limit', 'documented limits limit of GET /v1/admin/credits/transactions'],
+    ['invoices limit', 'documented limits limit of GET /v1/admin/invoices'],
     ['analytics days', 'the series has as many days as asked, 7 by default'],
-    ['credit grant', 'limits of the specification amount of a grant'],
+    ['credit grant', 'documented limits amount of a grant'],
     ['ID token lifetime 1 hour', 'ID tokens of a real provider end an hour after they were issued'],
   ],
   Versioning: [

@@ -29,9 +29,9 @@ describe('dlq: the dead letter queue of a customer', () => {
     owner = { customerId: buffer.customerId, role: 'owner', via: 'key' }
   })
 
-  async function bury(given: Partial<DeadBatch> = {}, to = buffer): Promise<DeadBatch> {
+  async function writeDeadLetter(given: Partial<DeadBatch> = {}, to = buffer): Promise<DeadBatch> {
     const batch = deadBatch(to, given)
-    await createDeadLetters(db).bury({ shard: 1, epoch: 1 }, batch)
+    await createDeadLetters(db).write({ shard: 1, epoch: 1 }, batch)
     return batch
   }
 
@@ -49,49 +49,49 @@ describe('dlq: the dead letter queue of a customer', () => {
 
   it('lists newest first, up to the limit, of one customer', async () => {
     const [first, third, second] = [
-      await bury({ createdAt: 1_000 }),
-      await bury({ createdAt: 3_000 }),
-      await bury({ createdAt: 2_000 }),
+      await writeDeadLetter({ createdAt: 1_000 }),
+      await writeDeadLetter({ createdAt: 3_000 }),
+      await writeDeadLetter({ createdAt: 2_000 }),
     ]
-    await bury({}, await insertBuffer(db, await insertCustomer(db)))
+    await writeDeadLetter({}, await insertBuffer(db, await insertCustomer(db)))
     expect(await ids(owner)).to.deep.equal([third.dlqId, second.dlqId, first.dlqId])
     expect(await ids(owner, { limit: 2 })).to.deep.equal([third.dlqId, second.dlqId])
   })
 
   it('filters by buffer, and knows an empty buffer from none', async () => {
     const other = await insertBuffer(db, buffer.customerId)
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     expect(await ids(owner, { bufferId: buffer.bufferId })).to.deep.equal([batch.dlqId])
     expect(await ids(owner, { bufferId: other.bufferId })).to.deep.equal([])
     expect(await refusal(ids(owner, { bufferId: 'nobody' }))).to.equal(404)
     expect(await refusal(ids(owner, { bufferId: 'a\u0000b' }))).to.equal(404)
     const stranger = await insertBuffer(db, await insertCustomer(db))
-    await bury({}, stranger)
+    await writeDeadLetter({}, stranger)
     expect(await refusal(ids(owner, { bufferId: stranger.bufferId }))).to.equal(404)
   })
 
   it('keeps the items of a deleted buffer readable', async () => {
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
     expect(await ids(owner, { bufferId: buffer.bufferId })).to.deep.equal([batch.dlqId])
     expect((await queue.read(owner, batch.dlqId)).dlqId).to.equal(batch.dlqId)
   })
 
   it('reads one item and the exact bytes of its batch', async () => {
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     expect(await queue.read(owner, batch.dlqId)).to.deep.include({ dlqId: batch.dlqId, payloadStored: true })
     expect(Buffer.compare(await queue.batch(owner, batch.dlqId), batch.body)).to.equal(0)
   })
 
   it('answers 409 for a batch that was never stored', async () => {
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     await db`UPDATE dlq_items SET body = NULL WHERE dlq_id = ${batch.dlqId}`
     expect((await queue.read(owner, batch.dlqId)).payloadStored).to.equal(false)
     expect(await refusal(queue.batch(owner, batch.dlqId))).to.equal(409)
   })
 
   it('removes an item with its batch, once', async () => {
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     await queue.remove(owner, batch.dlqId)
     for (const again of [queue.remove, queue.read, queue.batch]) {
       expect(await refusal(again(owner, batch.dlqId))).to.equal(404)
@@ -99,7 +99,7 @@ describe('dlq: the dead letter queue of a customer', () => {
   })
 
   it('refuses another customer with 403 and an unknown id with 404, and changes nothing', async () => {
-    const batch = await bury()
+    const batch = await writeDeadLetter()
     const stranger: Principal = { customerId: await insertCustomer(db), role: 'owner', via: 'key' }
     for (const call of [queue.read, queue.batch, queue.remove]) {
       expect(await refusal(call(stranger, batch.dlqId))).to.equal(403)
@@ -112,8 +112,8 @@ describe('dlq: the dead letter queue of a customer', () => {
 
   it('shows a project-scoped key only the items of its projects', async () => {
     const other = await insertBuffer(db, buffer.customerId)
-    const inside = await bury()
-    const outside = await bury({}, other)
+    const inside = await writeDeadLetter()
+    const outside = await writeDeadLetter({}, other)
     const scoped: Principal = { ...owner, projectIds: [buffer.projectId] }
     expect(await ids(scoped)).to.deep.equal([inside.dlqId])
     expect(await refusal(ids(scoped, { bufferId: other.bufferId }))).to.equal(404)
@@ -126,8 +126,8 @@ describe('dlq: the dead letter queue of a customer', () => {
 
   describe('lists', () => {
     it('in a stable order among items of one moment, without a gap or a repetition', async () => {
-      const made = await Promise.all(Array.from({ length: 20 }, () => bury({ createdAt: 5_000 })))
-      const newest = await bury({ createdAt: 6_000 })
+      const made = await Promise.all(Array.from({ length: 20 }, () => writeDeadLetter({ createdAt: 5_000 })))
+      const newest = await writeDeadLetter({ createdAt: 6_000 })
       const sorted = made.map(({ dlqId }) => dlqId).sort((a, b) => (a < b ? 1 : -1))
       for (const limit of [1, 7, 21, 500]) {
         expect(await ids(owner, { limit })).to.deep.equal([newest.dlqId, ...sorted].slice(0, limit))
@@ -137,11 +137,11 @@ describe('dlq: the dead letter queue of a customer', () => {
     it('merges the projects of a scoped key, newest first, each item once', async () => {
       const other = await insertBuffer(db, buffer.customerId)
       const [first, second, third] = [
-        await bury({ createdAt: 1_000 }),
-        await bury({ createdAt: 2_000 }, other),
-        await bury({ createdAt: 3_000 }),
+        await writeDeadLetter({ createdAt: 1_000 }),
+        await writeDeadLetter({ createdAt: 2_000 }, other),
+        await writeDeadLetter({ createdAt: 3_000 }),
       ]
-      await bury({ createdAt: 4_000 }, await insertBuffer(db, buffer.customerId))
+      await writeDeadLetter({ createdAt: 4_000 }, await insertBuffer(db, buffer.customerId))
       const projectIds = [other.projectId, buffer.projectId, buffer.projectId, 'none']
       const scoped: Principal = { ...owner, projectIds }
       const all = [third.dlqId, second.dlqId, first.dlqId]
@@ -151,7 +151,7 @@ describe('dlq: the dead letter queue of a customer', () => {
     })
 
     it('keeps a deleted buffer apart from the one that has its id now, in another project', async () => {
-      const batch = await bury()
+      const batch = await writeDeadLetter()
       await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
       const heir = await insertBuffer(db, buffer.customerId)
       await db`UPDATE buffers SET buffer_id = ${buffer.bufferId} WHERE uid = ${heir.uid}`
@@ -163,8 +163,8 @@ describe('dlq: the dead letter queue of a customer', () => {
     it('reads what it answers, not the history of the customer', async function () {
       this.timeout(120_000)
       const other = await insertBuffer(db, buffer.customerId)
-      for (let n = 0; n < 3; n++) await bury({ createdAt: n })
-      const row = await bury({}, other)
+      for (let n = 0; n < 3; n++) await writeDeadLetter({ createdAt: n })
+      const row = await writeDeadLetter({}, other)
       await db`INSERT INTO dlq_items
         SELECT (i).* FROM (
           SELECT jsonb_populate_record(d, jsonb_build_object(

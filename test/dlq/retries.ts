@@ -51,10 +51,10 @@ export class Retries {
     await this.node.buffers.create(acme, bufferBody(this.bufferId, 'p', { delivery }))
   }
 
-  async bury(given: Partial<DeadBatch> = {}): Promise<DeadBatch> {
+  async writeDeadLetter(given: Partial<DeadBatch> = {}): Promise<DeadBatch> {
     const { uid, buffer } = await this.node.buffers.record(acme, this.bufferId)
     const batch = deadBatch({ uid, ...buffer }, given)
-    await createDeadLetters(this.node.db).bury({ shard: 1, epoch: 1 }, batch)
+    await createDeadLetters(this.node.db).write({ shard: 1, epoch: 1 }, batch)
     return batch
   }
 

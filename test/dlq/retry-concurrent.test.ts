@@ -13,7 +13,7 @@ describe('dlq: a manual retry', () => {
 
   describe('beside another of the same item', () => {
     it('is 409: of 100 at once one attempt is made', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const held = here.holding()
       const outcomes: (RetryReport | Record<string, unknown>)[] = []
       const all = Array.from({ length: 100 }, async () => {
@@ -33,7 +33,7 @@ describe('dlq: a manual retry', () => {
     })
 
     it('of another item of the same buffer is free', async () => {
-      const [one, two] = [await here.bury(), await here.bury()]
+      const [one, two] = [await here.writeDeadLetter(), await here.writeDeadLetter()]
       const held = here.holding()
       const both = [here.retry(one.dlqId), here.retry(two.dlqId)]
       await held.arrived(2)
@@ -42,7 +42,7 @@ describe('dlq: a manual retry', () => {
     })
 
     it('takes over what a node left behind when it died, once the lock has run out', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       expect(await here.locks().claim(batch.dlqId, 30_000)).to.have.property('retryId')
       expect(await refused(here.retry(batch.dlqId))).to.deep.equal({
         status: 409,
@@ -60,7 +60,7 @@ describe('dlq: a manual retry', () => {
     })
 
     it('whose lock ran out overwrites nothing of the one that took it over', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const held = here.holding()
       const late = refused(here.retry(batch.dlqId))
       await held.arrived(1)
@@ -83,7 +83,7 @@ describe('dlq: a manual retry', () => {
     })
 
     it('that is accepted late removes the item all the same', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const held = here.holding()
       const late = here.retry(batch.dlqId)
       await held.arrived(1)
@@ -98,7 +98,7 @@ describe('dlq: a manual retry', () => {
     })
 
     it('is not begun when it could outlive its lock', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const clock = new ManualClock()
       const retries = here.locks()
       const slow: RetryStore = {
@@ -121,7 +121,7 @@ describe('dlq: a manual retry', () => {
       ['refused', { status: 500 }, { status: 502, statusCode: 500, retryCount: 1 }],
     ] as const) {
       it(`tells what happened when it is ${what} afterwards, and brings nothing back`, async () => {
-        const batch = await here.bury()
+        const batch = await here.writeDeadLetter()
         const held = here.holding()
         const running = here
           .retry(batch.dlqId)
@@ -135,7 +135,7 @@ describe('dlq: a manual retry', () => {
     }
 
     it('is 404 when the removal comes first', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const { promise: gate, resolve: finish } = Promise.withResolvers<void>()
       const { promise: deleted, resolve: haveDeleted } = Promise.withResolvers<void>()
       const removing = here.node.db.begin(async (transaction) => {

@@ -15,7 +15,7 @@ describe('dlq: manual retry', () => {
   describe('that the destination accepts', () => {
     it('sends the very bytes under their own key to the present configuration, and removes the item', async () => {
       const body = Buffer.from('{"items":[{"payload":{"n":1.50,"n":2, "z":"\u00e9"}}]}')
-      const batch = await here.bury({ body, itemCount: 3, version: 42 })
+      const batch = await here.writeDeadLetter({ body, itemCount: 3, version: 42 })
       await here.node.buffers.update(acme, here.bufferId, {
         delivery: {
           url: here.sink.url('/second?x=1'),
@@ -60,7 +60,7 @@ describe('dlq: manual retry', () => {
         [false, 1],
         [true, 0],
       ] as const) {
-        const batch = await here.bury()
+        const batch = await here.writeDeadLetter()
         const name = { groupId: batch.groupId, version: batch.version }
         if (recorded) await createDeadLetters(here.node.db).forgetTombstones({ shard: 1, epoch: 1 }, [name])
         await here.retry(batch.dlqId)
@@ -70,7 +70,7 @@ describe('dlq: manual retry', () => {
     })
 
     it('is allowed of a disabled buffer, and leaves its count and the counters as they were', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       await here.node
         .db`UPDATE buffers SET enabled = false, consecutive_dlq_count = 3 WHERE buffer_id = ${here.bufferId}`
       await here.retry(batch.dlqId)
@@ -85,7 +85,7 @@ describe('dlq: manual retry', () => {
 
   describe('that fails', () => {
     it('answers all of it, keeps the item and counts', async () => {
-      const batch = await here.bury({ itemCount: 2 })
+      const batch = await here.writeDeadLetter({ itemCount: 2 })
       expect(await here.read(batch.dlqId)).to.include({ retryCount: 0, lastRetryAt: null })
       for (const [count, status] of [
         [1, 503],
@@ -132,7 +132,7 @@ describe('dlq: manual retry', () => {
     ]
     for (const [what, how, statusCode, errorClass] of classes) {
       it(`by ${what} is ${errorClass}`, async () => {
-        const batch = await here.bury()
+        const batch = await here.writeDeadLetter()
         if (typeof how === 'string')
           await here.node.buffers.update(acme, here.bufferId, { delivery: { url: how } })
         else here.sink.otherwise(how)
@@ -147,7 +147,7 @@ describe('dlq: manual retry', () => {
     }
 
     it('by a handshake is tls', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const url = here.sink.url().replace('http:', 'https:')
       await here.node.buffers.update(acme, here.bufferId, { delivery: { url } })
       expect(await refused(here.retry(batch.dlqId))).to.include({
@@ -158,7 +158,7 @@ describe('dlq: manual retry', () => {
     })
 
     it('by silence is timeout, after 10 s', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       const clock = new ManualClock()
       here.client = newClient({ clock })
       here.sink.otherwise({ fault: 'hang' })
@@ -174,7 +174,7 @@ describe('dlq: manual retry', () => {
     })
 
     it('because the destination takes no more connections says that nothing was sent', async () => {
-      const batch = await here.bury()
+      const batch = await here.writeDeadLetter()
       here.client = newClient({ limits: { connections: 1, waiting: 0 } })
       const held = here.holding()
       const blocking = here.client.send(
@@ -204,7 +204,7 @@ describe('dlq: manual retry', () => {
     }
 
     it('is 404 for an unknown item and 403 for a foreign one or a foreign customerId', async () => {
-      const { dlqId } = await here.bury()
+      const { dlqId } = await here.writeDeadLetter()
       await changesNothing(dlqId, async () => {
         for (const unknown of ['unknown', 'a\u0000b', '']) {
           expect(await refused(here.retry(unknown))).to.deep.equal({
@@ -228,7 +228,7 @@ describe('dlq: manual retry', () => {
     })
 
     it('is 409 when the batch is not stored', async () => {
-      const { dlqId } = await here.bury()
+      const { dlqId } = await here.writeDeadLetter()
       await here.node.db`UPDATE dlq_items SET body = NULL WHERE dlq_id = ${dlqId}`
       await changesNothing(dlqId, async () => {
         expect(await refused(here.retry(dlqId))).to.include({ status: 409, code: 'payload_unavailable' })
@@ -236,7 +236,7 @@ describe('dlq: manual retry', () => {
     })
 
     it('is 404 when the buffer was deleted, also when its id was taken again or its row is gone', async () => {
-      const { dlqId } = await here.bury()
+      const { dlqId } = await here.writeDeadLetter()
       const gone = { status: 404, error: 'Buffer not found' }
       const { uid } = await here.node.buffers.record(acme, here.bufferId)
       await here.node.buffers.remove(acme, here.bufferId)
@@ -252,7 +252,7 @@ describe('dlq: manual retry', () => {
   })
 
   it('is made by a scoped key of its project, with the own customerId given', async () => {
-    const { dlqId } = await here.bury()
+    const { dlqId } = await here.writeDeadLetter()
     const scoped = principal('acme', { projectIds: ['p'] })
     expect(await here.retry(dlqId, scoped, { customerId: 'acme' })).to.include({ success: true })
   })

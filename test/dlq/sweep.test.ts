@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000
 const FENCE = { shard: 0, epoch: 1 }
 
 /** Dead letters of these ages, days. */
-async function bury(
+async function writeDeadLetter(
   db: Database,
   buffer: TestBuffer,
   ages: readonly number[],
@@ -27,7 +27,7 @@ async function bury(
   const letters = createDeadLetters(db)
   await letters.raiseEpoch(FENCE)
   const batches = ages.map((age) => deadBatch(buffer, { createdAt: now - age * DAY_MS }))
-  for (const batch of batches) await letters.bury(FENCE, batch)
+  for (const batch of batches) await letters.write(FENCE, batch)
   return batches.map(({ dlqId }) => dlqId)
 }
 
@@ -69,7 +69,7 @@ describe('dead letters that may go', () => {
   }
 
   it('are those older than the retention, and they leave their tombstones', async () => {
-    const [old, older, young] = await bury(db, buffer, [31, 400, 29], clock.now())
+    const [old, older, young] = await writeDeadLetter(db, buffer, [31, 400, 29], clock.now())
     await sweep({ retentionDays: 30 })
     expect(await idsIn(db)).to.deep.equal([young])
     expect(removed).to.deep.equal([{ old: 2, overQuota: 0 }])
@@ -77,16 +77,16 @@ describe('dead letters that may go', () => {
   })
 
   it('are those beyond the quota of their customer, the oldest', async () => {
-    const mine = await bury(db, buffer, [1, 3, 2, 5, 4], clock.now())
+    const mine = await writeDeadLetter(db, buffer, [1, 3, 2, 5, 4], clock.now())
     const other = await insertBuffer(db, await insertCustomer(db))
-    const theirs = await bury(db, other, [300, 200, 100], clock.now())
+    const theirs = await writeDeadLetter(db, other, [300, 200, 100], clock.now())
     await sweep({ quota: 3 })
     expect(await idsIn(db)).to.have.members([mine[0], mine[1], mine[2], ...theirs])
     expect(removed).to.deep.equal([{ old: 0, overQuota: 2 }])
   })
 
   it('are not those that are tried again at this moment', async () => {
-    const [tried] = await bury(db, buffer, [40, 41], clock.now())
+    const [tried] = await writeDeadLetter(db, buffer, [40, 41], clock.now())
     const box = createSecretBox([{ id: 'test', key: Buffer.alloc(32) }])
     const claim = await createRetryStore(db, box).claim(tried!, 60_000)
     expect(claim).to.include.keys('retryId')
@@ -98,7 +98,7 @@ describe('dead letters that may go', () => {
 
   it('go many at a time, round by round, and what fails is tried in the next', async () => {
     const ages = Array.from({ length: 450 }, (_, day) => 31 + day)
-    await bury(db, buffer, ages, clock.now())
+    await writeDeadLetter(db, buffer, ages, clock.now())
     const away = { removeOlder: () => Promise.reject(new Error('away')), removeBeyond: async () => 0 }
     await sweep({ retentionDays: 30 }, away)
     expect([problems.length, removed.length, (await idsIn(db)).length]).to.deep.equal([1, 0, 450])
@@ -114,7 +114,7 @@ describe('an admin with a retention of dead letters', function () {
     const url = await freshDatabase()
     const db = connect(url)
     const buffer = await insertBuffer(db, await insertCustomer(db))
-    const [old, young] = await bury(db, buffer, [3, 1], Date.now())
+    const [old, young] = await writeDeadLetter(db, buffer, [3, 1], Date.now())
     const cluster = await Cluster.create({ PENSTOCK_DATABASE_URL: url })
     try {
       const plain = await cluster.start('admin')

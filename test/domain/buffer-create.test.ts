@@ -4,7 +4,7 @@ import { parseBufferCreate } from '../../internal/domain/buffer.ts'
 import { configOf, creation, creationWith, errorOf } from './sample-buffer.ts'
 
 describe('creation of a buffer', () => {
-  it('fills in every default of the specification', () => {
+  it('fills in every documented default', () => {
     const parsed = parseBufferCreate(creation())
     expect(parsed).to.deep.equal({
       ok: true,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { backoffDelayMs } from '../../internal/domain/backoff.ts'
 import { creditsFor, creditsForBytes } from '../../internal/domain/credits.ts'
-import { dlqReasonOf, errorClassOf, outcomeOf } from '../../internal/domain/outcome.ts'
+import { errorClassOf, outcomeOf } from '../../internal/domain/outcome.ts'
 
 describe('credits', () => {
   const costs: [bytes: number, credits: number][] = [
@@ -100,10 +100,5 @@ describe('the outcome of an attempt', () => {
   it('without a response is a retry, of a class that no status tells', () => {
     expect(outcomeOf(0)).to.equal('retry')
     expect(() => errorClassOf(0)).to.throw(RangeError)
-  })
-
-  it('gives the reason of the dead letter', () => {
-    expect(dlqReasonOf('rejected')).to.equal('non_retryable_error')
-    expect(dlqReasonOf('retry')).to.equal('max_retries_exceeded')
   })
 })

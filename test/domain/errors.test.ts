@@ -12,16 +12,16 @@ import {
 
 const entries = Object.entries(errors) as [ErrorKey, ErrorEntry][]
 
-/** Error statuses of the specification's "Errors", and the three that the design adds for request bodies. */
+/** Statuses of refusals in general, and the three of request bodies (docs/reference/errors.md, "Errors"). */
 const specified = [400, 401, 403, 404, 409, 429, 500, 502, 503]
 const added = [408, 413, 415]
 
 describe('the error registry', () => {
-  it('uses the statuses of the specification, all of them and no others', () => {
+  it('uses the documented statuses, all of them and no others', () => {
     expect([...new Set(entries.map(([, entry]) => entry.status))]).to.have.members([...specified, ...added])
   })
 
-  it('has the codes of the specification with their statuses, and no others', () => {
+  it('has the documented codes with their statuses, and no others', () => {
     const codes = entries.flatMap(([, entry]) => (entry.code ? [[entry.code, entry.status]] : []))
     expect(codes).to.have.deep.members([
       ['payload_unavailable', 409],

@@ -13,7 +13,7 @@ import {
   seesSecrets,
 } from '../../internal/domain/roles.ts'
 
-/** The specification's table, columns viewer, member, admin, owner; then the design's additions. */
+/** The table of docs/reference/api.md, "Roles": columns viewer, member, admin, owner. */
 const table: [action: Action, may: string][] = [
   ['read', 'yyyy'],
   ['writeBuffers', 'nyyy'],

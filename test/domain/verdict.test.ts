@@ -19,7 +19,7 @@ describe('verdict messages', () => {
     expect(decodeVerdict(encodeVerdict(verdict))).to.deep.equal(verdict)
     const asks: Ask[] = [
       { kind: 'position', id: 1, seq: 1_790_000_000_000_000, items: [{ index: 0, itemId: 'a' }] },
-      { kind: 'twin', id: 2, groupToken: 'g', messageId: 'm"\ud800' },
+      { kind: 'original', id: 2, groupToken: 'g', messageId: 'm"\ud800' },
     ]
     for (const ask of asks) expect(decodeAsk(encodeAsk(ask))).to.deep.equal(ask)
     const answers: Answer[] = [
@@ -28,8 +28,8 @@ describe('verdict messages', () => {
         id: 1,
         fates: [{ kind: 'new' }, { kind: 'duplicate', of: 'x' }, { kind: 'unknown' }],
       },
-      { kind: 'twin', id: 2, itemId: null },
-      { kind: 'twin', id: 3, itemId: 'x' },
+      { kind: 'original', id: 2, itemId: null },
+      { kind: 'original', id: 3, itemId: 'x' },
     ]
     for (const answer of answers) expect(decodeAnswer(encodeAnswer(answer))).to.deep.equal(answer)
   })
@@ -40,7 +40,7 @@ describe('verdict messages', () => {
       fc.json().map((text) => Buffer.from(text)),
       fc
         .record({
-          kind: fc.constantFrom('position', 'twin'),
+          kind: fc.constantFrom('position', 'duplicate', 'original'),
           id: fc.anything(),
           items: fc.array(fc.anything()),
         })

@@ -1,4 +1,4 @@
-/** Figures of real traffic (specification, "Analytics"): exact, also over kills of the process. */
+/** Figures of real traffic (docs/reference/analytics.md): exact, also over kills of the process. */
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 
@@ -6,9 +6,9 @@ import type { AnalyticsSummary, AnalyticsTimeseries } from '../../internal/analy
 import { eventually } from '../support/eventually.ts'
 import { createInstallation } from '../support/service.ts'
 import { inTurn } from '../support/sink.ts'
-import { type Channel, type ChannelWish, NEVER_DUE, stage } from './stage.ts'
+import { type Channel, type ChannelFields, harness, NEVER_DUE } from './harness.ts'
 
-const QUICK_RETRIES: ChannelWish = {
+const QUICK_RETRIES: ChannelFields = {
   batch: { ...NEVER_DUE, maxItems: 1 },
   throughput: { maxAttempts: 3, backoff: { initialMs: 50, multiplier: 1 } },
   dlqPauseThreshold: 10,
@@ -24,7 +24,7 @@ interface Figures {
 
 describe('the figures of a customer', function () {
   this.timeout(120_000)
-  const on = stage({
+  const on = harness({
     installation: async () => {
       const installation = await createInstallation({ shared: true })
       await installation.start()

@@ -1,17 +1,18 @@
 /**
- * Back-pressure: a buffer that holds its whole share of a shard is refused, and it alone (design, section 6). The
- * service is the real one; its log of a megabyte is made before its first start.
+ * Back-pressure: a buffer that holds its whole share of a shard is refused, and it alone
+ * (docs/architecture/protocol.md, "Back-pressure"). The service is the real one; its log of a megabyte is made before
+ * its first start.
  */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { ensureStreams } from '../../internal/nats/streams.ts'
+import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { connectTo } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsAccount } from '../support/servers.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
-import { countItems, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+import { countItems, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
 const INBOX_BYTES = 1_000_000
 /** A quarter of the log holds eight of them. */
@@ -22,7 +23,7 @@ const REFUSAL = { error: 'Buffer holds its full share of storage, try again late
 
 describe('back-pressure', function () {
   this.timeout(120_000)
-  const on = stage({ installation: smallInstallation })
+  const on = harness({ installation: smallInstallation })
 
   it('refuses the buffer that holds its share until it is drained, and no other one', async () => {
     const full = await on.channel({ batch: { ...NEVER_DUE, maxItems: 1_000, maxBytes: 16_000_000 } })

@@ -1,4 +1,7 @@
-/** Backup and restore as the README has them: the data folder copied while nothing runs, and a part that came back alone. */
+/**
+ * Backup and restore as docs/operations/backup.md has them: the data folder copied while nothing runs, and a part that
+ * came back alone.
+ */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -6,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { ShardTable } from '../../internal/shard/shard-table.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { Api } from '../support/api.ts'
 import { runCommand } from '../support/command.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,7 +17,7 @@ import { natsBinary } from '../support/servers.ts'
 import { type Service, startService, untilHealthy } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { batchOf, NEVER_DUE, payloadsOf } from './stage.ts'
+import { batchOf, NEVER_DUE, payloadsOf } from './harness.ts'
 
 const SHARDS = 2
 
@@ -106,7 +109,7 @@ describe('backup and restore of the local instance', function () {
       },
       { timeoutMs: 30_000 },
     )
-    for (const { trouble } of rows) expect(trouble).to.match(/the journal lost messages.*README$/)
+    for (const { trouble } of rows) expect(trouble).to.match(/the journal lost messages.*runbooks\.md$/)
     expect((await fetch(`${service.url}/health`)).status).to.equal(503)
     // Ingress goes on: these must not be lost by the repair.
     await send(40, 41)

@@ -1,12 +1,15 @@
-/** Buffers that are disabled, changed, deleted and created again while items are buffered (design, section 9). */
+/**
+ * Buffers that are disabled, changed, deleted and created again while items are buffered
+ * (docs/architecture/protocol.md, "Deleted buffers").
+ */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { type Channel, type ChannelWish, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+import { type Channel, type ChannelFields, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
 describe('a buffer with buffered items', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('holds them while it is disabled, refuses new ones, and goes on when it is enabled', async () => {
     const channel = await on.channel({ batch: NEVER_DUE })
@@ -111,7 +114,7 @@ describe('a buffer with buffered items', function () {
 
 describe('a change of a buffer', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('is seen by the very next request', async () => {
     const channel = await on.channel({ batch: NEVER_DUE })
@@ -148,9 +151,9 @@ describe('a change of a buffer', function () {
   })
 })
 
-/** Another buffer of the same id, delivered to the same place unless `wish` says otherwise. */
-async function recreate(old: Channel, wish: ChannelWish): Promise<Channel> {
-  const delivery = { url: old.url, ...wish.delivery }
-  await old.api.createBuffer(old.projectId, old.bufferId, { ...wish, delivery })
+/** Another buffer of the same id, delivered to the same place unless `fields` says otherwise. */
+async function recreate(old: Channel, fields: ChannelFields): Promise<Channel> {
+  const delivery = { url: old.url, ...fields.delivery }
+  await old.api.createBuffer(old.projectId, old.bufferId, { ...fields, delivery })
   return old
 }

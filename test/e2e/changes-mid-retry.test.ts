@@ -5,20 +5,20 @@ import { describe, it } from 'mocha'
 import { sign } from '../../internal/domain/signature.ts'
 import { eventually } from '../support/eventually.ts'
 import { inTurn, type SinkRequest } from '../support/sink.ts'
-import { type Channel, type ChannelWish, NEVER_DUE, stage } from './stage.ts'
+import { type Channel, type ChannelFields, harness, NEVER_DUE } from './harness.ts'
 
-const IN_BACK_OFF: ChannelWish = {
+const IN_BACK_OFF: ChannelFields = {
   batch: { ...NEVER_DUE, maxItems: 2 },
   throughput: { maxAttempts: 5, backoff: { initialMs: 1_000, maxMs: 1_000, multiplier: 1 } },
 }
 
 describe('a batch in back-off whose buffer', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   /** Failed once at least, and will be sent again. */
-  async function failing(wish: ChannelWish = {}): Promise<Channel> {
-    const channel = await on.channel({ ...IN_BACK_OFF, ...wish })
+  async function failing(fields: ChannelFields = {}): Promise<Channel> {
+    const channel = await on.channel({ ...IN_BACK_OFF, ...fields })
     channel.answer({ status: 500 })
     await channel.sendAll([
       { group: 'a', n: 1 },

@@ -1,15 +1,15 @@
-/** What ingest costs (specification, "Limits" and the 429 of "Ingest"): exact, whatever arrives at once. */
+/** What ingest costs (docs/reference/api.md, "Limits" and "Ingest"): exact, whatever arrives at once. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { Answer, Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshPayer } from '../support/shared-installation.ts'
-import { type Channel, countItems, NEVER_DUE, stage } from './stage.ts'
+import { type Channel, countItems, harness, NEVER_DUE } from './harness.ts'
 
 describe('the credits of a customer', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('pay one for each started KB of the payload as JSON', async () => {
     const { api, channel } = await paying(100)

@@ -3,14 +3,14 @@ import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
 
 import { type Sink, type SinkAnswer, startSink } from '../support/sink.ts'
-import { type Channel, NEVER_DUE, SOON, stage } from './stage.ts'
+import { type Channel, harness, NEVER_DUE, SOON } from './harness.ts'
 
 const GROUPS = 1_000
 const AT_ONCE = 50
 
 describe('a dead destination', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
   const sinks: Sink[] = []
 
   after(async () => {
@@ -38,8 +38,8 @@ describe('a dead destination', function () {
     await Promise.all(
       kinds.map(async (answer) => {
         const sink = await ownSink()
-        const wish = { batch: { ...NEVER_DUE, maxItems: 1 }, throughput: { maxAttempts: 1 } }
-        const channel = await on.channel(wish, { sink })
+        const fields = { batch: { ...NEVER_DUE, maxItems: 1 }, throughput: { maxAttempts: 1 } }
+        const channel = await on.channel(fields, { sink })
         channel.answer(answer)
         await channel.send({ group: 'a' })
         const [item] = await channel.untilDead(1, 30_000)

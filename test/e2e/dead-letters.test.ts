@@ -1,11 +1,14 @@
-/** Batches that fail for good, and buffers that fail too often (specification, "DLQ item" and "Buffer enabled flag"). */
+/**
+ * Batches that fail for good, and buffers that fail too often (docs/reference/api.md, "Dead letters";
+ * docs/reference/buffers.md, "Automatic pause").
+ */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { eventually } from '../support/eventually.ts'
-import { batchOf, type Channel, type ChannelWish, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+import { batchOf, type Channel, type ChannelFields, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
-const AT_ONCE: ChannelWish = {
+const AT_ONCE: ChannelFields = {
   batch: { ...NEVER_DUE, maxItems: 1 },
   throughput: { maxAttempts: 3, backoff: { initialMs: 50, maxMs: 50 } },
   dlqPauseThreshold: 10,
@@ -13,7 +16,7 @@ const AT_ONCE: ChannelWish = {
 
 describe('a batch that fails for good', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('is a dead letter with all its fields after maxAttempts attempts', async () => {
     const channel = await on.channel({ ...AT_ONCE, batch: { ...NEVER_DUE, maxItems: 2 } })
@@ -111,11 +114,11 @@ describe('a batch that fails for good', function () {
 
 describe('a buffer whose batches go to the dead letter queue', function () {
   this.timeout(120_000)
-  const on = stage()
-  const wish: ChannelWish = { ...AT_ONCE, throughput: { maxAttempts: 1 }, dlqPauseThreshold: 3 }
+  const on = harness()
+  const fields: ChannelFields = { ...AT_ONCE, throughput: { maxAttempts: 1 }, dlqPauseThreshold: 3 }
 
   it('is disabled with the third in a row; enabled again it starts counting anew and goes on', async () => {
-    const channel = await on.channel({ ...wish, batch: SOON })
+    const channel = await on.channel({ ...fields, batch: SOON })
     channel.answer({ status: 400 })
     for (const count of [1, 2]) {
       await channel.send({ group: `failing ${count}` })
@@ -138,7 +141,11 @@ describe('a buffer whose batches go to the dead letter queue', function () {
   })
 
   it('holds what is buffered while it is disabled, and delivers it when it is enabled', async () => {
-    const channel = await on.channel({ ...wish, dlqPauseThreshold: 1, batch: { ...NEVER_DUE, maxItems: 2 } })
+    const channel = await on.channel({
+      ...fields,
+      dlqPauseThreshold: 1,
+      batch: { ...NEVER_DUE, maxItems: 2 },
+    })
     channel.answer({ status: 400 })
     await channel.send({ group: 'held' })
     await channel.sendAll([{ group: 'failing' }, { group: 'failing' }])
@@ -154,7 +161,7 @@ describe('a buffer whose batches go to the dead letter queue', function () {
   })
 
   it('counts from 0 again after a delivered batch', async () => {
-    const channel = await on.channel(wish)
+    const channel = await on.channel(fields)
     for (const [status, count] of [
       [400, 1],
       [400, 2],
@@ -171,7 +178,7 @@ describe('a buffer whose batches go to the dead letter queue', function () {
   })
 
   it('is not disabled by batches that fail by turns with delivered ones, however fast they follow', async () => {
-    const channel = await on.channel({ ...wish, dlqPauseThreshold: 2 })
+    const channel = await on.channel({ ...fields, dlqPauseThreshold: 2 })
     channel.answer((request) => ({ status: batchOf(request).items[0]!.payload.n % 2 === 0 ? 400 : 200 }))
     await channel.sendAll([0, 1, 2, 3, 4, 5, 6].map((n) => ({ group: 'a', n })))
     await channel.untilDead(4)

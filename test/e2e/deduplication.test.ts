@@ -1,15 +1,17 @@
-/** One message id, one item (specification, "Processing model" 7): found, free of charge, while it is buffered. */
+/**
+ * One message id, one item (docs/reference/buffers.md, "Deduplication"): found, free of charge, while it is buffered.
+ */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { Accepted, Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshPayer } from '../support/shared-installation.ts'
-import { type Channel, NEVER_DUE, stage } from './stage.ts'
+import { type Channel, harness, NEVER_DUE } from './harness.ts'
 
 describe('a message id', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
   let payer: string | undefined
 
   it('that arrives 100 times at once is one item and one charge, and 99 are told so', async function () {

@@ -1,11 +1,11 @@
-/** The request that a destination gets (specification, "Events" and "Delivery batch"), byte for byte. */
+/** The request that a destination gets (docs/reference/buffers.md, "Deliveries"), byte for byte. */
 import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { Accepted } from '../support/api.ts'
 import type { SinkRequest } from '../support/sink.ts'
-import { batchOf, type Channel, NEVER_DUE, SOON, stage } from './stage.ts'
+import { batchOf, type Channel, harness, NEVER_DUE, SOON } from './harness.ts'
 
 /** JSON texts that a parser and a printer would not give back as they were. */
 const UNUSUAL = [
@@ -20,9 +20,9 @@ const UNUSUAL = [
 
 describe('a delivery', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
-  it('carries exactly the body of the specification, with every payload as its sender wrote it', async () => {
+  it('carries exactly the documented body, with every payload as its sender wrote it', async () => {
     const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: UNUSUAL.length } })
     const since = Date.now()
     const answers = await channel.sendAll(UNUSUAL)

@@ -8,9 +8,9 @@ import type { Answer } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
 import { createInstallation } from '../support/service.ts'
-import { batchOf, type Channel, type ChannelWish, NEVER_DUE, stage } from './stage.ts'
+import { batchOf, type Channel, type ChannelFields, harness, NEVER_DUE } from './harness.ts'
 
-const AT_ONCE: ChannelWish = {
+const AT_ONCE: ChannelFields = {
   batch: { ...NEVER_DUE, maxItems: 1 },
   throughput: { maxAttempts: 1 },
   dlqPauseThreshold: 10,
@@ -29,7 +29,7 @@ async function deadOf(channel: Channel, payload: string | object = { group: 'a' 
 
 describe('a manual retry', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('sends the same bytes under the same key as the buffer is configured now', async () => {
     const signing = { secret: 'old', header: 'x-sig' }
@@ -131,7 +131,7 @@ describe('a manual retry', function () {
 
 describe('a clone and a test of a buffer', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('deliver like the original: the clone its own batches, the test one item', async () => {
     const delivery = { method: 'PUT', signing: { secret: 's3cret', header: 'x-sig' } } as const
@@ -159,7 +159,7 @@ describe('a clone and a test of a buffer', function () {
 describe('a service that dies, and one that cleans up', function () {
   this.timeout(120_000)
   let db: Database
-  const on = stage({
+  const on = harness({
     async installation() {
       const databaseUrl = await freshDatabase()
       db = connect(databaseUrl, { max: 2 })

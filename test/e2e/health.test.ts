@@ -8,7 +8,7 @@ import packageFile from '../../package.json' with { type: 'json' }
 import { eventually } from '../support/eventually.ts'
 import { ownNats, ownPostgres } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
-import { NEVER_DUE, stage } from './stage.ts'
+import { harness, NEVER_DUE } from './harness.ts'
 
 const { version } = packageFile
 
@@ -109,7 +109,7 @@ describe('health, liveness and readiness', function () {
 describe('a service that drains', function () {
   this.timeout(120_000)
   let opsUrl: string
-  const on = stage({
+  const on = harness({
     installation: async () => {
       const installation = await createInstallation({ shared: true })
       opsUrl = (await installation.start()).opsUrl

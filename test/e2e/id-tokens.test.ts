@@ -1,4 +1,4 @@
-/** People who sign in at a real identity provider, at the whole service (specification, "Authentication"). */
+/** People who sign in at a real identity provider, at the whole service (docs/reference/api.md, "Authentication"). */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 

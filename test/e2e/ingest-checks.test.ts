@@ -1,15 +1,15 @@
-/** Who may ingest, and how a request is grouped (specification, "Ingest" and "Authentication" 5 and 6). */
+/** Who may ingest, and how a request is grouped (docs/reference/api.md, "Ingest"). */
 import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { Answer } from '../support/api.ts'
 import { freshPayer } from '../support/shared-installation.ts'
-import { NEVER_DUE, stage } from './stage.ts'
+import { harness, NEVER_DUE } from './harness.ts'
 
 describe('ingest with an X-API-Key', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('takes a key of the account, of any role', async () => {
     const channel = await on.channel({ batch: NEVER_DUE })
@@ -47,7 +47,7 @@ describe('ingest with an X-API-Key', function () {
 
 describe('ingest with source verification', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('takes only the HMAC-SHA256 of the raw bytes', async () => {
     const sourceVerification = { enabled: true, signingSecret: 'shhh é', algorithm: 'hmac-sha1' as const }
@@ -88,7 +88,7 @@ describe('ingest with source verification', function () {
 
 describe('the group of a request', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
   const batch = { ...NEVER_DUE, maxItems: 1 }
   const MISSING = 'Could not extract group key from request'
 
@@ -130,7 +130,7 @@ describe('the group of a request', function () {
 
 describe('ingest', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('refuses what names no buffer of the project, or is no JSON', async () => {
     const channel = await on.channel({ batch: NEVER_DUE })

@@ -1,15 +1,18 @@
-/** A destination that never answers is the trouble of its own buffer alone (design, sections 6 and 8). */
+/**
+ * A destination that never answers is the trouble of its own buffer alone (docs/architecture/protocol.md, "Attempts"
+ * and "Delivery").
+ */
 import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
 
 import { type Sink, startSink } from '../support/sink.ts'
-import { type Channel, NEVER_DUE, SOON, stage } from './stage.ts'
+import { type Channel, harness, NEVER_DUE, SOON } from './harness.ts'
 
 const HANGING_GROUPS = 100
 
 describe('a destination that hangs', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
   const sinks: Sink[] = []
 
   after(async () => {

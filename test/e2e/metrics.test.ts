@@ -5,14 +5,14 @@ import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { createInstallation } from '../support/service.ts'
 import { inTurn } from '../support/sink.ts'
-import { NEVER_DUE, stage } from './stage.ts'
+import { harness, NEVER_DUE } from './harness.ts'
 
 type Sample = readonly [name: string, labels: Record<string, string>]
 
 describe('the metrics', function () {
   this.timeout(120_000)
   // Of its own: nothing else moves them.
-  const on = stage({
+  const on = harness({
     installation: async () => {
       const installation = await createInstallation({ shared: true })
       await installation.start()

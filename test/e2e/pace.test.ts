@@ -1,13 +1,13 @@
-/** How fast a group goes (specification, "Processing model" 3; design, section 6): segments, concurrency, delays. */
+/** How fast a group goes (docs/architecture/protocol.md, "Groups" and "Segments"): segments, concurrency, delays. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { SinkAnswer, SinkBehaviour } from '../support/sink.ts'
-import { type Channel, type DeliveryBatch, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+import { type Channel, type DeliveryBatch, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
 describe('a group with a slow destination', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('goes on in a new segment each time maxGroupItems is reached, and starts again at 0 when it is empty', async () => {
     const channel = await on.channel({

@@ -1,11 +1,14 @@
-/** What a service finds again after its end (design, section 5): everything, and where it was. */
+/**
+ * What a service finds again after its end (docs/architecture/protocol.md, "Restored batches"): everything, and where
+ * it was.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 
 import type { Accepted } from '../support/api.ts'
 import { createInstallation } from '../support/service.ts'
-import { batchOf, type Channel, NEVER_DUE, payloadsOf, type Stage, stage } from './stage.ts'
+import { batchOf, type Channel, type Harness, harness, NEVER_DUE, payloadsOf } from './harness.ts'
 
 /** One shard: what is committed later in the journal proves that what came before is committed too. */
 const ONE_SHARD = { PENSTOCK_SHARDS: '1' }
@@ -18,7 +21,7 @@ const RUNNING_AT_ONCE = 48
 
 describe('after SIGTERM and a new start', function () {
   this.timeout(120_000)
-  const on = ownStage()
+  const on = ownHarness()
   let buffered: Channel
   let inFlight: Channel
   let backingOff: Channel
@@ -100,7 +103,7 @@ describe('after SIGTERM and a new start', function () {
 
 describe('after SIGKILL and a new start', function () {
   this.timeout(120_000)
-  const on = ownStage()
+  const on = ownHarness()
   let buffered: Channel
   let inFlight: Channel
   let backingOff: Channel
@@ -158,7 +161,7 @@ describe('after SIGKILL and a new start', function () {
 
 describe('SIGTERM while a destination hangs', function () {
   this.timeout(120_000)
-  const on = ownStage({ shared: true })
+  const on = ownHarness({ shared: true })
 
   it('waits for what runs, begins nothing, ends with 0 within 15 s, and the next start goes on', async () => {
     const channel = await on.channel({
@@ -184,8 +187,8 @@ describe('SIGTERM while a destination hangs', function () {
 })
 
 /** An installation of its own; on embedded servers, which end and start with it, unless `shared`. */
-function ownStage({ shared = false } = {}): Stage {
-  return stage({
+function ownHarness({ shared = false } = {}): Harness {
+  return harness({
     installation: async () => {
       const installation = await createInstallation({ shared, env: ONE_SHARD })
       await installation.start()
@@ -195,7 +198,7 @@ function ownStage({ shared = false } = {}): Stage {
 }
 
 /** A buffer whose only batch has failed once and waits `BACK_OFF_MS` for its next attempt. */
-async function failing(on: Stage, maxAttempts: number): Promise<Channel> {
+async function failing(on: Harness, maxAttempts: number): Promise<Channel> {
   const channel = await on.channel({
     batch: AT_ONCE,
     throughput: { maxAttempts, backoff: { initialMs: BACK_OFF_MS, multiplier: 1 } },

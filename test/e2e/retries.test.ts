@@ -1,18 +1,18 @@
-/** What becomes of a batch whose destination fails (specification, "Processing model" 4 and 5; design, section 8). */
+/** What becomes of a batch whose destination fails (docs/reference/buffers.md, "Retries"). */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { inTurn, redirectTo, type SinkRequest } from '../support/sink.ts'
-import { batchOf, type Channel, type ChannelWish, countItems, NEVER_DUE, stage } from './stage.ts'
+import { batchOf, type Channel, type ChannelFields, countItems, harness, NEVER_DUE } from './harness.ts'
 
-const QUICK_RETRIES: ChannelWish = {
+const QUICK_RETRIES: ChannelFields = {
   batch: { ...NEVER_DUE, maxItems: 1 },
   throughput: { maxAttempts: 3, backoff: { initialMs: 100, maxMs: 60_000, multiplier: 1 } },
 }
 
 describe('a batch whose destination fails', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('is sent again as the same bytes under the same key until it is accepted, and the next one waits', async () => {
     const channel = await on.channel(QUICK_RETRIES)
@@ -91,8 +91,8 @@ describe('a batch whose destination fails', function () {
   })
 
   it('is sent to its new destination when that is changed between two attempts', async () => {
-    const wish = { ...QUICK_RETRIES, throughput: { maxAttempts: 5, backoff: { initialMs: 300 } } }
-    const channel = await on.channel(wish)
+    const fields = { ...QUICK_RETRIES, throughput: { maxAttempts: 5, backoff: { initialMs: 300 } } }
+    const channel = await on.channel(fields)
     const path = `${channel.path}/moved`
     channel.answer({ status: 500 })
     await channel.send({ group: 'a' })
@@ -105,12 +105,12 @@ describe('a batch whose destination fails', function () {
 
 describe('a destination that does not answer in time', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('fails the attempt after 10 s, whether it is silent or slow, and gets the batch again', async () => {
-    const wish = { ...QUICK_RETRIES, throughput: { maxAttempts: 2, backoff: { initialMs: 0 } } }
+    const fields = { ...QUICK_RETRIES, throughput: { maxAttempts: 2, backoff: { initialMs: 0 } } }
     const faults = ['hang', 'slow-head'] as const
-    const channels = await Promise.all(faults.map(() => on.channel(wish)))
+    const channels = await Promise.all(faults.map(() => on.channel(fields)))
     channels.forEach((channel, index) => {
       channel.answer(inTurn({ fault: faults[index]! }, {}))
     })

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
 import { shell, shellBlocks } from '../support/shell-commands.ts'
 
-/** The commands of internal/RUNBOOKS.md, exactly as they stand there but for a time. */
+/** The commands of docs/operations/runbooks.md, exactly as they stand there but for a time. */
 describe('the commands of the runbooks', function () {
   this.timeout(120_000)
   let installation: Installation
@@ -33,7 +33,7 @@ describe('the commands of the runbooks', function () {
     for (const n of [1, 2]) await api.ingest(projectId, 'failing', { group: 'g', n })
     await eventually(async () => expect(await deadLetters()).to.equal(2))
 
-    const [commands = ''] = shellBlocks('internal/RUNBOOKS.md', '## Dead letters that grow')
+    const [commands = ''] = shellBlocks('docs/operations/runbooks.md', '## Dead letters that grow')
     expect(commands).to.include("'30 days ago'")
     const run = async (text: string) => {
       const { code, output } = await shell(text, {

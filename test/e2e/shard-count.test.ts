@@ -4,13 +4,13 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { ShardTable } from '../../internal/shard/shard-table.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startService, untilHealthy } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { batchOf, payloadsOf } from './stage.ts'
+import { batchOf, payloadsOf } from './harness.ts'
 
 describe('another shard count', function () {
   this.timeout(180_000)

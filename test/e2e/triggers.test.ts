@@ -1,13 +1,15 @@
-/** When a group is delivered (specification, "Processing model" 2): each trigger alone, and the sizes of batches. */
+/**
+ * When a group is delivered (docs/reference/buffers.md, "Processing"): each trigger alone, and the sizes of batches.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { countItems, NEVER_DUE, payloadsOf, SOON, stage } from './stage.ts'
+import { countItems, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
 describe('a group is delivered', function () {
   this.timeout(120_000)
-  const on = stage()
+  const on = harness()
 
   it('when it holds maxItems items, and what follows waits for as many again', async () => {
     const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 3 } })

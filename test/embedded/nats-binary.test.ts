@@ -39,6 +39,13 @@ describe('finding nats-server', () => {
     expect(refusal.message).to.include(changed).and.include('NATS_SERVER_BIN')
   })
 
+  it('stands inside of node_modules, once for every data folder', async function () {
+    if (process.platform !== 'linux' || process.arch !== 'x64') return this.skip()
+    const binary = await findNatsServer({ natsServerBin: undefined, path: '', log })
+    expect(binary).to.match(/\/node_modules\/(\.cache\/penstock\/|@eplightning\/)/)
+    expect(await findNatsServer({ natsServerBin: undefined, path: '', log })).to.equal(binary)
+  })
+
   it('says what to do when npm cannot install it, and leaves nothing behind', async () => {
     const installDir = join(tempFolder(), 'nats-server')
     const refusal = await installNatsServer(installDir, { command: 'false', args: [] }).catch(

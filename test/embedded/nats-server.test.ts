@@ -28,12 +28,12 @@ describe('the embedded NATS server', () => {
     const anonymous = await connect({ servers: `127.0.0.1:${server.port}`, reconnect: false }).catch(
       (error) => error,
     )
-    const elsewhere = await connect({
+    const refused = await connect({
       ...accessTo(server).options,
       servers: `127.0.0.2:${server.port}`,
     }).catch((error) => error)
     expect(anonymous.message).to.match(/authorization/i)
-    expect(elsewhere.code).to.equal('CONNECTION_REFUSED')
+    expect(refused.code).to.equal('CONNECTION_REFUSED')
     await server.stop()
   })
 

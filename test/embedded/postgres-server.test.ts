@@ -28,11 +28,11 @@ describe('the embedded Postgres server', () => {
   it('lets nobody in without its password, and listens on 127.0.0.1 alone', async () => {
     const server = await ownPostgres()
     const refusal = await query(server.url.replace(/:[^:@]+@/, ':wrong@'), 'SELECT 1').catch((error) => error)
-    const elsewhere = await query(server.url.replace('127.0.0.1', '127.0.0.2'), 'SELECT 1').catch(
+    const refused = await query(server.url.replace('127.0.0.1', '127.0.0.2'), 'SELECT 1').catch(
       (error) => error,
     )
     expect(refusal.code).to.equal('28P01')
-    expect(elsewhere.code).to.equal('ECONNREFUSED')
+    expect(refused.code).to.equal('ECONNREFUSED')
     await server.stop()
   })
 

@@ -8,10 +8,10 @@ describe('the shared test servers', () => {
   it('give each caller a database of its own', async () => {
     const [one, other] = await Promise.all([freshDatabase(), freshDatabase()])
     const sql = postgres(one, { max: 1 })
-    const elsewhere = postgres(other, { max: 1 })
+    const otherSql = postgres(other, { max: 1 })
     await sql`CREATE TABLE mine (id int)`
-    const found = await elsewhere`SELECT 1 FROM pg_tables WHERE tablename = 'mine'`
-    await Promise.all([sql.end(), elsewhere.end()])
+    const found = await otherSql`SELECT 1 FROM pg_tables WHERE tablename = 'mine'`
+    await Promise.all([sql.end(), otherSql.end()])
     expect(found).to.have.length(0)
   })
 

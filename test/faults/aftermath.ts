@@ -6,18 +6,14 @@ import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
 import { silent } from '../support/servers.ts'
 import { type DeadLetter, type History, readBatch } from './history.ts'
-import type { Trial } from './trial.ts'
 
-/** Completes the history of a trial. */
-export async function readAftermath(trial: Trial, granted: number): Promise<void> {
-  const { history, own, installation } = trial
-  const embedded = own
-    ? null
-    : await startPostgres({ dir: join(installation.dataDir, 'postgres'), log: silent })
+/** Completes the history from the database that a service left behind in its data folder. */
+export async function readLeftDatabase(history: History, dataDir: string, granted: number): Promise<void> {
+  const embedded = await startPostgres({ dir: join(dataDir, 'postgres'), log: silent })
   try {
-    await readDatabase(history, own?.databaseUrl ?? embedded!.url, granted)
+    await readDatabase(history, embedded.url, granted)
   } finally {
-    await embedded?.stop()
+    await embedded.stop()
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Credits (design, section 7): charged is what was accepted and is no duplicate; a fault gives away at most
- * what was in flight at it, and never costs a credit.
+ * Credits (docs/architecture/protocol.md, "Credits"): charged is what was accepted and is no duplicate; a fault gives
+ * away at most what was in flight at it, and never costs a credit.
  */
 import { cutsCharges } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
 import type { SentItem } from './history.ts'
 
-/** A charge is settled within this after its answer, ms (design: 1 s; the rest is a busy machine). */
+/** A charge is settled within this after its answer, ms (about a second at rest; the rest is for a busy machine). */
 const UNSETTLED_MS = 3_000
 
 export function checkCredits(evidence: Evidence): Violation[] {

@@ -44,8 +44,8 @@ function sound(): History {
   }
 }
 
-/** An original that is delivered, and its twin that was told so. */
-function twins(): History {
+/** An original that is delivered, and its duplicate that was told so. */
+function duplicates(): History {
   const history = sound()
   const item = { n: 1, messageId: 'm', payloadHash: 'p1' }
   return {
@@ -82,7 +82,7 @@ function broken(change: (history: History) => void, base = sound()): string[] {
 describe('the checker of fault runs', () => {
   it('finds nothing in a sound history', () => {
     expect(rulesOf(sound())).to.deep.equal([])
-    expect(rulesOf(twins())).to.deep.equal([])
+    expect(rulesOf(duplicates())).to.deep.equal([])
   })
 
   it('catches an accepted item that went nowhere', () => {
@@ -151,26 +151,26 @@ describe('the checker of fault runs', () => {
   })
 
   it('catches a batch that is sent after its dead letter was stored', () => {
-    const buried = (createdAt: number) => (history: History) => {
+    const deadAt = (createdAt: number) => (history: History) => {
       const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
       history.deliveries[0] = { ...history.deliveries[0]!, status: 400 }
       history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt })
     }
-    expect(broken(buried(SENT + LONG))).to.deep.equal([])
-    expect(broken(buried(SENT))).to.include('sent-after-dead')
+    expect(broken(deadAt(SENT + LONG))).to.deep.equal([])
+    expect(broken(deadAt(SENT))).to.include('sent-after-dead')
   })
 
   it('catches a batch that is dead although its destination took it', () => {
-    const buried = (status: number, faults: Fault[]) => (history: History) => {
+    const deadAt = (status: number, faults: Fault[]) => (history: History) => {
       const { key, bufferId, groupKey, bodyHash, items, at } = history.deliveries[0]!
       history.deliveries[0] = { ...history.deliveries[0]!, status }
       history.faults.push(...faults)
       history.dead.push({ key, bufferId, groupKey, bodyHash, items, createdAt: at + 100 })
     }
-    expect(broken(buried(200, []))).to.deep.equal(['dead-after-ack'])
-    expect(broken(buried(400, []))).to.deep.equal([])
+    expect(broken(deadAt(200, []))).to.deep.equal(['dead-after-ack'])
+    expect(broken(deadAt(400, []))).to.deep.equal([])
     // Its answer may not have come back.
-    expect(broken(buried(200, [kill(SENT + 500, SENT + 600)]))).to.deep.equal([])
+    expect(broken(deadAt(200, [kill(SENT + 500, SENT + 600)]))).to.deep.equal([])
   })
 
   it('catches more attempts than faults explain', () => {
@@ -238,7 +238,7 @@ describe('the checker of fault runs', () => {
   })
 
   it('takes a batch for over when the record of it is stored', () => {
-    const twinAfter =
+    const duplicateAfter =
       (...commits: StoredCommit[]) =>
       (history: History) => {
         const { key, bufferId, groupKey, bodyHash, items } = history.deliveries[0]!
@@ -251,19 +251,24 @@ describe('the checker of fault runs', () => {
       commit(7, 5, 'a', { at, settled: ['grp:g:v10'] }),
     )
     const first = commit(6, 5, 'a', { at: SENT })
-    expect(broken(twinAfter(first, late!), twins())).to.deep.equal([])
-    expect(broken(twinAfter(first, soon!), twins())).to.deep.equal(['duplicate-of-what-is-over'])
-    expect(broken(twinAfter(first, soon!, late!), twins()), 'the first record counts').to.not.deep.equal([])
-    expect(broken(twinAfter(first), twins()), 'no record of it').to.deep.equal(['duplicate-of-what-is-over'])
+    expect(broken(duplicateAfter(first, late!), duplicates())).to.deep.equal([])
+    expect(broken(duplicateAfter(first, soon!), duplicates())).to.deep.equal(['duplicate-of-what-is-over'])
+    expect(
+      broken(duplicateAfter(first, soon!, late!), duplicates()),
+      'the first record counts',
+    ).to.not.deep.equal([])
+    expect(broken(duplicateAfter(first), duplicates()), 'no record of it').to.deep.equal([
+      'duplicate-of-what-is-over',
+    ])
     const purged = commit(8, 5, 'a', { at: LONG - 100 })
-    expect(broken(twinAfter(purged), twins()), 'it was purged').to.deep.equal([])
+    expect(broken(duplicateAfter(purged), duplicates()), 'it was purged').to.deep.equal([])
   })
 
   it('catches a duplicate that is sent, or whose original is lost', () => {
     const sendsBoth = (history: History) =>
       history.deliveries.push(delivery(20, [], { items: [{ n: 2, messageId: 'm', payloadHash: 'p2' }] }))
-    expect(broken(sendsBoth, twins())).to.include('duplicate-sent')
-    expect(broken((history) => history.deliveries.pop(), twins())).to.include('original-lost')
+    expect(broken(sendsBoth, duplicates())).to.include('duplicate-sent')
+    expect(broken((history) => history.deliveries.pop(), duplicates())).to.include('original-lost')
   })
 
   it('catches a drop long after the original was delivered', () => {
@@ -272,35 +277,38 @@ describe('the checker of fault runs', () => {
       const answer = { at: LONG, status: 202, itemId: 'id-1', duplicate: true }
       Object.assign(history.sent[1]!, { sentAt: LONG, answer })
     }
-    expect(broken(later([]), twins())).to.deep.equal(['duplicate-of-what-is-over'])
-    expect(broken(later([kill(SENT + 600)]), twins()), 'but for long').to.deep.equal([
+    expect(broken(later([]), duplicates())).to.deep.equal(['duplicate-of-what-is-over'])
+    expect(broken(later([kill(SENT + 600)]), duplicates()), 'but for long').to.deep.equal([
       'duplicate-of-what-is-over',
     ])
-    expect(broken(later([kill(SENT + 600, LONG - 100)]), twins()), 'the record was cut off').to.deep.equal([])
+    expect(
+      broken(later([kill(SENT + 600, LONG - 100)]), duplicates()),
+      'the record was cut off',
+    ).to.deep.equal([])
   })
 
   it('catches a duplicate of an item that nobody sent', () => {
     const named = (itemId: string) => (history: History) => {
       history.sent[1]!.answer = { ...history.sent[1]!.answer!, itemId }
     }
-    expect(broken(named('id-1'), twins())).to.deep.equal([])
-    expect(broken(named('id-9'), twins())).to.deep.equal(['duplicate-of-nothing'])
+    expect(broken(named('id-1'), duplicates())).to.deep.equal([])
+    expect(broken(named('id-9'), duplicates())).to.deep.equal(['duplicate-of-nothing'])
   })
 
-  it('catches twins that were buffered together and both sent', () => {
+  it('catches duplicates that were buffered together and both sent', () => {
     const bothLater = (history: History) => {
       history.sent[1]!.answer = { at: SENT + 25, status: 202, itemId: 'id-2' }
-      const twin = { n: 2, messageId: 'm', payloadHash: 'p2' }
+      const duplicate = { n: 2, messageId: 'm', payloadHash: 'p2' }
       Object.assign(history.deliveries[0]!, { at: LONG })
-      history.deliveries.push(delivery(20, [], { items: [twin], at: LONG + 10 }))
+      history.deliveries.push(delivery(20, [], { items: [duplicate], at: LONG + 10 }))
     }
-    expect(broken(bothLater, twins())).to.include('duplicate-missed')
+    expect(broken(bothLater, duplicates())).to.include('duplicate-missed')
     const together = (history: History) => {
       history.sent[1]!.answer = null
       const items = [1, 2].map((n) => ({ n, messageId: 'm', payloadHash: `p${n}` }))
       history.deliveries.splice(0, 1, delivery(10, [], { items }))
     }
-    expect(broken(together, twins())).to.deep.equal(['duplicate-missed'])
+    expect(broken(together, duplicates())).to.deep.equal(['duplicate-missed'])
   })
 
   it('catches a wrong charge, within what was in flight at a fault', () => {

@@ -1,11 +1,11 @@
 /**
- * Judges the history of a fault run (design, section 5, "Consequence to promise and test"): pure, and tested
+ * Judges the history of a fault run (docs/reference/guarantees.md): pure, and tested
  * itself with histories that each break one rule. It is asked after the faults are over and everything is
  * drained.
  */
 import { cutsDeliveries } from './causes.ts'
 import { checkCredits } from './checker-credits.ts'
-import { checkTwins } from './checker-twins.ts'
+import { checkDuplicates } from './checker-duplicates.ts'
 import { Evidence, type Violation } from './evidence.ts'
 import type { Batch, BatchItem, Delivery, History } from './history.ts'
 
@@ -14,7 +14,7 @@ const SETTLE_MS = 5_000
 /** What was held back arrives so long after its release, on a busy machine, ms. */
 const ARRIVAL_MS = 2_000
 
-/** A promise of the README ("Guarantees"), in its words, and what holds a history against it. */
+/** A promise of docs/reference/guarantees.md, in its words, and what holds a history against it. */
 export interface Rule {
   readonly promise: string
   readonly check: (evidence: Evidence) => Violation[]
@@ -23,26 +23,27 @@ export interface Rule {
 export const RULES: readonly Rule[] = [
   {
     promise:
-      'Every item answered 202 is delivered, in the dead letter queue, or the dropped twin of one that is',
+      'Every item answered 202 is delivered, is in the dead letter queue, or is a dropped duplicate of an item that is',
     check: checkLost,
   },
   { promise: 'Nothing stays buffered once destinations answer and faults are over', check: checkBuffered },
   {
     promise:
-      'Nothing is invented: what a batch holds was sent to this buffer and group with these bytes, was not refused, and stands in it once',
+      'Nothing is invented: each item of a batch was sent to this buffer and group with these bytes, was not refused, and is in the batch once',
     check: checkInvented,
   },
   {
-    promise: 'One idempotency key names one body, and an item stands under one key for ever',
+    promise: 'An idempotency key always names the same body, and an item always stays under one key',
     check: checkBodies,
   },
   {
     promise:
-      'A batch that was answered 2xx comes again only when a fault cut off the record of it, and one that is a dead letter does not',
+      'A batch that was answered 2xx is sent again only when a fault cut off the record of that answer; a dead letter is not sent again',
     check: checkResent,
   },
   {
-    promise: 'A batch is attempted `maxAttempts` times at most, and once more for each fault that cut it off',
+    promise:
+      'A batch is attempted at most `maxAttempts` times, and once more for each fault that cut an attempt off',
     check: checkAttempts,
   },
   {
@@ -52,16 +53,16 @@ export const RULES: readonly Rule[] = [
   },
   {
     promise:
-      'A twin (same explicit id, same group) is dropped while its original is buffered, and only then; what was told `duplicate` is never sent itself, and its original is',
-    check: checkTwins,
+      'A duplicate (same explicit id, same group) is dropped while its original is buffered, and only then; an item answered `duplicate` is never sent itself, and its original is',
+    check: checkDuplicates,
   },
   {
     promise:
-      'Charged is what goes out, duplicates not: a fault never costs a credit, and gives away what was in flight at most',
+      'Items that go out are charged, duplicates are not; a fault never costs a credit, and gives away at most what was in flight',
     check: checkCredits,
   },
   {
-    promise: 'After a claim of a shard nobody but the claimant writes into its journal',
+    promise: 'After a claim of a shard, only the claimant writes into its journal',
     check: checkFencing,
   },
 ]
@@ -75,8 +76,8 @@ export function check(history: History): Violation[] {
 function checkLost(evidence: Evidence): Violation[] {
   return evidence.history.sent.flatMap((item) => {
     if (item.answer?.status !== 202 || evidence.settled(item.n)) return []
-    const byTwin = evidence.twinsOf(item).some((twin) => evidence.settled(twin.n))
-    return byTwin ? [] : [{ rule: 'lost', detail: item }]
+    const byDuplicate = evidence.duplicatesOf(item).some((duplicate) => evidence.settled(duplicate.n))
+    return byDuplicate ? [] : [{ rule: 'lost', detail: item }]
   })
 }
 

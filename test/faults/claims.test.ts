@@ -9,8 +9,8 @@ import { after, before, beforeEach, describe, it } from 'mocha'
 import { groupToken, shardOf } from '../../internal/domain/group.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import { decodeCommit } from '../../internal/shard/codec.ts'
-import { appendEpoch } from '../../internal/shard/takeover.ts'
+import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
+import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import type { Api } from '../support/api.ts'
 import { Cluster, type ClusterNode } from '../support/cluster.ts'
@@ -29,7 +29,7 @@ interface Claim {
 describe('shards in the hands of several actors', function () {
   this.timeout(120_000)
   let cluster: Cluster
-  let office: Api
+  let adminApi: Api
   let gate: ClusterNode
   let actors: ClusterNode[]
   let sink: Sink
@@ -46,8 +46,8 @@ describe('shards in the hands of several actors', function () {
     const admin = await cluster.start('admin')
     gate = await cluster.start('ingress')
     actors = await Promise.all([cluster.start('actor'), cluster.start('actor')])
-    office = cluster.api(admin)
-    projectId = await office.createProject()
+    adminApi = cluster.api(admin)
+    projectId = await adminApi.createProject()
     logs = await brokerAt(cluster.natsUrl, SHARDS.length)
     await settled()
   })
@@ -60,7 +60,7 @@ describe('shards in the hands of several actors', function () {
   beforeEach(async () => {
     bufferId = `buffer-${randomUUID()}`
     sent = 0
-    await office.createBuffer(projectId, bufferId, {
+    await adminApi.createBuffer(projectId, bufferId, {
       batch: { maxItems: 1, idleTimeoutMs: 100, maxWaitFromFirstMs: 100 },
       delivery: { url: sink.url(`/${bufferId}`) },
     })

@@ -31,13 +31,13 @@ describe('an ingress whose clock is an hour off', function () {
       cluster.start('actor'),
     ])
     gates = { ahead, behind }
-    const office = cluster.api(admin)
-    projectId = await office.createProject()
+    const adminApi = cluster.api(admin)
+    projectId = await adminApi.createProject()
     for (const [bufferId, idleTimeoutMs] of [
       ['soon', 200],
       ['patient', LATE_MS],
     ] as const) {
-      await office.createBuffer(projectId, bufferId, {
+      await adminApi.createBuffer(projectId, bufferId, {
         batch: { maxItems: 3, idleTimeoutMs, maxWaitFromFirstMs: LATE_MS },
         delivery: { url: sink.url(`/${bufferId}`) },
       })

@@ -68,7 +68,7 @@ async function runOn(trial: ClusterTrial, options: ClusterRunOptions): Promise<C
   await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
   await within(load.stop(), 60_000, 'the writers do not end')
   await trial.judge()
-  // Nothing to excuse, to drop or to bury: whatever held then says little.
+  // Nothing to excuse, to drop or to dead-letter: whatever held then says little.
   const missing = missingOf(trial, options.kinds ? 0 : LEAST_FAULTS - faultsOf(plan))
   if (missing.length > 0) throw trial.failure([{ rule: 'content', detail: missing }])
   return summary(trial, load, plan, healMs)
@@ -80,7 +80,7 @@ function missingOf({ history }: ClusterTrial, faults: number): string[] {
     ...(faults > 0 ? [`${faults} faults`] : []),
     ...(groups < LEAST_GROUPS ? [`${LEAST_GROUPS - groups} groups`] : []),
     ...(history.dead.length === 0 ? ['dead letters'] : []),
-    ...(history.sent.some(({ answer }) => answer?.duplicate) ? [] : ['twins that were told']),
+    ...(history.sent.some(({ answer }) => answer?.duplicate) ? [] : ['duplicates that were told']),
   ]
 }
 

@@ -19,7 +19,7 @@ import { type Fault, type History, KeptFailure, keepFailure, newHistory } from '
 import { NodePlace } from './node-place.ts'
 import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
 import { StoredLogs } from './stored-logs.ts'
-import { type BufferWish, within } from './trial.ts'
+import { type BufferFields, within } from './trial.ts'
 import { Sender } from './webhooks.ts'
 
 const CREDITS = 10_000_000
@@ -128,15 +128,15 @@ export class ClusterTrial {
     return new Api(() => this.place('admin-1').url, this.cluster.ownerKey, 'cluster')
   }
 
-  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `wish` says otherwise. */
-  async createBuffer(bufferId: string, wish: Partial<BufferWish> = {}): Promise<void> {
+  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `fields` says otherwise. */
+  async createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
     this.#buffers.push(bufferId)
     await this.api.createBuffer(PROJECT, bufferId, {
       batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
       throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
       dlqPauseThreshold: 10,
       delivery: { url: this.destinationProxy.through(this.destination.url) },
-      ...wish,
+      ...fields,
     })
   }
 

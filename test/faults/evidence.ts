@@ -15,7 +15,7 @@ export class Evidence {
   /** Deliveries of a group, in order of arrival. */
   readonly deliveriesOfGroups: ReadonlyMap<string, Delivery[]>
   readonly #sent: ReadonlyMap<number, SentItem>
-  readonly #twins: ReadonlyMap<string, SentItem[]>
+  readonly #duplicates: ReadonlyMap<string, SentItem[]>
   readonly #settled = new Set<number>()
   /** When an item was last seen on its way out: its last delivery, or its dead letter. */
   readonly #lastSeen = new Map<number, number>()
@@ -30,7 +30,7 @@ export class Evidence {
     this.attempts = Map.groupBy(history.deliveries, ({ key }) => key)
     this.deliveriesOfGroups = Map.groupBy(history.deliveries, groupOf)
     this.#sent = new Map(history.sent.map((item) => [item.n, item]))
-    this.#twins = Map.groupBy(history.sent, twinName)
+    this.#duplicates = Map.groupBy(history.sent, duplicateName)
     for (const { items, at, status } of history.deliveries) {
       for (const { n } of items) this.#see(n, at, status >= 200 && status < 300)
     }
@@ -80,17 +80,17 @@ export class Evidence {
   }
 
   /** Other requests with the same explicit id in the same group. */
-  twinsOf(item: SentItem): SentItem[] {
+  duplicatesOf(item: SentItem): SentItem[] {
     if (item.messageId === null) return []
-    return (this.#twins.get(twinName(item)) ?? []).filter((twin) => twin !== item)
+    return (this.#duplicates.get(duplicateName(item)) ?? []).filter((duplicate) => duplicate !== item)
   }
 
-  /** Every accepted item, or a twin of it, was seen on its way out. */
+  /** Every accepted item, or a duplicate of it, was seen on its way out. */
   get allSeen(): boolean {
     return this.history.sent.every(
       (item) =>
         item.answer?.status !== 202 ||
-        [item, ...this.twinsOf(item)].some(({ n }) => this.lastSeen(n) !== undefined),
+        [item, ...this.duplicatesOf(item)].some(({ n }) => this.lastSeen(n) !== undefined),
     )
   }
 
@@ -104,6 +104,6 @@ function groupOf({ bufferId, groupKey }: { bufferId: string; groupKey: string })
   return JSON.stringify([bufferId, groupKey])
 }
 
-function twinName(item: SentItem): string {
+function duplicateName(item: SentItem): string {
   return JSON.stringify([item.bufferId, item.groupKey, item.messageId ?? item.n])
 }

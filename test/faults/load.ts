@@ -1,6 +1,6 @@
 /**
  * A closed loop of writers. Each owns its groups and sends to them one request after the other, so that the
- * order of a group's requests is known. Explicit ids, twins, retries under the same id, all sizes.
+ * order of a group's requests is known. Explicit ids, duplicates, retries under the same id, all sizes.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 

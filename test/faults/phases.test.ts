@@ -12,7 +12,7 @@ import { versionOf } from './checker.ts'
 import type { SentItem } from './history.ts'
 import type { Struck, Which } from './nats-proxy.ts'
 import { committing, judging } from './strikes.ts'
-import { type BufferWish, Trial } from './trial.ts'
+import { type BufferFields, Trial } from './trial.ts'
 
 const SEED = 7
 /** Never due by itself, however long a restart takes; and due at once. */
@@ -66,9 +66,9 @@ describe('a service killed at a phase of a batch', function () {
     bufferId: string,
     when: 'before' | 'after',
     which: Which,
-    { groupKey = 'ok', wish = OF_THREE }: { groupKey?: string; wish?: Partial<BufferWish> } = {},
+    { groupKey = 'ok', fields = OF_THREE }: { groupKey?: string; fields?: Partial<BufferFields> } = {},
   ): Promise<{ struck: Struck; sent: SentItem[] }> {
-    await trial.createBuffer(bufferId, wish)
+    await trial.createBuffer(bufferId, fields)
     let sent: SentItem[] = []
     const provoke = async () => {
       sent = await sendThree(bufferId, groupKey)
@@ -133,18 +133,18 @@ describe('a service killed at a phase of a batch', function () {
     it(`a duplicate ${phase}: dropped, and its retry is told`, async () => {
       const bufferId = `drop-${phase.replaceAll(' ', '-')}`
       await trial.createBuffer(bufferId, NEVER_DUE)
-      const twin = { bufferId, groupKey: 'ok', messageId: 'twin' }
-      const original = await trial.sender.send(twin)
+      const duplicate = { bufferId, groupKey: 'ok', messageId: 'duplicate' }
+      const original = await trial.sender.send(duplicate)
       const cutOff: { item?: Promise<SentItem | undefined> } = {}
       const send = () => {
-        cutOff.item = trial.sender.send(twin)
+        cutOff.item = trial.sender.send(duplicate)
       }
       await trial.killAt(when, which, send, others)
       // Accepted at most, without a verdict: who asks is not kept waiting for one for long.
       expect((await cutOff.item)?.answer?.duplicate ?? false, 'nobody was told').to.equal(false)
       await trial.start()
       const retry = await eventually(async () => {
-        const item = await trial.sender.send(twin)
+        const item = await trial.sender.send(duplicate)
         return item?.answer?.duplicate === true && item
       })
       expect(retry.answer!.itemId).to.equal(original!.answer!.itemId)

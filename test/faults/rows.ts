@@ -21,7 +21,7 @@ import { within } from './trial.ts'
 const LONG_MS = 15_000
 const WAIT = { timeoutMs: 60_000, everyMs: 20 }
 
-interface Scene {
+interface RowContext {
   readonly trial: ClusterTrial
   readonly load: Load
 }
@@ -71,7 +71,7 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
 interface Row {
   /** What it shows, as the table of the README has it. */
   readonly title: string
-  readonly play: (scene: Scene) => Promise<void>
+  readonly play: (scene: RowContext) => Promise<void>
   readonly options?: Pick<ClusterTrialOptions, 'actors' | 'brokers' | 'shards'>
 }
 
@@ -109,7 +109,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   },
 }
 
-async function brokerAway({ trial, load }: Scene): Promise<void> {
+async function brokerAway({ trial, load }: RowContext): Promise<void> {
   const { unavailable } = load
   // Requests wait for it for up to 10 s.
   await healedAfter(trial, perform(trial, { kind: 'broker-freeze', target: 'nats', holdMs: 12_000 }))
@@ -121,7 +121,7 @@ async function brokerAway({ trial, load }: Scene): Promise<void> {
 }
 
 /** Its shards run elsewhere while it stands still; what it does afterwards is refused. */
-async function ownerStandsStill({ trial, load }: Scene): Promise<void> {
+async function ownerStandsStill({ trial, load }: RowContext): Promise<void> {
   for (const place of [...trial.placesOf('actor')]) {
     await accepts(load, 200)
     const fault = trial.beginFault(`freeze ${place.name}`, true)
@@ -135,7 +135,7 @@ async function ownerStandsStill({ trial, load }: Scene): Promise<void> {
 }
 
 /** It gives up by itself: once others own its shards, it sends nothing any more. */
-async function ownerCutOff({ trial, load }: Scene): Promise<void> {
+async function ownerCutOff({ trial, load }: RowContext): Promise<void> {
   for (const direction of ['both', 'up', 'down'] as const) {
     const place = await trial.ownerOf(0)
     const fault = trial.beginFault(`nats-${direction} ${place.name}`)
@@ -153,7 +153,7 @@ async function ownerCutOff({ trial, load }: Scene): Promise<void> {
 }
 
 /** Twenty of them, one after the other, in good order: nothing comes twice, and a joiner takes its part at most. */
-async function joinsAndLeaves({ trial }: Scene): Promise<void> {
+async function joinsAndLeaves({ trial }: RowContext): Promise<void> {
   const joiner = await trial.addPlace('actor')
   const most = Math.ceil((1.25 * trial.options.shards!) / trial.placesOf('actor').length)
   for (let time = 0; time < 20; time++) {
@@ -167,7 +167,7 @@ async function joinsAndLeaves({ trial }: Scene): Promise<void> {
 }
 
 /** No fault stands in the history, so whatever comes twice is a breach. No webhook fails that was begun. */
-async function rollingRestart({ trial, load }: Scene): Promise<void> {
+async function rollingRestart({ trial, load }: RowContext): Promise<void> {
   const before = trial.history.sent.length
   for (const { name } of [...trial.places]) {
     await perform(trial, { kind: 'restart', target: name, holdMs: 0 })
@@ -181,7 +181,7 @@ async function rollingRestart({ trial, load }: Scene): Promise<void> {
 }
 
 /** Webhooks are refused; what is buffered is delivered; dead letters wait. */
-async function databaseAway({ trial, load }: Scene): Promise<void> {
+async function databaseAway({ trial, load }: RowContext): Promise<void> {
   const { unavailable } = load
   await trial.createBuffer('waiting', { batch: { idleTimeoutMs: 5_000, maxWaitFromFirstMs: 5_000 } })
   await trial.createBuffer('dying', { batch: { idleTimeoutMs: 5_000, maxWaitFromFirstMs: 5_000 } })
@@ -209,7 +209,7 @@ async function databaseAway({ trial, load }: Scene): Promise<void> {
 }
 
 /** The servers that lead an inbox and a journal, each in its turn. */
-async function leadersKilled({ trial, load }: Scene): Promise<void> {
+async function leadersKilled({ trial, load }: RowContext): Promise<void> {
   for (const stream of ['INBOX_0', 'JOURNAL_0', 'INBOX_1', 'JOURNAL_1']) {
     await accepts(load, 200)
     const leader = await eventually(() => leaderOf(trial, stream), WAIT)
@@ -218,7 +218,7 @@ async function leadersKilled({ trial, load }: Scene): Promise<void> {
 }
 
 /** Longer than its lease lives: others refund what it had open, so it must end; and connections cut in statements. */
-async function ingressStandsStill({ trial, load }: Scene): Promise<void> {
+async function ingressStandsStill({ trial, load }: RowContext): Promise<void> {
   const [gate] = trial.placesOf('ingress')
   await healedAfter(trial, perform(trial, { kind: 'freeze', target: gate!.name, holdMs: LONG_MS }))
   await eventually(

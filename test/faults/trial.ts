@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
-import { readAftermath } from './aftermath.ts'
+import { readDatabase, readLeftDatabase } from './aftermath.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence } from './evidence.ts'
@@ -28,7 +28,7 @@ export interface TrialOptions {
   readonly dataDir?: string
 }
 
-export type BufferWish = Parameters<ReturnType<Installation['api']>['createBuffer']>[2]
+export type BufferFields = Parameters<ReturnType<Installation['api']>['createBuffer']>[2]
 
 /** Servers beside the service. */
 export interface OwnServers {
@@ -89,15 +89,15 @@ export class Trial {
     return trial
   }
 
-  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `wish` says otherwise. */
-  async createBuffer(bufferId: string, wish: Partial<BufferWish> = {}): Promise<void> {
+  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `fields` says otherwise. */
+  async createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
     this.#buffers.push(bufferId)
     await this.installation.api().createBuffer(PROJECT, bufferId, {
       batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
       throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
       dlqPauseThreshold: 10,
       delivery: { url: this.destination.url },
-      ...wish,
+      ...fields,
     })
   }
 
@@ -185,7 +185,8 @@ export class Trial {
       this.history.commits = await logs.commits()
     })
     const code = await this.installation.stop()
-    await readAftermath(this, CREDITS)
+    if (this.own) await readDatabase(this.history, this.own.databaseUrl, CREDITS)
+    else await readLeftDatabase(this.history, this.installation.dataDir, CREDITS)
     const problems = [
       ...check(this.history),
       ...(code === 0 ? [] : [{ rule: 'exit', detail: code }]),
@@ -218,7 +219,7 @@ export class Trial {
     await this.own?.nats.stop()
   }
 
-  /** Every accepted item, or a twin of it, was seen; a buffer that its dead letters disabled is enabled again. */
+  /** Every accepted item, or a duplicate of it, was seen; a buffer that its dead letters disabled is enabled again. */
   async #arrived(): Promise<boolean> {
     for (const bufferId of this.#buffers) await this.enable(bufferId)
     return new Evidence(this.history).allSeen

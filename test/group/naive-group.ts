@@ -1,5 +1,5 @@
 /**
- * The rules of a group (specification, "Processing model"; design, sections 6 and 9), written down the slow
+ * The rules of a group (docs/architecture/protocol.md, "Groups" and "Segments"), written down the slow
  * way: every question is answered by looking through everything. What the machine must agree with.
  */
 import type { FlushReason } from '../../internal/domain/model.ts'
@@ -127,10 +127,18 @@ export class NaiveGroup {
       return this.#move(batch, 'discarding', { kind: 'discard', items: batch.items, batch })
     }
     if (result === 'rejected') {
-      return this.#move(batch, 'burying', { kind: 'dead-letter', batch, reason: 'non_retryable_error' })
+      return this.#move(batch, 'dead-lettering', {
+        kind: 'dead-letter',
+        batch,
+        reason: 'non_retryable_error',
+      })
     }
     if (batch.attempt >= this.#policy.maxAttempts) {
-      return this.#move(batch, 'burying', { kind: 'dead-letter', batch, reason: 'max_retries_exceeded' })
+      return this.#move(batch, 'dead-lettering', {
+        kind: 'dead-letter',
+        batch,
+        reason: 'max_retries_exceeded',
+      })
     }
     batch.attempt += 1
     batch.nextAttemptAt = this.now + this.#delayBefore(batch.attempt)

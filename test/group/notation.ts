@@ -5,7 +5,7 @@ export interface NamedItem extends GroupItem {
   readonly name: string
 }
 
-/** The defaults of a buffer (specification, "Buffer"). */
+/** The defaults of a buffer (docs/reference/buffers.md, "Fields"). */
 export const defaultPolicy: GroupPolicy = {
   maxItems: 50,
   maxBytes: 262144,

@@ -1,46 +1,46 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { type Admin, adminOf, bufferBody, call } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 
 describe('requests to the management API', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
 
   describe('credentials', () => {
     const path = '/v1/admin/credits'
 
-    it('answers 401 without one', () => refuses(call(office.service.url + path), 401))
+    it('answers 401 without one', () => refuses(call(harness.service.url + path), 401))
 
     it('answers 401 for a key that is none', async () => {
       const bad = [
         '',
         'svk_',
         `svk_${'0'.repeat(48)}`,
-        office.ownerKey.slice(0, -1),
-        `${office.ownerKey}0`,
-        `svk_${office.ownerKey.slice(4).toUpperCase()}`,
-        `${office.ownerKey},${office.ownerKey}`,
+        harness.ownerKey.slice(0, -1),
+        `${harness.ownerKey}0`,
+        `svk_${harness.ownerKey.slice(4).toUpperCase()}`,
+        `${harness.ownerKey},${harness.ownerKey}`,
       ]
       for (const key of bad) {
-        await refuses(adminOf(office.service.url, key).get(path), 401, /^Invalid or revoked API key$/)
+        await refuses(adminOf(harness.service.url, key).get(path), 401, /^Invalid or revoked API key$/)
       }
     })
 
     it('says with each of them how one may identify oneself', async () => {
-      const url = office.service.url + path
+      const url = harness.service.url + path
       const none = await call(url)
       const wrong = await call(url, { headers: { 'x-api-key': 'svk_none' } })
       const nonsense = await call(url, { headers: { authorization: 'Bearer nonsense' } })
       for (const { status, headers } of [none, wrong, nonsense]) {
         expect([status, headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer realm="penstock"'])
       }
-      expect((await office.owner.get(path)).headers.get('www-authenticate')).to.equal(null)
+      expect((await harness.owner.get(path)).headers.get('www-authenticate')).to.equal(null)
     })
 
     it('uses the key when an ID token stands beside it', async () => {
       const both = (key: string) =>
-        call(office.service.url + path, { headers: { 'x-api-key': key, authorization: 'Bearer nonsense' } })
-      expect((await both(office.ownerKey)).status).to.equal(200)
+        call(harness.service.url + path, { headers: { 'x-api-key': key, authorization: 'Bearer nonsense' } })
+      expect((await both(harness.ownerKey)).status).to.equal(200)
       await refuses(both('svk_none'), 401, /^Invalid or revoked API key$/)
     })
 
@@ -49,50 +49,50 @@ describe('requests to the management API', () => {
         'Basic eDp5',
         'Bearer',
         'Bearer a b',
-        office.ownerKey,
+        harness.ownerKey,
         'Bearer nonsense',
       ]) {
-        await refuses(call(office.service.url + path, { headers: { authorization } }), 401)
+        await refuses(call(harness.service.url + path, { headers: { authorization } }), 401)
       }
     })
 
     it('stops a revoked key at once, and answers 409 when it is revoked again', async () => {
-      const { json } = await office.owner.post('/v1/admin/api-keys', { name: 'short' })
+      const { json } = await harness.owner.post('/v1/admin/api-keys', { name: 'short' })
       const { keyId, secret } = json as { keyId: string; secret: string }
-      const short = adminOf(office.service.url, secret)
+      const short = adminOf(harness.service.url, secret)
       expect((await short.get(path)).status).to.equal(200)
-      expect((await office.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
+      expect((await harness.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
       await refuses(short.get(path), 401, /^Invalid or revoked API key$/)
-      await refuses(office.owner.delete(`/v1/admin/api-keys/${keyId}`), 409)
+      await refuses(harness.owner.delete(`/v1/admin/api-keys/${keyId}`), 409)
     })
   })
 
   describe('order of checks', () => {
     it('asks for the credential, the role, the shape, existence, the state', async () => {
       const broken = '{'
-      const none = adminOf(office.service.url, 'svk_none')
+      const none = adminOf(harness.service.url, 'svk_none')
       await refuses(none.post('/v1/admin/projects', broken), 401)
-      const denied = await office.member.post('/v1/admin/projects', broken)
+      const denied = await harness.member.post('/v1/admin/projects', broken)
       expect(denied.status).to.equal(403)
       expect(denied.json).to.have.property('message', 'Requires one of the following roles: admin, owner')
-      await refuses(office.owner.post('/v1/admin/projects', broken), 400, /not valid JSON/)
-      await refuses(office.owner.patch('/v1/admin/projects/none', { name: 1 }), 400, /^name/)
-      await refuses(office.owner.patch('/v1/admin/projects/none', { name: 'n' }), 404)
-      await refuses(office.owner.post('/v1/admin/projects', { projectId: 'shop', name: 'x' }), 409)
+      await refuses(harness.owner.post('/v1/admin/projects', broken), 400, /not valid JSON/)
+      await refuses(harness.owner.patch('/v1/admin/projects/none', { name: 1 }), 400, /^name/)
+      await refuses(harness.owner.patch('/v1/admin/projects/none', { name: 'n' }), 404)
+      await refuses(harness.owner.post('/v1/admin/projects', { projectId: 'shop', name: 'x' }), 409)
     })
 
     it('gives each action to its roles', async () => {
       const denials: [Admin, keyof Admin, string, string][] = [
-        [office.viewer, 'post', '/v1/admin/buffers', 'member, admin, owner'],
-        [office.viewer, 'patch', '/v1/admin/buffers/orders', 'member, admin, owner'],
-        [office.viewer, 'delete', '/v1/admin/buffers/orders', 'member, admin, owner'],
-        [office.member, 'delete', '/v1/admin/projects/shop', 'admin, owner'],
-        [office.member, 'patch', '/v1/admin/projects/shop', 'admin, owner'],
-        [office.member, 'post', '/v1/admin/api-keys', 'admin, owner'],
-        [office.member, 'delete', '/v1/admin/api-keys/x', 'admin, owner'],
-        [office.member, 'delete', '/v1/dlq/x?customerId=acme', 'admin, owner'],
-        [office.member, 'post', '/v1/admin/credits/add', 'admin, owner'],
-        [office.scoped, 'post', '/v1/admin/customers', 'owner'],
+        [harness.viewer, 'post', '/v1/admin/buffers', 'member, admin, owner'],
+        [harness.viewer, 'patch', '/v1/admin/buffers/orders', 'member, admin, owner'],
+        [harness.viewer, 'delete', '/v1/admin/buffers/orders', 'member, admin, owner'],
+        [harness.member, 'delete', '/v1/admin/projects/shop', 'admin, owner'],
+        [harness.member, 'patch', '/v1/admin/projects/shop', 'admin, owner'],
+        [harness.member, 'post', '/v1/admin/api-keys', 'admin, owner'],
+        [harness.member, 'delete', '/v1/admin/api-keys/x', 'admin, owner'],
+        [harness.member, 'delete', '/v1/dlq/x?customerId=acme', 'admin, owner'],
+        [harness.member, 'post', '/v1/admin/credits/add', 'admin, owner'],
+        [harness.scoped, 'post', '/v1/admin/customers', 'owner'],
       ]
       for (const [who, method, path, roles] of denials) {
         const { status, json } = await who[method](path, method === 'delete' ? undefined : {})
@@ -114,12 +114,12 @@ describe('requests to the management API', () => {
         '\ufeff{}',
         `${'['.repeat(9000)}${']'.repeat(9000)}`,
       ]) {
-        await refuses(office.owner.post('/v1/admin/projects', body), 400, /Request body/)
+        await refuses(harness.owner.post('/v1/admin/projects', body), 400, /Request body/)
       }
       const deep = `{"name":"n","projectId":"p","x":${'{"a":'.repeat(70)}1${'}'.repeat(70)}}`
-      await refuses(office.owner.post('/v1/admin/projects', deep), 400, /nested more than 64 levels deep/)
+      await refuses(harness.owner.post('/v1/admin/projects', deep), 400, /nested more than 64 levels deep/)
       await refuses(
-        office.owner.patch('/v1/admin/buffers/orders', deep),
+        harness.owner.patch('/v1/admin/buffers/orders', deep),
         400,
         /nested more than 64 levels deep/,
       )
@@ -141,55 +141,59 @@ describe('requests to the management API', () => {
         ['{"projectId":"p","name":"n","__proto__":{}}', /^__proto__/],
       ]
       for (const [body, error] of cases)
-        await refuses(office.owner.post('/v1/admin/projects', body), 400, error)
+        await refuses(harness.owner.post('/v1/admin/projects', body), 400, error)
       await refuses(
-        office.owner.post('/v1/admin/buffers', bufferBody('b', 'shop', { dlqPauseThreshold: 0 })),
+        harness.owner.post('/v1/admin/buffers', bufferBody('b', 'shop', { dlqPauseThreshold: 0 })),
         400,
         /^dlqPauseThreshold/,
       )
       await refuses(
-        office.owner.post('/v1/admin/api-keys', { name: 'k', projectIds: [] }),
+        harness.owner.post('/v1/admin/api-keys', { name: 'k', projectIds: [] }),
         400,
         /^projectIds/,
       )
       await refuses(
-        office.owner.post('/v1/admin/api-keys', { name: 'k', projectIds: ['x y'] }),
+        harness.owner.post('/v1/admin/api-keys', { name: 'k', projectIds: ['x y'] }),
         400,
         /^projectIds/,
       )
-      await refuses(office.owner.post('/v1/admin/api-keys', { name: 'k'.repeat(101) }), 400, /^name/)
-      await refuses(office.owner.post('/v1/admin/api-keys', { name: 'k', role: 'root' }), 400, /^role/)
+      await refuses(harness.owner.post('/v1/admin/api-keys', { name: 'k'.repeat(101) }), 400, /^name/)
+      await refuses(harness.owner.post('/v1/admin/api-keys', { name: 'k', role: 'root' }), 400, /^role/)
       for (const amount of [0, -1, 100_001, 1.5, '5', null, undefined]) {
-        await refuses(office.owner.post('/v1/admin/credits/add', { amount }), 400, /^amount/)
+        await refuses(harness.owner.post('/v1/admin/credits/add', { amount }), 400, /^amount/)
       }
     })
 
     it('refuses bodies over 1 MB and encoded ones', async () => {
       const big = JSON.stringify({ projectId: 'p', name: 'n'.repeat(1_000_001) })
-      await refuses(office.owner.post('/v1/admin/projects', big), 413)
-      const gzip = call(`${office.service.url}/v1/admin/projects`, {
+      await refuses(harness.owner.post('/v1/admin/projects', big), 413)
+      const gzip = call(`${harness.service.url}/v1/admin/projects`, {
         method: 'POST',
-        headers: { 'x-api-key': office.ownerKey, 'content-encoding': 'gzip' },
+        headers: { 'x-api-key': harness.ownerKey, 'content-encoding': 'gzip' },
         body: 'x',
       })
       await refuses(gzip, 415)
-      expect((await office.owner.get('/v1/admin/credits')).status).to.equal(200)
+      expect((await harness.owner.get('/v1/admin/credits')).status).to.equal(200)
     })
 
     it('refuses repeated query parameters and limits out of range', async () => {
-      await refuses(office.owner.get('/v1/admin/projects?customerId=acme&customerId=acme'), 400, /customerId/)
-      await refuses(office.owner.get('/v1/admin/projects?customerId=acme&x=1&x=2'), 400, /\bx\b/)
+      await refuses(
+        harness.owner.get('/v1/admin/projects?customerId=acme&customerId=acme'),
+        400,
+        /customerId/,
+      )
+      await refuses(harness.owner.get('/v1/admin/projects?customerId=acme&x=1&x=2'), 400, /\bx\b/)
       for (const limit of ['0', '-1', '501', 'NaN', '1e2', '1.5', ' 1', '0x10', '99999999999999999999', '']) {
         await refuses(
-          office.owner.get(`/v1/dlq?customerId=acme&limit=${encodeURIComponent(limit)}`),
+          harness.owner.get(`/v1/dlq?customerId=acme&limit=${encodeURIComponent(limit)}`),
           400,
           /limit/,
         )
       }
       for (const limit of ['1', '500']) {
-        expect((await office.owner.get(`/v1/dlq?customerId=acme&limit=${limit}`)).status).to.equal(200)
+        expect((await harness.owner.get(`/v1/dlq?customerId=acme&limit=${limit}`)).status).to.equal(200)
       }
-      await refuses(office.owner.get('/v1/admin/buffers?customerId=acme&projectId=%00'), 400, /projectId/)
+      await refuses(harness.owner.get('/v1/admin/buffers?customerId=acme&projectId=%00'), 400, /projectId/)
     })
   })
 
@@ -202,23 +206,23 @@ describe('requests to the management API', () => {
       '/v1/admin/buffers/orders',
     ]
 
-    it('must be given where the specification says so', async () => {
+    it('must be given where the reference says so', async () => {
       for (const path of lists) {
-        await refuses(office.owner.get(path), 400, /customerId/)
-        await refuses(office.owner.get(`${path}?customerId=`), 400, /customerId/)
+        await refuses(harness.owner.get(path), 400, /customerId/)
+        await refuses(harness.owner.get(`${path}?customerId=`), 400, /customerId/)
       }
-      await refuses(office.owner.delete('/v1/dlq/none'), 400, /customerId/)
-      for (const path of reads) expect((await office.owner.get(path)).status, path).to.equal(200)
-      await refuses(office.owner.get('/v1/dlq/none/batch'), 404)
+      await refuses(harness.owner.delete('/v1/dlq/none'), 400, /customerId/)
+      for (const path of reads) expect((await harness.owner.get(path)).status, path).to.equal(200)
+      await refuses(harness.owner.get('/v1/dlq/none/batch'), 404)
     })
 
     it('must be the own', async () => {
       for (const path of [...lists, ...reads, '/v1/dlq/none/batch']) {
-        await refuses(office.owner.get(`${path}?customerId=rival`), 403)
+        await refuses(harness.owner.get(`${path}?customerId=rival`), 403)
       }
-      await refuses(office.owner.delete('/v1/dlq/none?customerId=rival'), 403)
+      await refuses(harness.owner.delete('/v1/dlq/none?customerId=rival'), 403)
       await refuses(
-        office.owner.post('/v1/admin/projects', { projectId: 'p', name: 'n', customerId: 'rival' }),
+        harness.owner.post('/v1/admin/projects', { projectId: 'p', name: 'n', customerId: 'rival' }),
         403,
       )
     })
@@ -237,18 +241,18 @@ describe('requests to the management API', () => {
         '/%',
         '/v1/admin/projects/a/b',
       ]) {
-        await refuses(office.owner.get(path), 404, /^Not found$/)
+        await refuses(harness.owner.get(path), 404, /^Not found$/)
       }
     })
 
     it('answers methods that a path lacks with 405, and OPTIONS and HEAD', async () => {
-      await refuses(office.owner.delete('/v1/admin/projects'), 405)
-      const options = await call(`${office.service.url}/v1/admin/projects/shop`, { method: 'OPTIONS' })
+      await refuses(harness.owner.delete('/v1/admin/projects'), 405)
+      const options = await call(`${harness.service.url}/v1/admin/projects/shop`, { method: 'OPTIONS' })
       expect(options.status).to.equal(200)
       expect(options.headers.get('allow')!.split(', ')).to.have.members(['HEAD', 'GET', 'PATCH', 'DELETE'])
-      const head = await call(`${office.service.url}/v1/admin/projects/shop`, {
+      const head = await call(`${harness.service.url}/v1/admin/projects/shop`, {
         method: 'HEAD',
-        headers: { 'x-api-key': office.ownerKey },
+        headers: { 'x-api-key': harness.ownerKey },
       })
       expect([head.status, head.text]).to.deep.equal([200, ''])
       expect(Number(head.headers.get('content-length'))).to.be.greaterThan(10)
@@ -256,8 +260,10 @@ describe('requests to the management API', () => {
 
     it('carries a request id, the caller’s own when it is harmless', async () => {
       const ask = async (id?: string) => {
-        const headers = { 'x-api-key': office.ownerKey, ...(id !== undefined && { 'x-request-id': id }) }
-        return (await call(`${office.service.url}/v1/admin/credits`, { headers })).headers.get('x-request-id')
+        const headers = { 'x-api-key': harness.ownerKey, ...(id !== undefined && { 'x-request-id': id }) }
+        return (await call(`${harness.service.url}/v1/admin/credits`, { headers })).headers.get(
+          'x-request-id',
+        )
       }
       expect(await ask('abc-1')).to.equal('abc-1')
       expect(await ask()).to.match(/^[0-9a-f-]{36}$/)

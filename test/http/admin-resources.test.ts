@@ -1,28 +1,28 @@
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { ENTRIES_A_TURN } from '../../internal/runtime/turns.ts'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { bufferBody } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 
 const SOON = Date.now()
 
 describe('resources of the management API', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
 
   describe('resources', () => {
     it('creates and reads customers', async () => {
-      const made = await office.owner.post('/v1/admin/customers', { customerId: 'sub', name: 'Sub' })
+      const made = await harness.owner.post('/v1/admin/customers', { customerId: 'sub', name: 'Sub' })
       expect(made.status).to.equal(201)
       expect(made.json).to.include({ customerId: 'sub', name: 'Sub', enabled: true, credits: 100_000 })
-      expect((await office.owner.get('/v1/admin/customers/sub')).json).to.deep.equal(made.json)
-      expect((await office.owner.get('/v1/admin/customers/acme')).status).to.equal(200)
-      await refuses(office.owner.post('/v1/admin/customers', { customerId: 'sub', name: 'Sub' }), 409)
-      await refuses(office.rival.get('/v1/admin/customers/sub'), 404)
-      await refuses(office.owner.get('/v1/admin/customers/rival'), 404)
+      expect((await harness.owner.get('/v1/admin/customers/sub')).json).to.deep.equal(made.json)
+      expect((await harness.owner.get('/v1/admin/customers/acme')).status).to.equal(200)
+      await refuses(harness.owner.post('/v1/admin/customers', { customerId: 'sub', name: 'Sub' }), 409)
+      await refuses(harness.rival.get('/v1/admin/customers/sub'), 404)
+      await refuses(harness.owner.get('/v1/admin/customers/rival'), 404)
     })
 
     it('creates, lists, reads, changes and deletes projects', async () => {
-      const made = await office.owner.post('/v1/admin/projects', {
+      const made = await harness.owner.post('/v1/admin/projects', {
         projectId: 'temp',
         name: 'Temp',
         customerId: 'acme',
@@ -30,61 +30,69 @@ describe('resources of the management API', () => {
       expect(made.status).to.equal(201)
       expect(made.json).to.include({ projectId: 'temp', customerId: 'acme', name: 'Temp', enabled: true })
       expect((made.json as { createdAt: number }).createdAt).to.be.at.least(SOON - 60_000)
-      const list = (await office.viewer.get('/v1/admin/projects?customerId=acme')).json as {
+      const list = (await harness.viewer.get('/v1/admin/projects?customerId=acme')).json as {
         projectId: string
       }[]
       expect(list.map((project) => project.projectId)).to.deep.equal(['temp', 'lab', 'shop'])
-      const changed = await office.owner.patch('/v1/admin/projects/temp', { name: 'T', enabled: false })
+      const changed = await harness.owner.patch('/v1/admin/projects/temp', { name: 'T', enabled: false })
       expect(changed.json).to.include({ name: 'T', enabled: false })
-      expect((await office.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(changed.json)
-      const sentBack = await office.owner.patch('/v1/admin/projects/temp', {
+      expect((await harness.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(changed.json)
+      const sentBack = await harness.owner.patch('/v1/admin/projects/temp', {
         ...(changed.json as object),
         name: 'U',
       })
       expect(sentBack.json).to.include({ name: 'U', enabled: false })
       await refuses(
-        office.owner.patch('/v1/admin/projects/temp', { customerId: 'rival' }),
+        harness.owner.patch('/v1/admin/projects/temp', { customerId: 'rival' }),
         400,
         /^customerId cannot/,
       )
-      await refuses(office.owner.patch('/v1/admin/projects/temp', { createdAt: 1 }), 400, /^createdAt cannot/)
-      await refuses(office.owner.patch('/v1/admin/projects/temp', { nam: 'V' }), 400, /nam/)
-      expect((await office.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(sentBack.json)
-      await refuses(office.owner.delete('/v1/admin/projects/shop'), 400, /buffers/)
-      const gone = await office.owner.delete('/v1/admin/projects/temp')
+      await refuses(
+        harness.owner.patch('/v1/admin/projects/temp', { createdAt: 1 }),
+        400,
+        /^createdAt cannot/,
+      )
+      await refuses(harness.owner.patch('/v1/admin/projects/temp', { nam: 'V' }), 400, /nam/)
+      expect((await harness.owner.get('/v1/admin/projects/temp')).json).to.deep.equal(sentBack.json)
+      await refuses(harness.owner.delete('/v1/admin/projects/shop'), 400, /buffers/)
+      const gone = await harness.owner.delete('/v1/admin/projects/temp')
       expect([gone.status, gone.text]).to.deep.equal([204, ''])
-      await refuses(office.owner.get('/v1/admin/projects/temp'), 404)
+      await refuses(harness.owner.get('/v1/admin/projects/temp'), 404)
     })
 
     it('creates, lists, reads, changes and deletes buffers', async () => {
-      const made = await office.member.post('/v1/admin/buffers', bufferBody('temp', 'lab'))
+      const made = await harness.member.post('/v1/admin/buffers', bufferBody('temp', 'lab'))
       expect(made.status).to.equal(201)
       expect(made.json).to.nested.include({
         customerId: 'acme',
         'batch.maxItems': 50,
         consecutiveDlqCount: 0,
       })
-      await refuses(office.member.post('/v1/admin/buffers', bufferBody('temp', 'lab')), 409)
-      await refuses(office.member.post('/v1/admin/buffers', bufferBody('temp-2', 'none')), 400, /[Pp]roject/)
-      await refuses(office.member.post('/v1/admin/buffers', bufferBody('temp-2', 'rival')), 400, /[Pp]roject/)
-      await refuses(office.rival.post('/v1/admin/buffers', bufferBody('orders', 'rival')), 409)
+      await refuses(harness.member.post('/v1/admin/buffers', bufferBody('temp', 'lab')), 409)
+      await refuses(harness.member.post('/v1/admin/buffers', bufferBody('temp-2', 'none')), 400, /[Pp]roject/)
+      await refuses(
+        harness.member.post('/v1/admin/buffers', bufferBody('temp-2', 'rival')),
+        400,
+        /[Pp]roject/,
+      )
+      await refuses(harness.rival.post('/v1/admin/buffers', bufferBody('orders', 'rival')), 409)
       const ids = async (filter: string) => {
-        const { json } = await office.viewer.get(`/v1/admin/buffers?customerId=acme${filter}`)
+        const { json } = await harness.viewer.get(`/v1/admin/buffers?customerId=acme${filter}`)
         return (json as { bufferId: string }[]).map((buffer) => buffer.bufferId)
       }
       expect(await ids('')).to.deep.equal(['temp', 'orders'])
       expect(await ids('&projectId=lab')).to.deep.equal(['temp'])
-      const changed = await office.member.patch('/v1/admin/buffers/temp', { batch: { maxItems: 7 } })
+      const changed = await harness.member.patch('/v1/admin/buffers/temp', { batch: { maxItems: 7 } })
       expect(changed.json).to.nested.include({ 'batch.maxItems': 7, 'batch.maxBytes': 262_144 })
-      expect((await office.member.get('/v1/admin/buffers/temp')).json).to.deep.equal(changed.json)
-      expect((await office.member.delete('/v1/admin/buffers/temp')).status).to.equal(204)
-      await refuses(office.member.get('/v1/admin/buffers/temp'), 404)
-      await refuses(office.member.delete('/v1/admin/buffers/temp'), 404)
+      expect((await harness.member.get('/v1/admin/buffers/temp')).json).to.deep.equal(changed.json)
+      expect((await harness.member.delete('/v1/admin/buffers/temp')).status).to.equal(204)
+      await refuses(harness.member.get('/v1/admin/buffers/temp'), 404)
+      await refuses(harness.member.delete('/v1/admin/buffers/temp'), 404)
     })
 
     it('answers a list of many buffers whole, as it answers each of them', async () => {
       const ids = Array.from({ length: 2 * ENTRIES_A_TURN + 1 }, (_, n) => `many-${n}`)
-      const { owner } = office
+      const { owner } = harness
       await owner.post('/v1/admin/projects', { projectId: 'many', name: 'Many' })
       for (const id of ids) await owner.post('/v1/admin/buffers', bufferBody(id, 'many'))
       const list = await owner.get('/v1/admin/buffers?customerId=acme&projectId=many')
@@ -100,15 +108,15 @@ describe('resources of the management API', () => {
 
     it('hides secrets from viewers only', async () => {
       for (const path of ['/v1/admin/buffers/orders', '/v1/admin/buffers?customerId=acme']) {
-        expect((await office.member.get(path)).text).to.include('"secret":"hush"')
-        const { text } = await office.viewer.get(path)
+        expect((await harness.member.get(path)).text).to.include('"secret":"hush"')
+        const { text } = await harness.viewer.get(path)
         expect(text).not.to.include('hush')
         expect(text.match(/\[redacted\]/g)).to.have.length(3)
       }
     })
 
     it('creates, lists and revokes API keys within the own reach', async () => {
-      const made = await office.owner.post('/v1/admin/api-keys', {
+      const made = await harness.owner.post('/v1/admin/api-keys', {
         name: 'k',
         role: 'viewer',
         projectIds: ['lab'],
@@ -125,7 +133,7 @@ describe('resources of the management API', () => {
       const { keyId, secret, keyPrefix } = made.json as { keyId: string; secret: string; keyPrefix: string }
       expect(secret).to.match(/^svk_[0-9a-f]{48}$/)
       expect(keyPrefix).to.equal(secret.slice(0, 8))
-      const list = await office.viewer.get('/v1/admin/api-keys')
+      const list = await harness.viewer.get('/v1/admin/api-keys')
       expect(list.text).not.to.include(secret)
       expect((list.json as { keyId: string }[])[0]).to.include({
         keyId,
@@ -133,14 +141,14 @@ describe('resources of the management API', () => {
         revokedAt: null,
         lastUsedAt: null,
       })
-      await refuses(office.scoped.post('/v1/admin/api-keys', { name: 'up', role: 'owner' }), 403)
-      await refuses(office.scoped.post('/v1/admin/api-keys', { name: 'wide', projectIds: ['shop'] }), 403)
-      await refuses(office.rival.delete(`/v1/admin/api-keys/${keyId}`), 404)
-      expect((await office.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
+      await refuses(harness.scoped.post('/v1/admin/api-keys', { name: 'up', role: 'owner' }), 403)
+      await refuses(harness.scoped.post('/v1/admin/api-keys', { name: 'wide', projectIds: ['shop'] }), 403)
+      await refuses(harness.rival.delete(`/v1/admin/api-keys/${keyId}`), 404)
+      expect((await harness.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
     })
 
     it('answers and grants credits', async () => {
-      const before = (await office.viewer.get('/v1/admin/credits')).json as { credits: number }
+      const before = (await harness.viewer.get('/v1/admin/credits')).json as { credits: number }
       expect(before).to.have.keys(
         'customerId',
         'credits',
@@ -148,7 +156,7 @@ describe('resources of the management API', () => {
         'creditsUsedThisMonth',
         'lastResetAt',
       )
-      const granted = await office.owner.post('/v1/admin/credits/add', { amount: 100_000 })
+      const granted = await harness.owner.post('/v1/admin/credits/add', { amount: 100_000 })
       expect([granted.status, granted.json]).to.deep.equal([
         200,
         { customerId: 'acme', creditsAdded: 100_000, newBalance: before.credits + 100_000 },
@@ -156,23 +164,23 @@ describe('resources of the management API', () => {
     })
 
     it('keeps a project-scoped key within its projects', async () => {
-      const projects = (await office.scoped.get('/v1/admin/projects?customerId=acme')).json as {
+      const projects = (await harness.scoped.get('/v1/admin/projects?customerId=acme')).json as {
         projectId: string
       }[]
       expect(projects.map((project) => project.projectId)).to.deep.equal(['lab'])
-      await refuses(office.scoped.get('/v1/admin/projects/shop'), 404)
-      await refuses(office.scoped.get('/v1/admin/buffers/orders'), 404)
-      await refuses(office.scoped.patch('/v1/admin/buffers/orders', { name: 'x' }), 404)
-      await refuses(office.scoped.delete('/v1/admin/buffers/orders'), 404)
-      await refuses(office.scoped.post('/v1/admin/buffers', bufferBody('b', 'shop')), 400, /[Pp]roject/)
-      expect((await office.scoped.get('/v1/admin/buffers?customerId=acme')).json).to.deep.equal([])
+      await refuses(harness.scoped.get('/v1/admin/projects/shop'), 404)
+      await refuses(harness.scoped.get('/v1/admin/buffers/orders'), 404)
+      await refuses(harness.scoped.patch('/v1/admin/buffers/orders', { name: 'x' }), 404)
+      await refuses(harness.scoped.delete('/v1/admin/buffers/orders'), 404)
+      await refuses(harness.scoped.post('/v1/admin/buffers', bufferBody('b', 'shop')), 400, /[Pp]roject/)
+      expect((await harness.scoped.get('/v1/admin/buffers?customerId=acme')).json).to.deep.equal([])
     })
 
     it('shows nothing of another customer', async () => {
       for (const path of ['/v1/admin/projects/shop', '/v1/admin/buffers/orders']) {
-        await refuses(office.rival.get(path), 404)
-        await refuses(office.rival.patch(path, { name: 'mine' }), 404)
-        await refuses(office.rival.delete(path), 404)
+        await refuses(harness.rival.get(path), 404)
+        await refuses(harness.rival.patch(path, { name: 'mine' }), 404)
+        await refuses(harness.rival.delete(path), 404)
       }
     })
 
@@ -180,10 +188,10 @@ describe('resources of the management API', () => {
       const bad = ['a%2fb', '%2e%2e', 'a%00', '%zz', 'a%20b', 'x'.repeat(10_240), 'о%72ders']
       for (const id of bad) {
         for (const path of ['admin/projects', 'admin/buffers', 'admin/customers']) {
-          await refuses(office.owner.get(`/v1/${path}/${id}`), 404)
+          await refuses(harness.owner.get(`/v1/${path}/${id}`), 404)
         }
-        await refuses(office.owner.delete(`/v1/admin/api-keys/${id}`), 404)
-        await refuses(office.owner.get(`/v1/dlq/${id}?customerId=acme`), 404)
+        await refuses(harness.owner.delete(`/v1/admin/api-keys/${id}`), 404)
+        await refuses(harness.owner.get(`/v1/dlq/${id}?customerId=acme`), 404)
       }
     })
   })
@@ -201,8 +209,8 @@ describe('resources of the management API', () => {
         ['d2', 'acme', null],
         ['d3', 'rival', null],
       ] as const) {
-        await office.service
-          .db`INSERT INTO dlq_items ${office.service.db(deadLetter(dlqId, customerId, stored))}`
+        await harness.service
+          .db`INSERT INTO dlq_items ${harness.service.db(deadLetter(dlqId, customerId, stored))}`
       }
     })
 
@@ -235,25 +243,25 @@ describe('resources of the management API', () => {
     }
 
     it('lists, reads, answers the batch byte for byte and deletes', async () => {
-      const list = await office.viewer.get('/v1/dlq?customerId=acme&bufferId=orders')
+      const list = await harness.viewer.get('/v1/dlq?customerId=acme&bufferId=orders')
       expect(list.status, list.text).to.equal(200)
       expect((list.json as { dlqId: string }[]).map((item) => item.dlqId)).to.have.members(['d1', 'd2'])
-      expect((await office.viewer.get('/v1/dlq/d1?customerId=acme')).json).to.include({
+      expect((await harness.viewer.get('/v1/dlq/d1?customerId=acme')).json).to.include({
         dlqId: 'd1',
         attempt: 2,
       })
-      const batch = await office.viewer.get('/v1/dlq/d1/batch')
+      const batch = await harness.viewer.get('/v1/dlq/d1/batch')
       expect([batch.status, batch.text]).to.deep.equal([200, body])
       expect(batch.headers.get('content-type')).to.match(/^application\/json/)
-      const lost = await office.viewer.get('/v1/dlq/d2/batch')
+      const lost = await harness.viewer.get('/v1/dlq/d2/batch')
       expect(lost.json).to.include({ code: 'payload_unavailable' })
       expect(lost.status).to.equal(409)
-      await refuses(office.owner.get('/v1/dlq/d3?customerId=acme'), 403)
-      await refuses(office.owner.get('/v1/dlq/none?customerId=acme'), 404)
-      await refuses(office.owner.get('/v1/dlq?customerId=acme&bufferId=none'), 404)
-      await refuses(office.owner.delete('/v1/dlq/d3?customerId=acme'), 403)
-      expect((await office.owner.delete('/v1/dlq/d1?customerId=acme')).status).to.equal(204)
-      await refuses(office.owner.delete('/v1/dlq/d1?customerId=acme'), 404)
+      await refuses(harness.owner.get('/v1/dlq/d3?customerId=acme'), 403)
+      await refuses(harness.owner.get('/v1/dlq/none?customerId=acme'), 404)
+      await refuses(harness.owner.get('/v1/dlq?customerId=acme&bufferId=none'), 404)
+      await refuses(harness.owner.delete('/v1/dlq/d3?customerId=acme'), 403)
+      expect((await harness.owner.delete('/v1/dlq/d1?customerId=acme')).status).to.equal(204)
+      await refuses(harness.owner.delete('/v1/dlq/d1?customerId=acme'), 404)
     })
   })
 })

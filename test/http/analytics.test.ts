@@ -1,30 +1,30 @@
-/** The two endpoints of analytics (specification, "Analytics"): who sees what, and what is refused. */
+/** The two endpoints of analytics (docs/reference/analytics.md): who sees what, and what is refused. */
 import { Ajv } from 'ajv'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import type { AnalyticsSummary, AnalyticsTimeseries } from '../../internal/analytics/analytics.ts'
-import type { Schema } from '../../internal/http/routes/route.ts'
 import { analyticsSummarySchema, analyticsTimeseriesSchema } from '../../internal/http/schemas/analytics.ts'
+import type { Schema } from '../../internal/http/schemas/shape.ts'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { type Admin, adminOf, bufferBody, call } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 
 const SUMMARY = '/v1/analytics/summary'
 const SERIES = '/v1/analytics/timeseries'
 const BOTH = [SUMMARY, SERIES]
 
 describe('analytics over HTTP', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
 
   before(async () => {
     const lab = bufferBody('samples', 'lab')
-    expect((await office.owner.post('/v1/admin/buffers', lab)).status).to.equal(201)
+    expect((await harness.owner.post('/v1/admin/buffers', lab)).status).to.equal(201)
     await send('shop', 'orders', 3)
     await send('lab', 'samples', 2)
   })
 
   async function send(projectId: string, bufferId: string, count: number): Promise<void> {
     for (let n = 0; n < count; n++) {
-      const url = `${office.service.url}/v1/ingest/${projectId}/${bufferId}`
+      const url = `${harness.service.url}/v1/ingest/${projectId}/${bufferId}`
       const { status } = await call(url, { method: 'POST', body: '{"customer":"c"}' })
       expect(status).to.equal(202)
     }
@@ -39,7 +39,7 @@ describe('analytics over HTTP', () => {
   }
 
   it('every role reads them, in the shape that is documented', async () => {
-    for (const caller of [office.owner, office.member, office.viewer]) {
+    for (const caller of [harness.owner, harness.member, harness.viewer]) {
       const { today, counts } = await summary(caller)
       expect(today.ingestCount).to.equal(5)
       expect(counts).to.deep.equal({ projects: 2, buffers: 2 })
@@ -50,22 +50,22 @@ describe('analytics over HTTP', () => {
   })
 
   it('a project-scoped key reads the figures of its projects alone', async () => {
-    const { today, counts } = await summary(office.scoped)
+    const { today, counts } = await summary(harness.scoped)
     expect(today.ingestCount).to.equal(2)
     expect(counts).to.deep.equal({ projects: 1, buffers: 1 })
-    expect((await series(office.scoped)).totals.ingestCount).to.equal(2)
-    expect((await series(office.scoped, 'customerId=acme&projectId=shop')).totals.ingestCount).to.equal(0)
-    expect((await series(office.scoped, 'customerId=acme&bufferId=orders')).totals.ingestCount).to.equal(0)
+    expect((await series(harness.scoped)).totals.ingestCount).to.equal(2)
+    expect((await series(harness.scoped, 'customerId=acme&projectId=shop')).totals.ingestCount).to.equal(0)
+    expect((await series(harness.scoped, 'customerId=acme&bufferId=orders')).totals.ingestCount).to.equal(0)
   })
 
   it('filters narrow the series; one that names nothing of the caller’s yields zeros, whoever has it', async () => {
     const of = async (as: Admin, query: string) => (await series(as, query)).totals.ingestCount
-    expect(await of(office.owner, 'customerId=acme&projectId=shop')).to.equal(3)
-    expect(await of(office.owner, 'customerId=acme&bufferId=samples')).to.equal(2)
-    expect(await of(office.owner, 'customerId=acme&projectId=shop&bufferId=samples')).to.equal(0)
-    expect(await of(office.owner, 'customerId=acme&projectId=nowhere')).to.equal(0)
-    expect(await series(office.rival, 'customerId=rival&bufferId=orders')).to.deep.equal(
-      await series(office.rival, 'customerId=rival&bufferId=nothing'),
+    expect(await of(harness.owner, 'customerId=acme&projectId=shop')).to.equal(3)
+    expect(await of(harness.owner, 'customerId=acme&bufferId=samples')).to.equal(2)
+    expect(await of(harness.owner, 'customerId=acme&projectId=shop&bufferId=samples')).to.equal(0)
+    expect(await of(harness.owner, 'customerId=acme&projectId=nowhere')).to.equal(0)
+    expect(await series(harness.rival, 'customerId=rival&bufferId=orders')).to.deep.equal(
+      await series(harness.rival, 'customerId=rival&bufferId=nothing'),
     )
   })
 
@@ -75,15 +75,15 @@ describe('analytics over HTTP', () => {
       ['&days=1', 1],
       ['&days=90', 90],
     ] as const) {
-      expect((await series(office.owner, `customerId=acme${query}`)).timeseries).to.have.length(days)
+      expect((await series(harness.owner, `customerId=acme${query}`)).timeseries).to.have.length(days)
     }
   })
 
   it('400 names what is missing or wrong', async () => {
     for (const path of BOTH) {
-      await refuses(office.owner.get(path), 400, /^customerId is required$/)
-      await refuses(office.owner.get(`${path}?customerId=`), 400, /^customerId is required$/)
-      await refuses(office.owner.get(`${path}?customerId=acme&customerId=acme`), 400, /customerId .*once/)
+      await refuses(harness.owner.get(path), 400, /^customerId is required$/)
+      await refuses(harness.owner.get(`${path}?customerId=`), 400, /^customerId is required$/)
+      await refuses(harness.owner.get(`${path}?customerId=acme&customerId=acme`), 400, /customerId .*once/)
     }
     const wrong = [
       ...[
@@ -107,16 +107,16 @@ describe('analytics over HTTP', () => {
     ]
     for (const query of wrong) {
       const field = new RegExp(query.split('=')[0]!)
-      await refuses(office.owner.get(`${SERIES}?customerId=acme&${query}`), 400, field)
+      await refuses(harness.owner.get(`${SERIES}?customerId=acme&${query}`), 400, field)
     }
   })
 
   it('401 without a credential, 403 for another customer', async () => {
     for (const path of BOTH) {
-      await refuses(call(`${office.service.url}${path}?customerId=acme`), 401, /^Missing credential$/)
-      const key = adminOf(office.service.url, `svk_${'0'.repeat(48)}`)
+      await refuses(call(`${harness.service.url}${path}?customerId=acme`), 401, /^Missing credential$/)
+      const key = adminOf(harness.service.url, `svk_${'0'.repeat(48)}`)
       await refuses(key.get(`${path}?customerId=acme`), 401, /^Invalid or revoked API key$/)
-      const foreign = office.rival.get(`${path}?customerId=acme`)
+      const foreign = harness.rival.get(`${path}?customerId=acme`)
       await refuses(foreign, 403, /^customerId differs from the authenticated customer$/)
     }
   })

@@ -4,14 +4,14 @@ import { documentedTable } from '../../internal/http/openapi/document.ts'
 import { querySchemas } from '../../internal/http/routes/request-shape.ts'
 import type { Route } from '../../internal/http/routes/route.ts'
 import { eventually } from '../support/eventually.ts'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { type Answer, adminOf, bufferBody, call } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 import { RawClient } from './raw-client.ts'
 import { startService, type TestService } from './service.ts'
 
 /** Bad input to every endpoint of the route table: its documented error, no change, and the next request works. */
 describe('bad input', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
   const table = documentedTable()
 
   /** Names that exist, so that nothing but the bad part is refused. */
@@ -27,15 +27,15 @@ describe('bad input', () => {
   }
 
   function ask(row: Route, path: string, body?: string): Promise<Answer> {
-    return call(office.service.url + path, {
+    return call(harness.service.url + path, {
       method: row.method,
-      headers: { 'x-api-key': office.ownerKey },
+      headers: { 'x-api-key': harness.ownerKey },
       ...(body !== undefined && { body }),
     })
   }
 
   async function everything(): Promise<string> {
-    const { db } = office.service
+    const { db } = harness.service
     const tables = ['customers', 'projects', 'buffers', 'api_keys', 'dlq_items', 'subscriptions']
     const parts = tables.map(
       (
@@ -52,7 +52,7 @@ describe('bad input', () => {
   })
   afterEach(async () => {
     expect(await everything(), 'something changed').to.equal(before_)
-    expect((await office.owner.get('/v1/admin/credits')).status).to.equal(200)
+    expect((await harness.owner.get('/v1/admin/credits')).status).to.equal(200)
   })
 
   for (const row of table.filter(({ body }) => body !== undefined)) {
@@ -85,9 +85,9 @@ describe('bad input', () => {
 
       it('that is too large or encoded', async () => {
         await refuses(post(`{"x":"${'x'.repeat(1_000_000)}"}`), 413, /^Request body is too large$/)
-        const gzip = call(office.service.url + pathOf(row), {
+        const gzip = call(harness.service.url + pathOf(row), {
           method: row.method,
-          headers: { 'x-api-key': office.ownerKey, 'content-encoding': 'gzip' },
+          headers: { 'x-api-key': harness.ownerKey, 'content-encoding': 'gzip' },
           body: '{}',
         })
         await refuses(gzip, 415)
@@ -139,8 +139,8 @@ describe('bad input', () => {
       'delivery.url must be a string',
       'dlqPauseThreshold must be an integer from 1 to 10',
     ]
-    const creation = await office.owner.post('/v1/admin/buffers', bufferBody('b', 'shop', config))
-    const patch = await office.owner.patch('/v1/admin/buffers/orders', { ...config, bufferId: 'b' })
+    const creation = await harness.owner.post('/v1/admin/buffers', bufferBody('b', 'shop', config))
+    const patch = await harness.owner.patch('/v1/admin/buffers/orders', { ...config, bufferId: 'b' })
     expect([creation.status, patch.status]).to.deep.equal([400, 400])
     const told = ({ json }: Answer) => (json as { error: string }).error.split('; ')
     expect(told(creation)).to.have.members(problems)
@@ -148,26 +148,26 @@ describe('bad input', () => {
   })
 
   it('in the key: 47 and 49 characters, upper-case, blanks, two of them', async () => {
-    const hex = office.ownerKey.slice(4)
+    const hex = harness.ownerKey.slice(4)
     const bad = [
       ...[hex.slice(1), `${hex}0`, hex.toUpperCase(), `${hex.slice(1)}g`].map((digits) => `svk_${digits}`),
       ...[
         `SVK_${hex}`,
         hex,
         `sv_${hex}`,
-        `${office.ownerKey}, ${office.ownerKey}`,
+        `${harness.ownerKey}, ${harness.ownerKey}`,
         'x'.repeat(10_000),
         '\u00ff',
       ],
     ]
     for (const row of table) {
       // Hexadecimal digits without a letter would be their own upper case.
-      for (const key of bad.filter((each) => each !== office.ownerKey)) {
-        const answer = await adminOf(office.service.url, key).get('/v1/admin/credits')
+      for (const key of bad.filter((each) => each !== harness.ownerKey)) {
+        const answer = await adminOf(harness.service.url, key).get('/v1/admin/credits')
         expect([answer.status, answer.json]).to.deep.equal([401, { error: 'Invalid or revoked API key' }])
       }
       const first = bad[0]!
-      const { status } = await call(office.service.url + pathOf(row), {
+      const { status } = await call(harness.service.url + pathOf(row), {
         method: row.method,
         headers: { 'x-api-key': first },
         ...(row.body && { body: '{}' }),
@@ -178,20 +178,20 @@ describe('bad input', () => {
 })
 
 describe('a key that is revoked while its request is on its way', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
 
   it('is refused, and the request changes nothing', async () => {
-    const made = await office.owner.post('/v1/admin/api-keys', { name: 'short' })
+    const made = await harness.owner.post('/v1/admin/api-keys', { name: 'short' })
     const { keyId, secret } = made.json as { keyId: string; secret: string }
     const body = JSON.stringify({ projectId: 'late', name: 'Late' })
-    const client = await RawClient.open(office.service.port)
+    const client = await RawClient.open(harness.service.port)
     client.send(
       `POST /v1/admin/projects HTTP/1.1\r\nHost: x\r\nX-API-Key: ${secret}\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`,
     )
     const answering = client.answer()
     // The body is invited once the head was judged.
     await eventually(() => client.interim === 1)
-    expect((await office.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
+    expect((await harness.owner.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
     client.send(body)
     const answer = await answering
     client.close()
@@ -199,7 +199,7 @@ describe('a key that is revoked while its request is on its way', () => {
       401,
       { error: 'Invalid or revoked API key' },
     ])
-    await refuses(office.owner.get('/v1/admin/projects/late'), 404)
+    await refuses(harness.owner.get('/v1/admin/projects/late'), 404)
   })
 })
 

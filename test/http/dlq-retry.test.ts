@@ -5,11 +5,11 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import type { DeadBatch } from '../../internal/shard/ports.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { type Sink, startSink } from '../support/sink.ts'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { type Answer, bufferBody, call } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 
 describe('dead letters over HTTP', () => {
-  const office = officeOfSuite()
+  const harness = adminHarnessOfSuite()
   let sink: Sink
   let bufferId: string
   let batch: DeadBatch
@@ -22,28 +22,28 @@ describe('dead letters over HTTP', () => {
     sink.clear()
     sink.otherwise({})
     bufferId = `buffer-${randomUUID()}`
-    batch = await bury(bufferId, 'shop')
+    batch = await writeDeadLetter(bufferId, 'shop')
   })
 
-  async function bury(id: string, projectId: string): Promise<DeadBatch> {
-    const { db } = office.service
+  async function writeDeadLetter(id: string, projectId: string): Promise<DeadBatch> {
+    const { db } = harness.service
     const delivery = { url: sink.url('/hook') }
-    const made = await office.owner.post('/v1/admin/buffers', bufferBody(id, projectId, { delivery }))
+    const made = await harness.owner.post('/v1/admin/buffers', bufferBody(id, projectId, { delivery }))
     expect(made.status).to.equal(201)
     const [row] = await db<{ uid: string }[]>`SELECT uid FROM buffers WHERE buffer_id = ${id}`
     const given = deadBatch({ uid: row!.uid, bufferId: id, projectId, customerId: 'acme' })
-    await createDeadLetters(db).bury({ shard: 0, epoch: 1 }, given)
+    await createDeadLetters(db).write({ shard: 0, epoch: 1 }, given)
     return given
   }
 
   const path = (dlqId = batch.dlqId) => `/v1/dlq/${dlqId}/retry`
   const item = async () =>
-    (await office.owner.get(`/v1/dlq/${batch.dlqId}?customerId=acme`)).json as Record<string, unknown>
+    (await harness.owner.get(`/v1/dlq/${batch.dlqId}?customerId=acme`)).json as Record<string, unknown>
 
   it('are retried with an empty body, an empty object or the own customerId', async () => {
     for (const body of [undefined, {}, { customerId: 'acme' }]) {
-      const { dlqId } = await bury(`buffer-${randomUUID()}`, 'shop')
-      const answer = await office.owner.post(path(dlqId), body)
+      const { dlqId } = await writeDeadLetter(`buffer-${randomUUID()}`, 'shop')
+      const answer = await harness.owner.post(path(dlqId), body)
       expect(answer.status, answer.text).to.equal(200)
       expect(answer.json).to.deep.equal({
         success: true,
@@ -54,14 +54,14 @@ describe('dead letters over HTTP', () => {
         statusCode: 200,
         durationMs: (answer.json as { durationMs: number }).durationMs,
       })
-      await refuses(office.owner.get(`/v1/dlq/${dlqId}?customerId=acme`), 404, /^DLQ item not found$/)
+      await refuses(harness.owner.get(`/v1/dlq/${dlqId}?customerId=acme`), 404, /^DLQ item not found$/)
     }
     expect(sink.requests()).to.have.length(3)
   })
 
   it('that fail again answer 502 with everything', async () => {
     sink.otherwise({ status: 503 })
-    const answer = await office.owner.post(path(), {})
+    const answer = await harness.owner.post(path(), {})
     const { durationMs, ...json } = answer.json as Record<string, unknown>
     expect([answer.status, json]).to.deep.equal([
       502,
@@ -83,9 +83,9 @@ describe('dead letters over HTTP', () => {
   it('answer 409 while another retry runs', async () => {
     const { promise: answered, resolve: answerNow } = Promise.withResolvers<object>()
     sink.otherwise(() => answered)
-    const running = office.owner.post(path())
+    const running = harness.owner.post(path())
     await sink.waitForCount(1)
-    const late: Answer = await office.owner.post(path())
+    const late: Answer = await harness.owner.post(path())
     expect([late.status, late.json]).to.deep.equal([
       409,
       { error: 'Another retry of this DLQ item is in progress', code: 'retry_in_progress' },
@@ -96,10 +96,10 @@ describe('dead letters over HTTP', () => {
   })
 
   it('without their batch answer 409', async () => {
-    await office.service.db`UPDATE dlq_items SET body = NULL WHERE dlq_id = ${batch.dlqId}`
+    await harness.service.db`UPDATE dlq_items SET body = NULL WHERE dlq_id = ${batch.dlqId}`
     for (const answer of [
-      await office.owner.post(path()),
-      await office.owner.get(`/v1/dlq/${batch.dlqId}/batch`),
+      await harness.owner.post(path()),
+      await harness.owner.get(`/v1/dlq/${batch.dlqId}/batch`),
     ]) {
       expect(answer.status).to.equal(409)
       expect(answer.json).to.deep.equal({
@@ -112,60 +112,60 @@ describe('dead letters over HTTP', () => {
 
   it('are not retried for who may not, what is not there, or a body that is none; nothing changes', async () => {
     const before = await item()
-    for (const who of [office.viewer, office.member]) {
+    for (const who of [harness.viewer, harness.member]) {
       const denied = await who.post(path())
       expect(denied.status).to.equal(403)
       expect(denied.json).to.deep.include({ message: 'Requires one of the following roles: admin, owner' })
     }
-    await refuses(call(office.service.url + path(), { method: 'POST' }), 401)
-    await refuses(office.owner.post(path(), { customerId: 'rival' }), 403, /^customerId differs/)
-    await refuses(office.rival.post(path()), 403, /^DLQ item belongs to another customer$/)
-    await refuses(office.scoped.post(path()), 404, /^DLQ item not found$/)
-    await refuses(office.owner.post(path('none')), 404, /^DLQ item not found$/)
-    await refuses(office.owner.post(path('a%2fb')), 404)
-    await refuses(office.owner.post(path('%2e%2e')), 404)
+    await refuses(call(harness.service.url + path(), { method: 'POST' }), 401)
+    await refuses(harness.owner.post(path(), { customerId: 'rival' }), 403, /^customerId differs/)
+    await refuses(harness.rival.post(path()), 403, /^DLQ item belongs to another customer$/)
+    await refuses(harness.scoped.post(path()), 404, /^DLQ item not found$/)
+    await refuses(harness.owner.post(path('none')), 404, /^DLQ item not found$/)
+    await refuses(harness.owner.post(path('a%2fb')), 404)
+    await refuses(harness.owner.post(path('%2e%2e')), 404)
     for (const body of ['[]', 'null', '{', '"x"', '1'])
-      await refuses(office.owner.post(path(), body), 400, /body/i)
-    await refuses(office.owner.post(path(), { customerId: 1 }), 400, /^customerId/)
-    await refuses(office.owner.post(path(), { customerId: null }), 400, /^customerId/)
-    await refuses(office.owner.post(path(), { force: true }), 400, /^force/)
-    await refuses(office.owner.get(path()), 405)
+      await refuses(harness.owner.post(path(), body), 400, /body/i)
+    await refuses(harness.owner.post(path(), { customerId: 1 }), 400, /^customerId/)
+    await refuses(harness.owner.post(path(), { customerId: null }), 400, /^customerId/)
+    await refuses(harness.owner.post(path(), { force: true }), 400, /^force/)
+    await refuses(harness.owner.get(path()), 405)
     expect(await item()).to.deep.equal(before)
     expect(sink.requests()).to.have.length(0)
   })
 
   it('of a deleted buffer stay readable and are not retried, also when its id is taken again', async () => {
-    await office.owner.delete(`/v1/admin/buffers/${bufferId}`)
-    await refuses(office.owner.post(path()), 404, /^Buffer not found$/)
-    await office.owner.post('/v1/admin/buffers', bufferBody(bufferId, 'shop'))
-    await refuses(office.owner.post(path()), 404, /^Buffer not found$/)
-    await office.service.db`DELETE FROM buffers WHERE buffer_id = ${bufferId} AND deleted_at IS NOT NULL`
-    await refuses(office.owner.post(path()), 404, /^Buffer not found$/)
+    await harness.owner.delete(`/v1/admin/buffers/${bufferId}`)
+    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
+    await harness.owner.post('/v1/admin/buffers', bufferBody(bufferId, 'shop'))
+    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
+    await harness.service.db`DELETE FROM buffers WHERE buffer_id = ${bufferId} AND deleted_at IS NOT NULL`
+    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
     expect(await item()).to.include({ bufferId, payloadStored: true, retryCount: 0 })
-    const stored = await office.owner.get(`/v1/dlq/${batch.dlqId}/batch`)
+    const stored = await harness.owner.get(`/v1/dlq/${batch.dlqId}/batch`)
     expect(stored.text).to.equal(Buffer.from(batch.body).toString())
     expect(sink.requests()).to.have.length(0)
   })
 
   it('are seen, retried and removed by a scoped key in its own projects only', async () => {
-    const inside = await bury(`buffer-${randomUUID()}`, 'lab')
-    const list = (await office.scoped.get('/v1/dlq?customerId=acme')).json as { dlqId: string }[]
+    const inside = await writeDeadLetter(`buffer-${randomUUID()}`, 'lab')
+    const list = (await harness.scoped.get('/v1/dlq?customerId=acme')).json as { dlqId: string }[]
     expect(list.map(({ dlqId }) => dlqId)).to.deep.equal([inside.dlqId])
     await refuses(
-      office.scoped.get(`/v1/dlq?customerId=acme&bufferId=${bufferId}`),
+      harness.scoped.get(`/v1/dlq?customerId=acme&bufferId=${bufferId}`),
       404,
       /^Buffer not found$/,
     )
     for (const refused of [
-      office.scoped.get(`/v1/dlq/${batch.dlqId}?customerId=acme`),
-      office.scoped.get(`/v1/dlq/${batch.dlqId}/batch`),
-      office.scoped.delete(`/v1/dlq/${batch.dlqId}?customerId=acme`),
-      office.scoped.post(path()),
+      harness.scoped.get(`/v1/dlq/${batch.dlqId}?customerId=acme`),
+      harness.scoped.get(`/v1/dlq/${batch.dlqId}/batch`),
+      harness.scoped.delete(`/v1/dlq/${batch.dlqId}?customerId=acme`),
+      harness.scoped.post(path()),
     ]) {
       await refuses(refused, 404, /^DLQ item not found$/)
     }
-    expect((await office.scoped.get(`/v1/dlq/${inside.dlqId}?customerId=acme`)).status).to.equal(200)
-    expect((await office.scoped.post(path(inside.dlqId))).status).to.equal(200)
+    expect((await harness.scoped.get(`/v1/dlq/${inside.dlqId}?customerId=acme`)).status).to.equal(200)
+    expect((await harness.scoped.post(path(inside.dlqId))).status).to.equal(200)
     expect(await item()).to.include({ dlqId: batch.dlqId })
   })
 })

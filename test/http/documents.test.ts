@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { openApiDocument } from '../../internal/http/openapi/document.ts'
+import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { call } from './caller.ts'
-import { officeOfSuite, refuses } from './office.ts'
 import { RawClient } from './raw-client.ts'
 
 const dist = join(import.meta.dirname, '..', '..', 'node_modules', 'swagger-ui-dist')
 
 describe('the documents', () => {
-  const office = officeOfSuite()
-  const get = (path: string, init?: RequestInit) => call(office.service.url + path, init)
+  const harness = adminHarnessOfSuite()
+  const get = (path: string, init?: RequestInit) => call(harness.service.url + path, init)
 
   it('answers the OpenAPI document to anybody', async () => {
     const { status, headers, json } = await get('/openapi.json')
@@ -85,7 +85,7 @@ describe('the documents', () => {
     ]) {
       await refuses(get(path), 404)
     }
-    const raw = await RawClient.open(office.service.port)
+    const raw = await RawClient.open(harness.service.port)
     for (const path of ['/docs/../package.json', '/docs/../../../../etc/passwd', '/docs/..\\package.json']) {
       raw.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
       expect((await raw.answer()).status, path).to.equal(404)

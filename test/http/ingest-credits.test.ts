@@ -3,47 +3,47 @@ import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { type Admin, type Answer, adminOf, bufferBody } from './caller.ts'
-import { created, shopOfSuite } from './shop.ts'
+import { created, ingestHarnessOfSuite } from './ingest-harness.ts'
 
 describe('credits of webhooks', () => {
-  const shop = shopOfSuite()
+  const harness = ingestHarnessOfSuite()
 
   describe('credits', () => {
     let poor: Admin
 
     before(async () => {
-      poor = adminOf(shop.service.url, await shop.service.ownerKey('poor'))
+      poor = adminOf(harness.service.url, await harness.service.ownerKey('poor'))
       await created(poor.post('/v1/admin/projects', { projectId: 'poor', name: 'p' }))
       await created(poor.post('/v1/admin/buffers', bufferBody('poor', 'poor')))
-      await shop.service.db`UPDATE customers SET credits = 3 WHERE customer_id = 'poor'`
+      await harness.service.db`UPDATE customers SET credits = 3 WHERE customer_id = 'poor'`
     })
 
     it('answers 429 with balance and price, and still knows duplicates', async () => {
       const big = (messageId?: string): string =>
         JSON.stringify({ customer: 'c', messageId, text: 'x'.repeat(1800) })
-      expect((await shop.ingest(big('m'), {}, 'poor/poor')).status).to.equal(202)
-      const refused = await shop.ingest(big('n'), {}, 'poor/poor')
+      expect((await harness.ingest(big('m'), {}, 'poor/poor')).status).to.equal(202)
+      const refused = await harness.ingest(big('n'), {}, 'poor/poor')
       expect(refused.status).to.equal(429)
       expect(refused.json).to.include({ credits: 1, required: 2 })
       expect(refused.json).to.have.keys('error', 'credits', 'required', 'message')
-      expect((await shop.ingest(big(), {}, 'poor/poor')).status).to.equal(429)
-      const twin = await shop.ingest(big('m'), {}, 'poor/poor')
-      expect(twin.json).to.include({ duplicate: true, itemId: shop.service.inbox.items[0]!.itemId })
-      shop.service.inbox.ownerAnswers = false
-      expect((await shop.ingest(big('m'), {}, 'poor/poor')).status).to.equal(429)
-      expect(shop.service.inbox.items).to.have.length(1)
+      expect((await harness.ingest(big(), {}, 'poor/poor')).status).to.equal(429)
+      const duplicate = await harness.ingest(big('m'), {}, 'poor/poor')
+      expect(duplicate.json).to.include({ duplicate: true, itemId: harness.service.inbox.items[0]!.itemId })
+      harness.service.inbox.ownerAnswers = false
+      expect((await harness.ingest(big('m'), {}, 'poor/poor')).status).to.equal(429)
+      expect(harness.service.inbox.items).to.have.length(1)
       expect((await poor.get('/v1/admin/credits')).json).to.include({ credits: 1 })
-      expect((await shop.ingest('{"customer":"c"}', {}, 'poor/poor')).status).to.equal(202)
+      expect((await harness.ingest('{"customer":"c"}', {}, 'poor/poor')).status).to.equal(202)
     })
   })
 
   describe('order of checks', () => {
     it('mends one fault after the other and meets the next', async () => {
-      const broke = adminOf(shop.service.url, await shop.service.ownerKey('broke'))
+      const broke = adminOf(harness.service.url, await harness.service.ownerKey('broke'))
       await created(broke.post('/v1/admin/projects', { projectId: 'broke', name: 'b' }))
       const config = { enabled: false, sourceVerification: { enabled: true, signingSecret: 'k' } }
       await created(broke.post('/v1/admin/buffers', bufferBody('broke', 'broke', config)))
-      await shop.service.db`UPDATE customers SET credits = 0 WHERE customer_id = 'broke'`
+      await harness.service.db`UPDATE customers SET credits = 0 WHERE customer_id = 'broke'`
       const deep = '['.repeat(65) + ']'.repeat(65)
       const tooLong = 'm'.repeat(513)
       const signed = (body: string) => ({
@@ -54,67 +54,69 @@ describe('credits of webhooks', () => {
         return `${status} ${(json as { error: string } | undefined)?.error ?? text.slice(0, 15)}`
       }
       const bad = { 'x-api-key': 'svk_x', 'x-idempotency-key': tooLong }
-      expect(await errorOf(shop.ingest('{', bad, 'shop/broke-x'))).to.match(/^404 Buffer not found/)
-      expect(await errorOf(shop.ingest('{', bad, 'shop/broke'))).to.match(/^400 Buffer does not belong/)
-      expect(await errorOf(shop.ingest('{', bad, 'broke/broke'))).to.match(/^401 Unauthorized/)
-      expect(await errorOf(shop.ingest('{', {}, 'broke/broke'))).to.match(/^400 Buffer is disabled/)
+      expect(await errorOf(harness.ingest('{', bad, 'shop/broke-x'))).to.match(/^404 Buffer not found/)
+      expect(await errorOf(harness.ingest('{', bad, 'shop/broke'))).to.match(/^400 Buffer does not belong/)
+      expect(await errorOf(harness.ingest('{', bad, 'broke/broke'))).to.match(/^401 Unauthorized/)
+      expect(await errorOf(harness.ingest('{', {}, 'broke/broke'))).to.match(/^400 Buffer is disabled/)
       await broke.patch('/v1/admin/buffers/broke', { enabled: true })
-      expect(await errorOf(shop.ingest('{', {}, 'broke/broke'))).to.match(/^401 Missing signature/)
-      expect(await errorOf(shop.ingest('{', signed('['), 'broke/broke'))).to.match(/^401 Invalid signature/)
-      expect(await errorOf(shop.ingest('{', signed('{'), 'broke/broke'))).to.match(/^400 <!DOCTYPE html>/)
-      expect(await errorOf(shop.ingest(deep, signed(deep), 'broke/broke'))).to.match(/^400 .*nested/)
+      expect(await errorOf(harness.ingest('{', {}, 'broke/broke'))).to.match(/^401 Missing signature/)
+      expect(await errorOf(harness.ingest('{', signed('['), 'broke/broke'))).to.match(
+        /^401 Invalid signature/,
+      )
+      expect(await errorOf(harness.ingest('{', signed('{'), 'broke/broke'))).to.match(/^400 <!DOCTYPE html>/)
+      expect(await errorOf(harness.ingest(deep, signed(deep), 'broke/broke'))).to.match(/^400 .*nested/)
       const keyless = JSON.stringify({ messageId: tooLong })
-      expect(await errorOf(shop.ingest(keyless, signed(keyless), 'broke/broke'))).to.match(
+      expect(await errorOf(harness.ingest(keyless, signed(keyless), 'broke/broke'))).to.match(
         /^400 Could not extract/,
       )
       const long = JSON.stringify({ customer: 'c', messageId: tooLong })
-      expect(await errorOf(shop.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
+      expect(await errorOf(harness.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
       const poor = JSON.stringify({ customer: 'c' })
-      shop.service.inbox.fullFor.add('c')
-      expect(await errorOf(shop.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
-      expect(await errorOf(shop.ingest(poor, signed(poor), 'broke/broke'))).to.match(/^503 Buffer holds/)
-      shop.service.inbox.fullFor.clear()
-      expect(await errorOf(shop.ingest(poor, signed(poor), 'broke/broke'))).to.match(/^429 /)
-      await shop.changesNothing()
+      harness.service.inbox.fullFor.add('c')
+      expect(await errorOf(harness.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
+      expect(await errorOf(harness.ingest(poor, signed(poor), 'broke/broke'))).to.match(/^503 Buffer holds/)
+      harness.service.inbox.fullFor.clear()
+      expect(await errorOf(harness.ingest(poor, signed(poor), 'broke/broke'))).to.match(/^429 /)
+      await harness.changesNothing()
     })
   })
 
   describe('faults', () => {
     it('answers 503 and gives the credits back when the item cannot be stored', async () => {
-      shop.service.inbox.mode = 'unavailable'
-      const answer = await shop.ingest('{"customer":"c"}')
+      harness.service.inbox.mode = 'unavailable'
+      const answer = await harness.ingest('{"customer":"c"}')
       expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '1'])
       expect(answer.json).to.have.keys('error')
-      shop.service.inbox.mode = 'store'
-      await eventually(async () => (await shop.balance()) === shop.credits)
-      await shop.changesNothing()
+      harness.service.inbox.mode = 'store'
+      await eventually(async () => (await harness.balance()) === harness.credits)
+      await harness.changesNothing()
     })
 
     it('answers 500, tells nothing and gives the credits back when the inbox breaks', async () => {
-      shop.service.inbox.mode = 'broken'
-      const answer = await shop.ingest('{"customer":"c"}')
+      harness.service.inbox.mode = 'broken'
+      const answer = await harness.ingest('{"customer":"c"}')
       expect([answer.status, answer.json]).to.deep.equal([500, { error: 'Internal server error' }])
       expect(answer.headers.get('x-request-id')).to.match(/^[0-9a-f-]{36}$/)
-      expect(shop.service.told.failed.splice(0)).to.have.length(1)
-      shop.service.inbox.mode = 'store'
-      await eventually(async () => (await shop.balance()) === shop.credits)
-      await shop.changesNothing()
+      expect(harness.service.told.failed.splice(0)).to.have.length(1)
+      harness.service.inbox.mode = 'store'
+      await eventually(async () => (await harness.balance()) === harness.credits)
+      await harness.changesNothing()
     })
 
     it('settles or refunds by a verdict that comes late', async () => {
-      shop.service.inbox.mode = 'late'
+      harness.service.inbox.mode = 'late'
       for (const id of ['l1', 'l2', 'l3']) {
-        const { status, json } = await shop.ingest(`{"customer":"c","messageId":"${id}"}`)
+        const { status, json } = await harness.ingest(`{"customer":"c","messageId":"${id}"}`)
         expect(status).to.equal(202)
         expect(json).not.to.have.property('duplicate')
       }
-      expect(await shop.balance()).to.equal(shop.credits - 3)
-      const [paid, twin, lost] = shop.service.inbox.verdicts.splice(0)
+      expect(await harness.balance()).to.equal(harness.credits - 3)
+      const [paid, duplicate, lost] = harness.service.inbox.verdicts.splice(0)
       paid!('new')
-      twin!('duplicate')
+      duplicate!('duplicate')
       lost!('unknown')
-      await eventually(async () => (await shop.balance()) === shop.credits - 1)
-      expect(shop.service.told.late.splice(0)).to.deep.equal(['new', 'duplicate', 'unknown'])
+      await eventually(async () => (await harness.balance()) === harness.credits - 1)
+      expect(harness.service.told.late.splice(0)).to.deep.equal(['new', 'duplicate', 'unknown'])
     })
   })
 })

@@ -2,10 +2,10 @@ import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { bufferBody, call } from './caller.ts'
-import { created, shopOfSuite } from './shop.ts'
+import { created, ingestHarnessOfSuite } from './ingest-harness.ts'
 
 describe('webhooks that are refused', () => {
-  const shop = shopOfSuite()
+  const harness = ingestHarnessOfSuite()
 
   describe('bodies that are no JSON', () => {
     const cases: Record<string, string | Uint8Array<ArrayBuffer>> = {
@@ -21,13 +21,13 @@ describe('webhooks that are refused', () => {
       'form data': 'customer=c',
     }
     for (const [what, body] of Object.entries(cases)) {
-      it(`answers ${what} with the HTML page`, () => shop.refusesAsHtml(shop.ingest(body)))
+      it(`answers ${what} with the HTML page`, () => harness.refusesAsHtml(harness.ingest(body)))
     }
 
     it('answers depth 65 and 500,000 in JSON', async () => {
       const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
-      await shop.refuses(shop.ingest(`{"customer":"c","d":${deep(64)}}`), 400, /nested/)
-      await shop.refuses(shop.ingest(deep(499_000)), 400, /nested/)
+      await harness.refuses(harness.ingest(`{"customer":"c","d":${deep(64)}}`), 400, /nested/)
+      await harness.refuses(harness.ingest(deep(499_000)), 400, /nested/)
     })
   })
 
@@ -48,7 +48,7 @@ describe('webhooks that are refused', () => {
         '%zz',
       ]
       for (const id of [...bad, 'о%72ders', '%EF%BD%8Frders', 'ORDERS', long, "'%3b--"]) {
-        const answer = await shop.ingest('{"customer":"c"}', {}, `shop/${id}`)
+        const answer = await harness.ingest('{"customer":"c"}', {}, `shop/${id}`)
         expect(answer.status, id).to.equal(404)
         expect(answer.json, id).to.deep.equal({ error: 'Buffer not found' })
       }
@@ -60,27 +60,27 @@ describe('webhooks that are refused', () => {
         'shop/orders/',
         'shop//orders',
       ]) {
-        expect((await shop.ingest('{"customer":"c"}', {}, path)).status, path.slice(0, 40)).to.equal(404)
+        expect((await harness.ingest('{"customer":"c"}', {}, path)).status, path.slice(0, 40)).to.equal(404)
       }
-      await shop.changesNothing()
+      await harness.changesNothing()
     })
 
     it('answers 400 for another project', () =>
-      shop.refuses(
-        shop.ingest('{"customer":"c"}', {}, 'other/orders'),
+      harness.refuses(
+        harness.ingest('{"customer":"c"}', {}, 'other/orders'),
         400,
         'Buffer does not belong to this project',
       ))
 
     it('answers other methods with 405, OPTIONS with what is allowed', async () => {
       for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'HEAD']) {
-        const answer = await call(`${shop.service.url}/v1/ingest/shop/orders`, { method })
+        const answer = await call(`${harness.service.url}/v1/ingest/shop/orders`, { method })
         expect(answer.status, method).to.equal(405)
         expect(answer.headers.get('allow')).to.equal('POST, OPTIONS')
       }
-      const options = await call(`${shop.service.url}/v1/ingest/shop/orders`, { method: 'OPTIONS' })
+      const options = await call(`${harness.service.url}/v1/ingest/shop/orders`, { method: 'OPTIONS' })
       expect([options.status, options.headers.get('allow')]).to.deep.equal([204, 'POST, OPTIONS'])
-      expect((await call(`${shop.service.url}/v1/ingest/shop`)).status).to.equal(404)
+      expect((await call(`${harness.service.url}/v1/ingest/shop`)).status).to.equal(404)
     })
   })
 
@@ -88,57 +88,57 @@ describe('webhooks that are refused', () => {
     const body = '{"customer":"c"}'
 
     it('takes keys of the account and of the project', async () => {
-      expect((await shop.ingest(body, { 'x-api-key': shop.ownerKey })).status).to.equal(202)
-      const scoped = await shop.admin.post('/v1/admin/api-keys', {
+      expect((await harness.ingest(body, { 'x-api-key': harness.ownerKey })).status).to.equal(202)
+      const scoped = await harness.admin.post('/v1/admin/api-keys', {
         name: 's',
         role: 'viewer',
         projectIds: ['shop'],
       })
       const { secret } = scoped.json as { secret: string }
-      expect((await shop.ingest(body, { 'x-api-key': secret })).status).to.equal(202)
+      expect((await harness.ingest(body, { 'x-api-key': secret })).status).to.equal(202)
     })
 
     it('answers 401 for what is no key', async () => {
       const bad = [
         'svk_',
         `svk_${'a'.repeat(48)}`,
-        shop.ownerKey.slice(0, -1),
-        `${shop.ownerKey}0`,
-        shop.ownerKey.toUpperCase(),
-        `svk_${shop.ownerKey.slice(4).toUpperCase()}`,
-        `${shop.ownerKey}, ${shop.ownerKey}`,
+        harness.ownerKey.slice(0, -1),
+        `${harness.ownerKey}0`,
+        harness.ownerKey.toUpperCase(),
+        `svk_${harness.ownerKey.slice(4).toUpperCase()}`,
+        `${harness.ownerKey}, ${harness.ownerKey}`,
         'x'.repeat(8000),
       ]
       for (const key of bad) {
-        const answer = await shop.ingest(body, { 'x-api-key': key })
+        const answer = await harness.ingest(body, { 'x-api-key': key })
         expect([answer.status, answer.json], key.slice(0, 60)).to.deep.equal([401, { error: 'Unauthorized' }])
       }
-      await shop.refuses(shop.ingest(body, { 'x-api-key': '' }), 401, 'Unauthorized')
+      await harness.refuses(harness.ingest(body, { 'x-api-key': '' }), 401, 'Unauthorized')
     })
 
     it('judges the key alone when an ID token stands beside it', () =>
-      shop.refuses(
-        shop.ingest(body, { 'x-api-key': 'svk_no', authorization: `Bearer ${shop.ownerKey}` }),
+      harness.refuses(
+        harness.ingest(body, { 'x-api-key': 'svk_no', authorization: `Bearer ${harness.ownerKey}` }),
         401,
         'Unauthorized',
       ))
 
     it('answers 401 for a revoked key at once', async () => {
-      const { json } = await shop.admin.post('/v1/admin/api-keys', { name: 'gone' })
+      const { json } = await harness.admin.post('/v1/admin/api-keys', { name: 'gone' })
       const { keyId, secret } = json as { keyId: string; secret: string }
-      expect((await shop.ingest(body, { 'x-api-key': secret })).status).to.equal(202)
-      expect((await shop.admin.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
-      await shop.startOver()
-      await shop.refuses(shop.ingest(body, { 'x-api-key': secret }), 401, 'Unauthorized')
+      expect((await harness.ingest(body, { 'x-api-key': secret })).status).to.equal(202)
+      expect((await harness.admin.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
+      await harness.startOver()
+      await harness.refuses(harness.ingest(body, { 'x-api-key': secret }), 401, 'Unauthorized')
     })
 
     it('answers 403 for another account and another project', async () => {
       const denied = 'API key does not have access to this buffer'
-      const foreign = await shop.service.ownerKey('rival')
-      await shop.refuses(shop.ingest(body, { 'x-api-key': foreign }), 403, denied)
-      const scoped = await shop.admin.post('/v1/admin/api-keys', { name: 'o', projectIds: ['other'] })
+      const foreign = await harness.service.ownerKey('rival')
+      await harness.refuses(harness.ingest(body, { 'x-api-key': foreign }), 403, denied)
+      const scoped = await harness.admin.post('/v1/admin/api-keys', { name: 'o', projectIds: ['other'] })
       const { secret } = scoped.json as { secret: string }
-      await shop.refuses(shop.ingest(body, { 'x-api-key': secret }), 403, denied)
+      await harness.refuses(harness.ingest(body, { 'x-api-key': secret }), 403, denied)
     })
   })
 
@@ -147,12 +147,16 @@ describe('webhooks that are refused', () => {
     const signature = createHmac('sha256', 's3cret').update(body).digest('hex')
 
     it('takes the signature of the raw bytes', async () => {
-      expect((await shop.ingest(body, { 'x-sig': signature }, 'shop/signed')).status).to.equal(202)
+      expect((await harness.ingest(body, { 'x-sig': signature }, 'shop/signed')).status).to.equal(202)
     })
 
     it('answers 401 without one', async () => {
-      await shop.refuses(shop.ingest(body, {}, 'shop/signed'), 401, 'Missing signature header')
-      await shop.refuses(shop.ingest(body, { 'x-sig': '' }, 'shop/signed'), 401, 'Missing signature header')
+      await harness.refuses(harness.ingest(body, {}, 'shop/signed'), 401, 'Missing signature header')
+      await harness.refuses(
+        harness.ingest(body, { 'x-sig': '' }, 'shop/signed'),
+        401,
+        'Missing signature header',
+      )
     })
 
     it('answers 401 for a wrong one', async () => {
@@ -164,49 +168,55 @@ describe('webhooks that are refused', () => {
         createHmac('sha256', 's3cret').update('{"customer":"c"}').digest('hex'),
       ]
       for (const header of wrong) {
-        const answer = await shop.ingest(body, { 'x-sig': header }, 'shop/signed')
+        const answer = await harness.ingest(body, { 'x-sig': header }, 'shop/signed')
         expect([answer.status, answer.json]).to.deep.equal([401, { error: 'Invalid signature' }])
       }
-      await shop.changesNothing()
+      await harness.changesNothing()
     })
 
     it('judges the signature before the JSON', () =>
-      shop.refuses(shop.ingest('{', { 'x-sig': signature }, 'shop/signed'), 401, 'Invalid signature'))
+      harness.refuses(harness.ingest('{', { 'x-sig': signature }, 'shop/signed'), 401, 'Invalid signature'))
   })
 
   describe('state of the buffer', () => {
     it('refuses while disabled, and takes again when enabled', async () => {
-      await created(shop.admin.post('/v1/admin/buffers', bufferBody('paused', 'shop', { enabled: false })))
+      await created(harness.admin.post('/v1/admin/buffers', bufferBody('paused', 'shop', { enabled: false })))
       const body = '{"customer":"c"}'
-      await shop.refuses(shop.ingest(body, {}, 'shop/paused'), 400, 'Buffer is disabled')
-      expect((await shop.admin.patch('/v1/admin/buffers/paused', { enabled: true })).status).to.equal(200)
-      expect((await shop.ingest(body, {}, 'shop/paused')).status).to.equal(202)
+      await harness.refuses(harness.ingest(body, {}, 'shop/paused'), 400, 'Buffer is disabled')
+      expect((await harness.admin.patch('/v1/admin/buffers/paused', { enabled: true })).status).to.equal(200)
+      expect((await harness.ingest(body, {}, 'shop/paused')).status).to.equal(202)
     })
 
     it('judges the key before it', async () => {
-      await created(shop.admin.post('/v1/admin/buffers', bufferBody('paused-2', 'shop', { enabled: false })))
-      await shop.refuses(shop.ingest('{', { 'x-api-key': 'svk_x' }, 'shop/paused-2'), 401, 'Unauthorized')
+      await created(
+        harness.admin.post('/v1/admin/buffers', bufferBody('paused-2', 'shop', { enabled: false })),
+      )
+      await harness.refuses(
+        harness.ingest('{', { 'x-api-key': 'svk_x' }, 'shop/paused-2'),
+        401,
+        'Unauthorized',
+      )
     })
 
     it('answers 503 and charges nothing while it holds its whole share of the shard', async () => {
-      const { inbox, told } = shop.service
+      const { inbox, told } = harness.service
       inbox.fullFor.add('c')
       const before = told.overShare
-      const answer = await shop.ingest('{"customer":"c"}')
+      const answer = await harness.ingest('{"customer":"c"}')
       expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '5'])
       expect(answer.json).to.deep.equal({ error: 'Buffer holds its full share of storage, try again later' })
       expect(told.overShare).to.equal(before + 1)
-      await shop.changesNothing()
+      await harness.changesNothing()
       inbox.fullFor.clear()
-      expect((await shop.ingest('{"customer":"c"}')).status).to.equal(202)
+      expect((await harness.ingest('{"customer":"c"}')).status).to.equal(202)
     })
 
     it('answers 404 once deleted', async () => {
-      await created(shop.admin.post('/v1/admin/buffers', bufferBody('gone', 'shop')))
-      expect((await shop.ingest('{"customer":"c"}', {}, 'shop/gone')).status).to.equal(202)
-      expect((await shop.admin.delete('/v1/admin/buffers/gone')).status).to.equal(204)
-      await shop.startOver()
-      await shop.refuses(shop.ingest('{"customer":"c"}', {}, 'shop/gone'), 404, 'Buffer not found')
+      await created(harness.admin.post('/v1/admin/buffers', bufferBody('gone', 'shop')))
+      expect((await harness.ingest('{"customer":"c"}', {}, 'shop/gone')).status).to.equal(202)
+      expect((await harness.admin.delete('/v1/admin/buffers/gone')).status).to.equal(204)
+      await harness.startOver()
+      await harness.refuses(harness.ingest('{"customer":"c"}', {}, 'shop/gone'), 404, 'Buffer not found')
     })
   })
 })

@@ -2,35 +2,35 @@ import { request } from 'node:http'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
-import { shopOfSuite } from './shop.ts'
+import { ingestHarnessOfSuite } from './ingest-harness.ts'
 
 describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
-  const shop = shopOfSuite()
+  const harness = ingestHarnessOfSuite()
 
   describe('accepted', () => {
     it('stores the bytes as they came and charges what they cost', async () => {
       const body = '{ "customer": "c1", "n": 1.50, "n": 9007199254740993, "__proto__": {"x": 1e400} }'
-      const { status, json, headers } = await shop.ingest(body, { 'content-type': 'text/plain' })
+      const { status, json, headers } = await harness.ingest(body, { 'content-type': 'text/plain' })
       expect(status).to.equal(202)
       expect(headers.get('content-type')).to.match(/^application\/json/)
-      const [item] = shop.service.inbox.items
+      const [item] = harness.service.inbox.items
       expect(Buffer.from(item!.payload).toString()).to.equal(body)
       expect(item).to.include({ groupKey: 'c1', explicit: false, credits: 1 })
       expect(json).to.deep.equal({ status: 'accepted', messageId: item!.itemId, itemId: item!.itemId })
-      expect(await shop.balance()).to.equal(shop.credits - 1)
+      expect(await harness.balance()).to.equal(harness.credits - 1)
     })
 
     it('charges one credit a started KB of the serialised payload', async () => {
-      await shop.ingest(JSON.stringify({ customer: 'c', text: 'x'.repeat(5000) }))
-      await shop.ingest(`{"customer":"c"${' '.repeat(5000)}}`)
-      expect(shop.service.inbox.items.map((item) => item.credits)).to.deep.equal([5, 1])
-      expect(await shop.balance()).to.equal(shop.credits - 6)
+      await harness.ingest(JSON.stringify({ customer: 'c', text: 'x'.repeat(5000) }))
+      await harness.ingest(`{"customer":"c"${' '.repeat(5000)}}`)
+      expect(harness.service.inbox.items.map((item) => item.credits)).to.deep.equal([5, 1])
+      expect(await harness.balance()).to.equal(harness.credits - 6)
     })
 
     it('settles what it charged', async () => {
-      await shop.ingest('{"customer":"c"}')
+      await harness.ingest('{"customer":"c"}')
       await eventually(async () => {
-        const [row] = await shop.service.db<{ unsettled: number }[]>`
+        const [row] = await harness.service.db<{ unsettled: number }[]>`
           SELECT sum(unsettled)::bigint AS unsettled FROM settlements`
         return row?.unsettled === 0
       })
@@ -38,17 +38,17 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
 
     it('takes scalars, null and arrays where the key comes from a header', async () => {
       for (const body of ['1', 'null', '"text"', '[1]', 'true', '{"a":"\\ud800"}']) {
-        expect((await shop.ingest(body, { 'x-tenant': 't' }, 'shop/by-header')).status, body).to.equal(202)
+        expect((await harness.ingest(body, { 'x-tenant': 't' }, 'shop/by-header')).status, body).to.equal(202)
       }
-      expect(shop.service.inbox.items.map((item) => item.groupKey)).to.deep.equal(Array(6).fill('t'))
+      expect(harness.service.inbox.items.map((item) => item.groupKey)).to.deep.equal(Array(6).fill('t'))
     })
 
     it('reads percent-encoded ids', async () => {
-      expect((await shop.ingest('{"customer":"c"}', {}, 's%68op/%6frders')).status).to.equal(202)
+      expect((await harness.ingest('{"customer":"c"}', {}, 's%68op/%6frders')).status).to.equal(202)
     })
 
     it('takes a target with a query, and one in absolute form', async () => {
-      const { port } = shop.service
+      const { port } = harness.service
       const path = '/v1/ingest/shop/orders?source=till'
       for (const target of [path, `http://127.0.0.1:${port}${path}`]) {
         const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -65,32 +65,32 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
 
     it('takes depth 64', async () => {
       const deep = `{"customer":"c","d":${'['.repeat(63)}${']'.repeat(63)}}`
-      expect((await shop.ingest(deep)).status).to.equal(202)
+      expect((await harness.ingest(deep)).status).to.equal(202)
     })
   })
 
   describe('message ids', () => {
     it('prefers the body, then the header, and names duplicates by the original', async () => {
-      const first = await shop.ingest('{"customer":"c","messageId":"m\\"1"}', { 'x-idempotency-key': 'h' })
+      const first = await harness.ingest('{"customer":"c","messageId":"m\\"1"}', { 'x-idempotency-key': 'h' })
       expect(first.json).to.deep.equal({
         status: 'accepted',
         messageId: 'm"1',
-        itemId: shop.service.inbox.items[0]!.itemId,
+        itemId: harness.service.inbox.items[0]!.itemId,
       })
-      const second = await shop.ingest('{"customer":"c","messageId":"m\\"1"}')
+      const second = await harness.ingest('{"customer":"c","messageId":"m\\"1"}')
       expect(second.status).to.equal(202)
       expect(second.json).to.deep.equal({ ...(first.json as object), duplicate: true })
-      const byHeader = await shop.ingest('{"customer":"c"}', { 'x-idempotency-key': 'h' })
+      const byHeader = await harness.ingest('{"customer":"c"}', { 'x-idempotency-key': 'h' })
       expect(byHeader.json).to.include({ messageId: 'h' }).and.not.to.have.property('duplicate')
-      await eventually(async () => (await shop.balance()) === shop.credits - 2)
+      await eventually(async () => (await harness.balance()) === harness.credits - 2)
     })
 
     it('takes a number as its source text and passes over what is no id', async () => {
-      await shop.ingest('{"customer":"c","messageId":9007199254740993}')
+      await harness.ingest('{"customer":"c","messageId":9007199254740993}')
       for (const value of ['{}', 'null', '""', 'true', '["a"]']) {
-        await shop.ingest(`{"customer":"c","messageId":${value}}`)
+        await harness.ingest(`{"customer":"c","messageId":${value}}`)
       }
-      const [number, ...others] = shop.service.inbox.items
+      const [number, ...others] = harness.service.inbox.items
       expect(number).to.include({ messageId: '9007199254740993', explicit: true })
       expect(others).to.have.length(5)
       for (const item of others) expect(item).to.include({ explicit: false, messageId: item.itemId })
@@ -98,14 +98,18 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
 
     it('refuses what is too long, naming the field', async () => {
       const long = 'm'.repeat(513)
-      await shop.refuses(shop.ingest(JSON.stringify({ customer: 'c', messageId: long })), 400, /messageId/)
-      await shop.refuses(
-        shop.ingest(JSON.stringify({ customer: 'c', messageId: 'm'.repeat(999_000) })),
+      await harness.refuses(
+        harness.ingest(JSON.stringify({ customer: 'c', messageId: long })),
         400,
         /messageId/,
       )
-      await shop.refuses(
-        shop.ingest('{"customer":"c"}', { 'x-idempotency-key': long }),
+      await harness.refuses(
+        harness.ingest(JSON.stringify({ customer: 'c', messageId: 'm'.repeat(999_000) })),
+        400,
+        /messageId/,
+      )
+      await harness.refuses(
+        harness.ingest('{"customer":"c"}', { 'x-idempotency-key': long }),
         400,
         /X-Idempotency-Key/i,
       )
@@ -117,14 +121,14 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
 
     it('refuses bodies and values without a key', async () => {
       for (const body of ['1', 'null', '[]', '"x"', 'false', '{}', '{"customer":""}', '{"customer":null}']) {
-        await shop.refuses(shop.ingest(body), 400, missing)
+        await harness.refuses(harness.ingest(body), 400, missing)
       }
-      await shop.refuses(shop.ingest('{"customer":{"a":1}}'), 400, missing)
+      await harness.refuses(harness.ingest('{"customer":{"a":1}}'), 400, missing)
     })
 
     it('takes numbers as written and booleans as text', async () => {
-      for (const value of ['0', 'true', '1e400', '1.0', '-0']) await shop.ingest(`{"customer":${value}}`)
-      expect(shop.service.inbox.items.map((item) => item.groupKey)).to.deep.equal([
+      for (const value of ['0', 'true', '1e400', '1.0', '-0']) await harness.ingest(`{"customer":${value}}`)
+      expect(harness.service.inbox.items.map((item) => item.groupKey)).to.deep.equal([
         '0',
         'true',
         '1e400',
@@ -134,15 +138,15 @@ describe('POST /v1/ingest/{projectId}/{bufferId}', () => {
     })
 
     it('finds nothing inherited, in bodies and in headers', async () => {
-      await shop.refuses(shop.ingest('{}', {}, 'shop/fallback'), 400, missing)
-      expect((await shop.ingest('{}', { constructor: 'k' }, 'shop/fallback')).status).to.equal(202)
-      expect(shop.service.inbox.items[0]!.groupKey).to.equal('k')
+      await harness.refuses(harness.ingest('{}', {}, 'shop/fallback'), 400, missing)
+      expect((await harness.ingest('{}', { constructor: 'k' }, 'shop/fallback')).status).to.equal(202)
+      expect(harness.service.inbox.items[0]!.groupKey).to.equal('k')
     })
 
     it('refuses keys over 1,024 bytes', async () => {
-      expect((await shop.ingest(JSON.stringify({ customer: 'é'.repeat(512) }))).status).to.equal(202)
-      await shop.startOver()
-      await shop.refuses(shop.ingest(JSON.stringify({ customer: 'é'.repeat(513) })), 400, /1024 bytes/)
+      expect((await harness.ingest(JSON.stringify({ customer: 'é'.repeat(512) }))).status).to.equal(202)
+      await harness.startOver()
+      await harness.refuses(harness.ingest(JSON.stringify({ customer: 'é'.repeat(513) })), 400, /1024 bytes/)
     })
   })
 })

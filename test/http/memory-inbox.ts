@@ -7,7 +7,7 @@ import {
 } from '../../internal/ingest/ports.ts'
 
 /**
- * An inbox of this process, for tests of what stands before it: it keeps items, finds twins among them, and
+ * An inbox of this process, for tests of what stands before it: it keeps items, finds duplicates among them, and
  * can be told to fail or to know its verdicts late.
  */
 export class MemoryInbox implements Inbox, Shares {
@@ -16,7 +16,7 @@ export class MemoryInbox implements Inbox, Shares {
   mode: 'store' | 'unavailable' | 'broken' | 'late' = 'store'
   /** Group keys whose shard the buffer holds its whole share of. */
   readonly fullFor = new Set<string>()
-  /** Whether the owner answers questions about twins. */
+  /** Whether the owner answers questions about duplicates. */
   ownerAnswers = true
   /** Verdicts of items appended in mode `late`, for the test to give. */
   readonly verdicts: Array<(outcome: 'new' | 'duplicate' | 'unknown') => void> = []
@@ -24,8 +24,10 @@ export class MemoryInbox implements Inbox, Shares {
   async append(item: NewItem): Promise<Stored> {
     if (this.mode === 'unavailable') throw new InboxUnavailableError('no broker')
     if (this.mode === 'broken') throw new TypeError('a bug')
-    const twin = item.explicit ? this.#twin(item.bufferUid, item.groupKey, item.messageId) : undefined
-    if (twin) return { duplicateOf: twin.itemId }
+    const duplicate = item.explicit
+      ? this.#duplicate(item.bufferUid, item.groupKey, item.messageId)
+      : undefined
+    if (duplicate) return { duplicateOf: duplicate.itemId }
     this.items.push(item)
     if (this.mode === 'store') return { duplicateOf: null }
     return { duplicateOf: null, late: new Promise((resolve) => this.verdicts.push(resolve)) }
@@ -35,12 +37,16 @@ export class MemoryInbox implements Inbox, Shares {
     return this.fullFor.has(groupKey)
   }
 
-  async findTwin(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined> {
+  async findOriginal(
+    bufferUid: string,
+    groupKey: string,
+    messageId: string,
+  ): Promise<string | null | undefined> {
     if (!this.ownerAnswers) return undefined
-    return this.#twin(bufferUid, groupKey, messageId)?.itemId ?? null
+    return this.#duplicate(bufferUid, groupKey, messageId)?.itemId ?? null
   }
 
-  #twin(bufferUid: string, groupKey: string, messageId: string): NewItem | undefined {
+  #duplicate(bufferUid: string, groupKey: string, messageId: string): NewItem | undefined {
     return this.items.find(
       (item) =>
         item.explicit &&

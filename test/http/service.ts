@@ -41,7 +41,7 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import { freshDatabase } from '../support/servers.ts'
 import { MemoryInbox } from './memory-inbox.ts'
 
-/** The whole HTTP face over a real Postgres; only the broker's place is taken by a `MemoryInbox`. */
+/** The whole HTTP interface over a real Postgres; only the broker's place is taken by a `MemoryInbox`. */
 export interface TestService {
   readonly url: string
   readonly port: number

@@ -159,13 +159,13 @@ describe("the provider's keys", () => {
 
     it('a redirect, which is not followed', async () => {
       const token = await provider.token()
-      const elsewhere = await startIdentityProvider({ keys: provider.keys })
+      const target = await startIdentityProvider({ keys: provider.keys })
       const { verify, problems } = verifierOf(provider, { jwksUrl: provider.jwksUrl })
-      provider.breakDown(302, { location: elsewhere.jwksUrl })
+      provider.breakDown(302, { location: target.jwksUrl })
       expect(await refusal(verify(token))).to.deep.equal(AWAY)
       expect(problems[0]!.message).to.include('answered 302')
-      expect(elsewhere.keyRequests).to.equal(0)
-      await elsewhere.stop()
+      expect(target.keyRequests).to.equal(0)
+      await target.stop()
     })
 
     it('an object without keys', async () => {

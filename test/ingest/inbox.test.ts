@@ -16,7 +16,7 @@ import { newItem, noTelemetry, randomness } from './support.ts'
 
 const shards = 2
 
-/** Reads both inboxes in order and tells twins, without a journal. */
+/** Reads both inboxes in order and tells duplicates, without a journal. */
 class BareOwner {
   /** itemId of the first item, by group and message id. */
   readonly #originals = new Map<string, string>()
@@ -48,9 +48,9 @@ class BareOwner {
     )
     const unsubscribe = this.#broker.subscribe(askSubject(shard), (data, reply) => {
       const ask = decodeAsk(data)
-      if (ask?.kind !== 'twin' || reply === undefined) return
+      if (ask?.kind !== 'original' || reply === undefined) return
       const itemId = this.#originals.get(`${ask.groupToken}/${ask.messageId}`) ?? null
-      this.#broker.publish(reply, encodeAnswer({ kind: 'twin', id: ask.id, itemId }))
+      this.#broker.publish(reply, encodeAnswer({ kind: 'original', id: ask.id, itemId }))
     })
     this.#ends.push(() => reading.stop(), unsubscribe)
   }
@@ -135,15 +135,15 @@ describe('the inbox over the broker', () => {
     expect(originals).to.have.length(1)
     expect(answers.filter(({ duplicateOf }) => duplicateOf === originals[0])).to.have.length(99)
     expect(answers.some(({ late }) => late !== undefined)).to.equal(false)
-    const twinIn = (group: string) => packer.findTwin(list[0]?.bufferUid ?? '', group, 'same')
-    await eventually(async () => expect(await twinIn('one')).to.equal(originals[0]))
-    await eventually(async () => expect(await twinIn('other')).to.equal(null))
+    const originalIn = (group: string) => packer.findOriginal(list[0]?.bufferUid ?? '', group, 'same')
+    await eventually(async () => expect(await originalIn('one')).to.equal(originals[0]))
+    await eventually(async () => expect(await originalIn('other')).to.equal(null))
   })
 
   it('does without the owner, and hears its verdict when it comes', async () => {
     const { at, packer } = await onAccount()
-    const twins = items(2, { groupKey: 'one', messageId: 'same', explicit: true })
-    const answers = await Promise.all(twins.map((item) => packer.append(item)))
+    const duplicates = items(2, { groupKey: 'one', messageId: 'same', explicit: true })
+    const answers = await Promise.all(duplicates.map((item) => packer.append(item)))
     expect(answers.map(({ duplicateOf }) => duplicateOf)).to.deep.equal([null, null])
     const owner = await BareOwner.over(at.broker)
     ending.push(() => owner.stop())

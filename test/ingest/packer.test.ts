@@ -305,8 +305,12 @@ describe('packer', () => {
 
   describe('with explicit ids', () => {
     it('asks for a verdict, and answers the others of the pack without it', async () => {
-      const [plain, explicit, twin] = [newItem(), newItem({ explicit: true }), newItem({ explicit: true })]
-      const fates = [plain, explicit, twin].map(watched)
+      const [plain, explicit, duplicate] = [
+        newItem(),
+        newItem({ explicit: true }),
+        newItem({ explicit: true }),
+      ]
+      const fates = [plain, explicit, duplicate].map(watched)
       await rest()
       const { replySubject, packId } = readPackHeader(log().latest.data)
       log().store()

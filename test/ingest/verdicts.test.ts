@@ -52,16 +52,16 @@ describe('verdicts', () => {
     verdicts.stored(one.id, 7)
     await clock.pass(900)
     expect(one.stored).to.deep.equal([])
-    rule(one.id, [{ index: 1, of: 'twin' }])
-    expect(one.stored).to.deep.equal([{ duplicateOf: null }, { duplicateOf: 'twin' }])
+    rule(one.id, [{ index: 1, of: 'duplicate' }])
+    expect(one.stored).to.deep.equal([{ duplicateOf: null }, { duplicateOf: 'duplicate' }])
   })
 
   it('may come before the PubAck, but nobody is answered before that', () => {
     const one = pack()
-    rule(one.id, [{ index: 0, of: 'twin' }])
+    rule(one.id, [{ index: 0, of: 'duplicate' }])
     expect(one.stored).to.deep.equal([])
     verdicts.stored(one.id, 7)
-    expect(one.stored).to.deep.equal([{ duplicateOf: 'twin' }])
+    expect(one.stored).to.deep.equal([{ duplicateOf: 'duplicate' }])
   })
 
   it('are not waited for longer than a second; what comes later is told as late', async () => {
@@ -69,7 +69,7 @@ describe('verdicts', () => {
     verdicts.stored(one.id, 7)
     await clock.pass(1_100)
     expect(one.stored.map((stored) => stored?.duplicateOf)).to.deep.equal([null, null])
-    rule(one.id, [{ index: 0, of: 'twin' }])
+    rule(one.id, [{ index: 0, of: 'duplicate' }])
     await settled()
     expect(one.late).to.deep.equal(['duplicate', 'new'])
     await clock.pass(100)
@@ -108,7 +108,7 @@ describe('verdicts', () => {
     await clock.pass(2_200)
     expect(lastAsk()).to.deep.include({ kind: 'position', seq: 7 })
     expect(asks()).to.have.length(1)
-    reply([{ kind: 'duplicate', of: 'twin' }, { kind: 'unknown' }, { kind: 'new' }])
+    reply([{ kind: 'duplicate', of: 'duplicate' }, { kind: 'unknown' }, { kind: 'new' }])
     await settled()
     expect(one.late).to.deep.equal(['duplicate', undefined, 'new'])
     await clock.pass(2_500)
@@ -116,7 +116,7 @@ describe('verdicts', () => {
     expect(lastAsk()).to.deep.include({ items: [{ index: 1, itemId: `${one.id}/1` }] })
     const past = lastAsk().id
     await clock.pass(4_500)
-    reply([{ kind: 'duplicate', of: 'twin' }], past)
+    reply([{ kind: 'duplicate', of: 'duplicate' }], past)
     await settled()
     expect(one.late[1], 'an answer to a question that was asked anew').to.equal(undefined)
     reply([{ kind: 'new' }])
@@ -158,13 +158,16 @@ describe('verdicts', () => {
     expect(clock.pending).to.equal(0)
   })
 
-  it('find twins, find none, and find nobody', async () => {
+  it('find duplicates, find none, and find nobody', async () => {
     const seen: unknown[] = []
-    const find = () => void verdicts.findTwin(3, 'group', 'id').then((found) => seen.push(found))
+    const find = () => void verdicts.findOriginal(3, 'group', 'id').then((found) => seen.push(found))
     const tell = (itemId: string | null) =>
-      messages.publish(asks().at(-1)!.reply ?? '', encodeAnswer({ kind: 'twin', id: lastAsk().id, itemId }))
+      messages.publish(
+        asks().at(-1)!.reply ?? '',
+        encodeAnswer({ kind: 'original', id: lastAsk().id, itemId }),
+      )
     find()
-    expect(lastAsk()).to.deep.include({ kind: 'twin', groupToken: 'group', messageId: 'id' })
+    expect(lastAsk()).to.deep.include({ kind: 'original', groupToken: 'group', messageId: 'id' })
     tell('original')
     find()
     tell(null)
@@ -177,15 +180,15 @@ describe('verdicts', () => {
   it('settle everything when they are closed', async () => {
     const waiting = pack()
     verdicts.stored(waiting.id, 7)
-    let twin: unknown = 'open'
-    void verdicts.findTwin(3, 'g', 'm').then((found) => {
-      twin = found
+    let duplicate: unknown = 'open'
+    void verdicts.findOriginal(3, 'g', 'm').then((found) => {
+      duplicate = found
     })
     verdicts.close()
     await settled()
     expect(waiting.stored[0]?.duplicateOf).to.equal(null)
     expect(waiting.late).to.deep.equal(['unknown'])
-    expect(twin).to.equal(undefined)
+    expect(duplicate).to.equal(undefined)
     expect(clock.pending).to.equal(0)
   })
 })

@@ -7,19 +7,19 @@ import { brokerAt, type TestBroker } from './support.ts'
 describe('core messages of a broker', () => {
   let account: NatsAccess
   let here: TestBroker
-  let elsewhere: TestBroker
+  let there: TestBroker
   /** All that passes the server. */
   const passed: string[] = []
 
   before(async () => {
     account = await natsAccount()
-    ;[here, elsewhere] = [await brokerAt(account.url), await brokerAt(account.url)]
+    ;[here, there] = [await brokerAt(account.url), await brokerAt(account.url)]
     const spy = await natsConnection(account)
     spy.subscribe('told.*', { callback: (_, { subject, data }) => passed.push(`${subject} ${data}`) })
     await spy.flush()
   })
 
-  after(() => Promise.all([here.close(), elsewhere.close()]))
+  after(() => Promise.all([here.close(), there.close()]))
 
   function heardAt({ broker }: TestBroker, subject: string): { heard: string[]; end: () => void } {
     const heard: string[] = []
@@ -46,8 +46,8 @@ describe('core messages of a broker', () => {
   })
 
   it('pass the server to whoever listens elsewhere', async () => {
-    const { heard, end } = heardAt(elsewhere, 'told.there')
-    await elsewhere.connection.nats.flush()
+    const { heard, end } = heardAt(there, 'told.there')
+    await there.connection.nats.flush()
     here.broker.tell('told.there', Buffer.from('two'))
     await eventually(() => heard.length > 0)
     expect(heard).to.deep.equal(['two'])

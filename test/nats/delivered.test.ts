@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { msgIdOf, readDelivery } from '../../internal/nats/delivered.ts'
+import { msgIdOf, readDelivery } from '../../internal/nats/log/delivered.ts'
 
 describe('what a delivered message says of itself', () => {
   const wanted = { seq: 1_790_000_000_000_123, consumerSeq: 45, at: 1_790_000_000_123 }

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'mocha'
 import { connect, headers, type NatsConnection } from 'nats'
 
 import type { NatsCluster } from '../../internal/embedded/nats-cluster.ts'
-import { ensureStreams } from '../../internal/nats/streams.ts'
+import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownNatsCluster } from '../support/servers.ts'

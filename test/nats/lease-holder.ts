@@ -4,7 +4,7 @@
  */
 
 import { connectBroker } from '../../internal/nats/connection.ts'
-import { joinLeases } from '../../internal/nats/leases.ts'
+import { joinLeases } from '../../internal/nats/leases/leases.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { ttlMs } from './lease-members.ts'
 

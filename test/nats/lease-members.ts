@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { type JetStreamManager, StorageType } from 'nats'
 import type { Connection } from '../../internal/nats/connection.ts'
-import { joinLeases, type LeaseOptions, type Leases } from '../../internal/nats/leases.ts'
+import { joinLeases, type LeaseOptions, type Leases } from '../../internal/nats/leases/leases.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
-import type { Lease } from '../../internal/shard/membership.ts'
+import type { Lease } from '../../internal/shard/ownership/membership.ts'
 import { connectTo } from './support.ts'
 
 /** Of the leases in tests, ms: two fifths of the usual. Half of it, and pauses of a busy machine look like faults. */

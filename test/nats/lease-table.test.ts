@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { LeaseTable } from '../../internal/nats/lease-table.ts'
-import { leaseTimes } from '../../internal/nats/lease-times.ts'
+import { LeaseTable } from '../../internal/nats/leases/lease-table.ts'
+import { leaseTimes } from '../../internal/nats/leases/lease-times.ts'
 import { leaseOf } from './lease-members.ts'
 
 /** Heartbeat 1,000; patience 5,500; unsure 6,000; silence 2,000. */
@@ -141,7 +141,7 @@ describe('the table of leases', () => {
 })
 
 describe('the spans of a lease', () => {
-  it('are those of the design, and fit each other', () => {
+  it('are the documented ones, and fit each other', () => {
     expect(times).to.deep.include({ ttlMs: 5_000, heartbeatMs: 1_000, jitterMs: 100, unsureMs: 6_000 })
     for (const ttlMs of [500, 5_000, 60_000]) {
       const { heartbeatMs, jitterMs, writeMs, marginMs } = leaseTimes(ttlMs)

@@ -1,6 +1,11 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { ascending, decodeLease, encodeLease, unreadableLease } from '../../internal/nats/lease-value.ts'
+import {
+  ascending,
+  decodeLease,
+  encodeLease,
+  unreadableLease,
+} from '../../internal/nats/leases/lease-value.ts'
 import { leaseOf } from './lease-members.ts'
 
 const boot = '5a0c7bb2-6d5c-4c60-a2d1-1f7b6c3f9e10'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, before, beforeEach, describe, it } from 'mocha'
 import { headers, type JetStreamManager, nanos, RetentionPolicy, StorageType } from 'nats'
-import { encodeLease } from '../../internal/nats/lease-value.ts'
+import { encodeLease } from '../../internal/nats/leases/lease-value.ts'
 import { eventually } from '../support/eventually.ts'
 import { type NatsAccess, natsAccount, natsConnection } from '../support/servers.ts'
 import {

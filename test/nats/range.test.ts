@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { readRange } from '../../internal/nats/range.ts'
+import { readRange } from '../../internal/nats/log/range.ts'
 import type { Log, LogMessage } from '../../internal/shard/broker.ts'
 import { SteppedClock } from '../ingest/support.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { Connection } from '../../internal/nats/connection.ts'
-import { standingLeases } from '../../internal/nats/standing-leases.ts'
+import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsAccount } from '../support/servers.ts'

@@ -16,9 +16,9 @@ import {
   sizeStreams,
   streamConfig,
   streamFaults,
-} from '../../internal/nats/stream-config.ts'
-import type { StreamOptions } from '../../internal/nats/stream-making.ts'
-import { ensureStreams } from '../../internal/nats/streams.ts'
+} from '../../internal/nats/streams/stream-config.ts'
+import type { StreamOptions } from '../../internal/nats/streams/stream-making.ts'
+import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
 import { connectTo, storeBytesPerShard } from './support.ts'
@@ -58,7 +58,7 @@ describe('streams at the start', () => {
   })
   afterEach(() => connection.close())
 
-  it('are made as the design says', async () => {
+  it('are made as documented', async () => {
     await ensure()
     expect(await names()).to.deep.equal(['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1'])
     const { config } = await manager.streams.info('INBOX_1')

@@ -1,7 +1,7 @@
 /** One connection and broker over the streams of an account that nobody else uses. */
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
-import { ensureStreams } from '../../internal/nats/streams.ts'
+import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { LogMessage } from '../../internal/shard/broker.ts'
 

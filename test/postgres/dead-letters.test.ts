@@ -79,7 +79,7 @@ describe('postgres: the fence and the dead letter queue', () => {
       const batch = deadBatch(buffer)
       const name = { groupId: batch.groupId, version: batch.version }
       for (const write of [
-        letters.bury(fence(10), batch),
+        letters.write(fence(10), batch),
         letters.known(fence(10), [name]),
         letters.forgetTombstones(fence(10), [name]),
       ]) {
@@ -90,8 +90,8 @@ describe('postgres: the fence and the dead letter queue', () => {
     })
 
     it('an owner that did not raise its epoch yet raises it by writing', async () => {
-      await letters.bury(fence(12), deadBatch(buffer))
-      expect(await failure(letters.bury(fence(11), deadBatch(buffer)))).to.be.instanceOf(FencedError)
+      await letters.write(fence(12), deadBatch(buffer))
+      expect(await failure(letters.write(fence(11), deadBatch(buffer)))).to.be.instanceOf(FencedError)
     })
 
     it('a raise waits for the write under way, and sees what it wrote', async () => {
@@ -121,7 +121,7 @@ describe('postgres: the fence and the dead letter queue', () => {
       )
       const batch = deadBatch(buffer)
       await raising.made
-      const stale = failure(letters.bury(fence(10), batch))
+      const stale = failure(letters.write(fence(10), batch))
       await eventually(somebodyWaits)
       await raising.commit()
       expect(await stale).to.be.instanceOf(FencedError)
@@ -146,11 +146,11 @@ describe('postgres: the fence and the dead letter queue', () => {
     })
   })
 
-  describe('bury', () => {
+  describe('write', () => {
     it('stores every field and the exact bytes', async () => {
       const body = Buffer.from([0, 1, 0x5c, 0x78, 255, 0])
       const batch = deadBatch(buffer, { body, version: 2 ** 52, reason: 'non_retryable_error' })
-      expect(await letters.bury(fence(), batch)).to.deep.equal({ outcome: 'buried', paused: false })
+      expect(await letters.write(fence(), batch)).to.deep.equal({ outcome: 'stored', paused: false })
       const store = createDeadLetterStore(db)
       expect(await store.find(batch.dlqId)).to.deep.equal({
         dlqId: batch.dlqId,
@@ -189,7 +189,7 @@ describe('postgres: the fence and the dead letter queue', () => {
         firstPayloadPreview: odd,
         lastError: 'a\u0000b',
       })
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       const item = await createDeadLetterStore(db).find(batch.dlqId)
       expect(item?.groupKey).to.equal(odd)
       expect(item?.payloadSummary).to.deep.equal({ messageIds: [odd, ''], firstPayloadPreview: odd })
@@ -198,9 +198,9 @@ describe('postgres: the fence and the dead letter queue', () => {
 
     it('the same batch twice counts once', async () => {
       const batch = deadBatch(buffer)
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       const again = { ...batch, dlqId: 'another' }
-      expect(await letters.bury(fence(), again)).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await letters.write(fence(), again)).to.deep.equal({ outcome: 'known', paused: false })
       expect(await count()).to.equal(1)
       expect(await rowsOf(batch.groupId)).to.have.length(1)
     })
@@ -209,25 +209,25 @@ describe('postgres: the fence and the dead letter queue', () => {
       const batch = deadBatch(buffer)
       const outcomes = await Promise.all(
         Array.from({ length: 8 }, (_, i) =>
-          letters.bury(fence(), { ...batch, dlqId: `${batch.dlqId}-${i}` }),
+          letters.write(fence(), { ...batch, dlqId: `${batch.dlqId}-${i}` }),
         ),
       )
-      expect(outcomes.filter((one) => one.outcome === 'buried')).to.have.length(1)
+      expect(outcomes.filter((one) => one.outcome === 'stored')).to.have.length(1)
       expect(await count()).to.equal(1)
     })
 
     it('refuses another body under a known name, and writes nothing', async () => {
       const batch = deadBatch(buffer)
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       const other = deadBatch(buffer, { groupId: batch.groupId, version: batch.version })
-      expect(await failure(letters.bury(fence(), other))).to.be.instanceOf(BodyConflictError)
+      expect(await failure(letters.write(fence(), other))).to.be.instanceOf(BodyConflictError)
       expect(await count()).to.equal(1)
     })
 
     it('disables the buffer at its threshold, once, and tells its nodes', async () => {
       const before = await bufferState(db, buffer.uid)
       const paused = []
-      for (let i = 0; i < 4; i++) paused.push((await letters.bury(fence(), deadBatch(buffer))).paused)
+      for (let i = 0; i < 4; i++) paused.push((await letters.write(fence(), deadBatch(buffer))).paused)
       expect(paused).to.deep.equal([false, false, true, false])
       expect(await bufferState(db, buffer.uid)).to.deep.equal({
         enabled: false,
@@ -237,7 +237,9 @@ describe('postgres: the fence and the dead letter queue', () => {
     })
 
     it('pauses once when the threshold is passed by many at once', async () => {
-      const all = await Promise.all(Array.from({ length: 8 }, () => letters.bury(fence(), deadBatch(buffer))))
+      const all = await Promise.all(
+        Array.from({ length: 8 }, () => letters.write(fence(), deadBatch(buffer))),
+      )
       expect(all.filter((one) => one.paused)).to.have.length(1)
       expect(await count()).to.equal(8)
     })
@@ -245,8 +247,8 @@ describe('postgres: the fence and the dead letter queue', () => {
     it('does not pause a deleted buffer', async () => {
       await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
       for (let i = 0; i < 3; i++) {
-        expect(await letters.bury(fence(), deadBatch(buffer))).to.deep.equal({
-          outcome: 'buried',
+        expect(await letters.write(fence(), deadBatch(buffer))).to.deep.equal({
+          outcome: 'stored',
           paused: false,
         })
       }
@@ -260,11 +262,11 @@ describe('postgres: the fence and the dead letter queue', () => {
       const name = { groupId: batch.groupId, version: batch.version }
       const other = { groupId: batch.groupId, version: batch.version + 1 }
       expect(await letters.known(fence(), [name])).to.deep.equal([])
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       expect(await letters.known(fence(), [other, name])).to.deep.equal([name])
       expect(await createDeadLetterStore(db).remove(batch.dlqId)).to.equal(true)
       expect(await letters.known(fence(), [other, name])).to.deep.equal([name])
-      expect(await letters.bury(fence(), batch)).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await letters.write(fence(), batch)).to.deep.equal({ outcome: 'known', paused: false })
       expect(await rowsOf(batch.groupId)).to.have.length(0)
       expect(await count()).to.equal(1)
       await letters.forgetTombstones(fence(), [other, name])
@@ -273,30 +275,30 @@ describe('postgres: the fence and the dead letter queue', () => {
 
     it('of a batch that is recorded dead leaves no tombstone', async () => {
       const batch = deadBatch(buffer)
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       await letters.forgetTombstones(fence(), [{ groupId: batch.groupId, version: batch.version }])
       expect(await createDeadLetterStore(db).remove(batch.dlqId)).to.equal(true)
       expect(await tombstonesOf(batch.groupId)).to.have.length(0)
     })
 
-    it('racing a second bury brings nothing back and counts once', async () => {
+    it('racing a second write brings nothing back and counts once', async () => {
       const batch = deadBatch(buffer)
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       const removing = holding(
         (transaction) => transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`,
       )
       await removing.made
-      const burying = letters.bury(fence(), { ...batch, dlqId: `${batch.dlqId}-2` })
+      const writing = letters.write(fence(), { ...batch, dlqId: `${batch.dlqId}-2` })
       await eventually(somebodyWaits)
       await removing.commit()
-      expect(await burying).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await writing).to.deep.equal({ outcome: 'known', paused: false })
       expect(await rowsOf(batch.groupId)).to.have.length(0)
       expect(await count()).to.equal(1)
     })
 
     it('racing the record of its death leaves no tombstone behind', async () => {
       const batch = deadBatch(buffer)
-      await letters.bury(fence(), batch)
+      await letters.write(fence(), batch)
       const removing = holding(
         (transaction) => transaction`DELETE FROM dlq_items WHERE dlq_id = ${batch.dlqId}`,
       )

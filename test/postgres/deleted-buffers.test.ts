@@ -131,7 +131,7 @@ describe('postgres: rows of deleted buffers', () => {
   it('leave their dead letters behind', async () => {
     const buffer = await insertBuffer(db, customerId)
     const batch = deadBatch(buffer)
-    await createDeadLetters(db).bury(fence(0), batch)
+    await createDeadLetters(db).write(fence(0), batch)
     await db`UPDATE buffers SET deleted_state = 'enabled', deleted_at = now() - interval '1 hour'
       WHERE uid = ${buffer.uid}`
     for (const shard of [0, 1, 2]) await report(shard)

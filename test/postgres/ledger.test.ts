@@ -94,7 +94,7 @@ describe('postgres: credit statements', () => {
         [1, 1, 1],
       ]),
     )
-    expect(answer).to.deep.equal({ open: true, granted: 14, balance: 64, taken: 0, elsewhere: 0 })
+    expect(answer).to.deep.equal({ open: true, granted: 14, balance: 64, taken: 0, heldByOthers: 0 })
     expect(await balanceOf(db, customerId)).to.equal(64)
     expect(await unsettledOf(db, customerId)).to.equal(36)
     expect(await ingested()).to.deep.equal([11, 3])
@@ -126,19 +126,19 @@ describe('postgres: credit statements', () => {
         [1, 1, 4],
       ]),
     )
-    expect(answer).to.deep.equal({ open: true, granted: 2, balance: 4, taken: 0, elsewhere: 0 })
+    expect(answer).to.deep.equal({ open: true, granted: 2, balance: 4, taken: 0, heldByOthers: 0 })
     expect(await statements.apply(boot, statement(2, [[1, 1, 9]]))).to.deep.equal({
       open: true,
       granted: 4,
       balance: 0,
       taken: 0,
-      elsewhere: 0,
+      heldByOthers: 0,
     })
     expect(await statements.apply(boot, statement(3, [[1, 1, 9]]))).to.include({
       granted: 0,
       balance: 0,
       taken: 0,
-      elsewhere: 0,
+      heldByOthers: 0,
     })
     expect(await ingested()).to.deep.equal([6])
   })
@@ -158,7 +158,7 @@ describe('postgres: credit statements', () => {
     await withinOneMinute()
     await start(6_500)
     const first = await statements.apply(boot, statement(1, [[1, 1, 100]], { take: 80 }))
-    expect(first).to.include({ granted: 100, taken: 80, balance: 6_320, elsewhere: 0 })
+    expect(first).to.include({ granted: 100, taken: 80, balance: 6_320, heldByOthers: 0 })
     expect(await balanceOf(db, customerId)).to.equal(6_400)
     const second = await statements.apply(boot, statement(2, [], { take: 1_000 }))
     expect(second).to.include({ taken: 98, balance: 6_320 - 98 })
@@ -181,11 +181,11 @@ describe('postgres: credit statements', () => {
     const other = randomUUID()
     await statements.open(other)
     const answer = await statements.apply(other, statement(1, [[1, 6_301, 1]]))
-    expect(answer).to.include({ granted: 0, balance: 6_300, elsewhere: 100 })
+    expect(answer).to.include({ granted: 0, balance: 6_300, heldByOthers: 100 })
     await statements.apply(boot, statement(2, [], { giveBack: 100 }))
     expect(await statements.apply(other, statement(2, [[1, 6_301, 1]]))).to.include({
       granted: 1,
-      elsewhere: 0,
+      heldByOthers: 0,
     })
   })
 
@@ -207,7 +207,7 @@ describe('postgres: credit statements', () => {
     await statements.apply(boot, statement(1, [[1, 4, 1]]))
     const refunds = { credits: [4, 0] as [number, number], items: [1, 0] as [number, number] }
     const answer = await statements.apply(boot, statement(2, [[2, 3, 1]], { refunds }))
-    expect(answer).to.deep.equal({ open: true, granted: 1, balance: 1, taken: 0, elsewhere: 0 })
+    expect(answer).to.deep.equal({ open: true, granted: 1, balance: 1, taken: 0, heldByOthers: 0 })
     expect(await ingested()).to.deep.equal([0, 1])
     expect(await unsettledOf(db, customerId)).to.equal(3)
     expect([...(await booked())]).to.deep.equal([

@@ -1,7 +1,8 @@
 /**
- * Every durable write of an owner into Postgres, and that a stale owner loses each of them (design, section 5; fault
- * matrix, rows 7, 8 and 14). The lists follow from the ports: a port or a method that is new does not compile here
- * before somebody has said what it writes. What an owner writes to the broker: `test/shard/owner-journal-writes.test.ts`.
+ * Every durable write of an owner into Postgres, and that a stale owner loses each of them
+ * (docs/architecture/protocol.md, "Fencing in Postgres"; fault matrix, rows 7, 8 and 14). The lists follow from the
+ * ports: a port or a method that is new does not compile here before somebody has said what it writes. What an owner
+ * writes to the broker: `test/shard/owner-journal-writes.test.ts`.
  */
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
@@ -10,6 +11,7 @@ import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
+import type { ShardOptions } from '../../internal/shard/parts.ts'
 import {
   type DeadBatch,
   type DeadLetters,
@@ -18,7 +20,6 @@ import {
   FencedError,
   type Projection,
 } from '../../internal/shard/ports.ts'
-import type { ShardOptions } from '../../internal/shard/shard.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { bufferState, insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
@@ -90,7 +91,7 @@ describe('the Postgres writes of an owner', () => {
     const { deadLetters } = ports
     const fence = { shard: 0, epoch: OLD }
     ;[dead, removed] = [deadBatch(buffer), deadBatch(buffer)]
-    for (const batch of [dead, removed]) await deadLetters.bury(fence, batch)
+    for (const batch of [dead, removed]) await deadLetters.write(fence, batch)
     await db`DELETE FROM dlq_items WHERE dlq_id = ${removed.dlqId}`
   })
 
@@ -106,8 +107,8 @@ describe('the Postgres writes of an owner', () => {
       raiseEpoch: { write: (port, fence) => port.raiseEpoch(fence), tables: [] },
       known: { write: (port, fence) => port.known(fence, names()), tables: [] },
       // The row, its body, `consecutiveDlqCount`, the auto-pause, and the news of it.
-      bury: {
-        write: (port, fence) => port.bury(fence, deadBatch(buffer)),
+      write: {
+        write: (port, fence) => port.write(fence, deadBatch(buffer)),
         tables: ['buffers', 'config_changes', 'config_version', 'dlq_items'],
       },
       forgetTombstones: {
@@ -180,7 +181,7 @@ describe('the Postgres writes of an owner', () => {
   it('of a dead letter and of a delivery: count, pause and its end are among them', async () => {
     const fence = { shard: 0, epoch: NEW }
     expect(await bufferState(db, buffer.uid)).to.include({ count: 2, enabled: true })
-    await cases.deadLetters.bury.write(ports.deadLetters, fence)
+    await cases.deadLetters.write.write(ports.deadLetters, fence)
     expect(await bufferState(db, buffer.uid)).to.include({ count: 3, enabled: false })
     await cases.projection.project.write(ports.projection, fence)
     expect(await bufferState(db, buffer.uid)).to.include({ count: 1 })

@@ -52,7 +52,7 @@ describe('postgres: the projection of deliveries', () => {
     ...(await db`SELECT day::text, delivered, dead, retries, items_delivered AS items, time_to_flush AS flush,
       delivery_duration AS duration FROM delivery_days WHERE buffer_uid = ${buffer.uid} ORDER BY day`),
   ]
-  const bury = () => letters.bury(fence(), deadBatch(buffer))
+  const writeDeadLetter = () => letters.write(fence(), deadBatch(buffer))
   const count = async () => (await bufferState(db, buffer.uid)).count
 
   it('adds to the buffer and UTC day, and remembers the position', async () => {
@@ -143,7 +143,7 @@ describe('postgres: the projection of deliveries', () => {
 
   describe('consecutive dead batches', () => {
     it('a delivered batch ends the row, dead ones after it begin a new one', async () => {
-      for (let i = 0; i < 3; i++) await bury()
+      for (let i = 0; i < 3; i++) await writeDeadLetter()
       await projection.project(fence(), 1, [fact('dead'), fact('delivered'), fact('dead'), fact('dead')])
       expect(await count()).to.equal(2)
       await projection.project(fence(), 2, [fact('delivered')])
@@ -151,37 +151,37 @@ describe('postgres: the projection of deliveries', () => {
     })
 
     it('keeps what died after the delivered batch and is not projected yet', async () => {
-      await bury()
+      await writeDeadLetter()
       await projection.project(fence(), 1, [fact('dead')])
       expect(await count()).to.equal(1)
-      await bury()
-      await bury()
+      await writeDeadLetter()
+      await writeDeadLetter()
       await projection.project(fence(), 2, [fact('delivered')])
       expect(await count()).to.equal(2)
       await projection.project(fence(), 3, [fact('dead'), fact('dead')])
       expect(await count()).to.equal(2)
     })
 
-    it('dead batches alone change nothing: bury has counted them', async () => {
-      await bury()
+    it('dead batches alone change nothing: the write has counted them', async () => {
+      await writeDeadLetter()
       await projection.project(fence(), 1, [fact('dead')])
       expect(await count()).to.equal(1)
     })
 
     it('never raises what a user has reset', async () => {
-      await bury()
-      await bury()
+      await writeDeadLetter()
+      await writeDeadLetter()
       await db`UPDATE buffers SET consecutive_dlq_count = 0 WHERE uid = ${buffer.uid}`
       await projection.project(fence(), 1, [fact('delivered'), fact('dead'), fact('dead')])
       expect(await count()).to.equal(0)
-      await bury()
+      await writeDeadLetter()
       await projection.project(fence(), 2, [fact('dead')])
       expect(await count()).to.equal(1)
     })
 
     it('leaves the version of the buffer: no node has to read it again', async () => {
       const { version } = await bufferState(db, buffer.uid)
-      await bury()
+      await writeDeadLetter()
       await projection.project(fence(), 1, [fact('dead'), fact('delivered')])
       expect(await bufferState(db, buffer.uid)).to.deep.equal({ enabled: true, count: 0, version })
     })

@@ -1,7 +1,7 @@
 /** The broker of a test, but some of what an owner asks of it comes late, or not at all. */
 import type { Broker, Log, Reading } from '../../internal/shard/broker.ts'
-import { decodeCommit } from '../../internal/shard/codec.ts'
-import type { Commit } from '../../internal/shard/records.ts'
+import { decodeCommit } from '../../internal/shard/journal/codec.ts'
+import type { Commit } from '../../internal/shard/journal/records.ts'
 
 /** The same broker, but each commit waits for `before`. */
 export function holdingCommits(broker: Broker, before: (commit: Commit) => Promise<void>): Broker {

@@ -1,6 +1,6 @@
 /** Records and commits for tests: real shapes, few groups and positions, so that they meet. */
 import fc from 'fast-check'
-import type { Commit, JournalRecord, Position } from '../../internal/shard/records.ts'
+import type { Commit, JournalRecord, Position } from '../../internal/shard/journal/records.ts'
 
 export const BOOT = '00000000-0000-4000-8000-000000000001'
 export const UID = '11111111-1111-4111-8111-111111111111'

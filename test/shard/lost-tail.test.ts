@@ -1,18 +1,21 @@
-/** A broker that does not have what a shard has seen or written: the shard stops in one line (design, section 4). */
+/**
+ * A broker that does not have what a shard has seen or written: the shard stops in one line
+ * (docs/architecture/protocol.md, "Lost tail").
+ */
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, beforeEach, describe, it } from 'mocha'
 import type { StreamConfig } from 'nats'
-import { StreamApi } from '../../internal/nats/stream-api.ts'
+import { StreamApi } from '../../internal/nats/streams/stream-api.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import { raiseEpoch } from '../../internal/shard/epoch.ts'
+import { raiseEpoch } from '../../internal/shard/claim/epoch.ts'
+import { LostTailError } from '../../internal/shard/claim/takeover.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
-import { LostTailError } from '../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -49,9 +52,9 @@ describe('a broker that lost its tail', function () {
   async function quarantinedTwice(): Promise<void> {
     const { broker } = await brokerOf((await natsAccount()).url)
     // A database of its own: there, too, it is another shard 0.
-    const elsewhere = connect(await freshDatabase(), { max: 4 })
-    ends.push(() => elsewhere.end({ timeout: 2 }))
-    const { node, problems } = createNode({ broker, db: elsewhere, buffer }, 1)
+    const otherDb = connect(await freshDatabase(), { max: 4 })
+    ends.push(() => otherDb.end({ timeout: 2 }))
+    const { node, problems } = createNode({ broker, db: otherDb, buffer }, 1)
     ends.push(() => node.stop(1_000))
     const poison = { subject: 'items.0.mixed', msgId: 'poison', timeoutMs: 5_000 }
     await broker.inbox(0).append(Buffer.from('no pack'), poison)
@@ -84,7 +87,7 @@ describe('a broker that lost its tail', function () {
         (reason: Error) => reason,
       )
     expect(error).to.be.instanceOf(LostTailError)
-    expect(error?.message).to.match(/^shard 0: the broker lost messages .*README$/)
+    expect(error?.message).to.match(/^shard 0: the broker lost messages .*runbooks\.md$/)
   })
 
   it('stops a claim when the inbox ends before what the journal names, mark or none', async () => {
@@ -120,7 +123,7 @@ describe('a broker that lost its tail', function () {
       const error = await next.shard.start().catch((reason: Error) => reason)
       expect(error).to.be.instanceOf(LostTailError)
       expect((error as Error).message).to.match(
-        /the inbox begins at \d+, and what stood below was not over.*README$/,
+        /the inbox begins at \d+, and what stood below was not over.*runbooks\.md$/,
       )
     }
   })
@@ -168,7 +171,7 @@ describe('a broker that lost its tail', function () {
     await owner.shard.start()
     await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
     expect(owner.ended?.message).to.match(
-      /^shard 0: the journal lost messages, its last claim is \d+ .*README$/,
+      /^shard 0: the journal lost messages, its last claim is \d+ .*runbooks\.md$/,
     )
   })
 
@@ -206,7 +209,7 @@ describe('a broker that lost its tail', function () {
       await third.shard.start()
       await eventually(() => expect(third.ended).to.be.instanceOf(LostTailError))
       expect(third.ended?.message).to.match(
-        /^shard 0: the journal lost messages, its last claim is \d+ .*README$/,
+        /^shard 0: the journal lost messages, its last claim is \d+ .*runbooks\.md$/,
       )
       expect(third.sent).to.deep.equal([])
     }
@@ -248,7 +251,9 @@ describe('a broker that lost its tail', function () {
       const next = createOwner({ broker, db, buffer })
       const error = await next.shard.start().catch((reason: Error) => reason)
       expect(error).to.be.instanceOf(LostTailError)
-      expect((error as Error).message).to.match(/^shard 0: the beginning of the journal is gone, .*README$/)
+      expect((error as Error).message).to.match(
+        /^shard 0: the beginning of the journal is gone, .*runbooks\.md$/,
+      )
       expect(next.sent).to.deep.equal([])
     }
   })

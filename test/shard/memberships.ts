@@ -1,6 +1,6 @@
 /** Members and what they run, for the tests of placement. */
 import fc from 'fast-check'
-import type { PlacedMember } from '../../internal/shard/placement.ts'
+import type { PlacedMember } from '../../internal/shard/ownership/placement.ts'
 
 /** A plan: index = shard, value = boot. */
 export type Plan = readonly (string | null)[]

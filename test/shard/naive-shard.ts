@@ -1,7 +1,7 @@
 /** The fold, written without any thought for speed or memory: one flat list of items and of batches. */
 import { expect } from 'chai'
-import { type FoldState, isOver } from '../../internal/shard/fold.ts'
-import type { JournalRecord, Position } from '../../internal/shard/records.ts'
+import type { JournalRecord, Position } from '../../internal/shard/journal/records.ts'
+import { type FoldState, isOver } from '../../internal/shard/journal/state.ts'
 
 interface NaiveBatch {
   groupId: string

@@ -6,8 +6,8 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { Bulletin } from './bulletin.ts'
 import { createNode, ingest, journalRecords, numbersOf, type OwnerOptions } from './real-owner.ts'
+import { SharedLeases } from './shared-leases.ts'
 
 export type TestNode = ReturnType<typeof createNode>
 
@@ -15,7 +15,7 @@ export class Nodes {
   readonly shards: number
   /** In the order of their joining; all of them stop with the test. */
   all: TestNode[] = []
-  bulletin = new Bulletin()
+  sharedLeases = new SharedLeases()
   #nats!: TestBroker
   #db!: Database
   #buffer!: TestBuffer
@@ -32,7 +32,7 @@ export class Nodes {
     this.#nats = await brokerAt((await natsAccount()).url, this.shards)
     this.#db = connect(await freshDatabase(), { max: 8 })
     this.#buffer = await insertBuffer(this.#db, await insertCustomer(this.#db))
-    this.bulletin = new Bulletin()
+    this.sharedLeases = new SharedLeases()
     this.all = []
   }
 
@@ -47,7 +47,7 @@ export class Nodes {
     const made = createNode(
       { broker: this.broker, db: this.#db, buffer: this.#buffer, ...options },
       this.shards,
-      (boot) => this.bulletin.join(boot, this.shards),
+      (boot) => this.sharedLeases.join(boot, this.shards),
       settleMs,
     )
     this.all.push(made)

@@ -1,19 +1,20 @@
 /**
- * Every durable write of an owner into its journal, and that a stale owner loses each of them (design, section 4; fault
- * matrix, rows 7, 8 and 10). The list is one of each record type: a new one does not compile here before it stands in
- * it. What an owner writes to Postgres: `test/postgres/owner-writes.test.ts`.
+ * Every durable write of an owner into its journal, and that a stale owner loses each of them
+ * (docs/architecture/protocol.md, "Commits"; fault matrix, rows 7, 8 and 10). The list is one of each record type: a
+ * new one does not compile here before it stands in it. What an owner writes to Postgres:
+ * `test/postgres/owner-writes.test.ts`.
  */
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Log } from '../../internal/shard/broker.ts'
-import { encodeRecord } from '../../internal/shard/codec.ts'
-import { emptyState } from '../../internal/shard/fold.ts'
-import { Journal } from '../../internal/shard/journal.ts'
+import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
+import { encodeRecord } from '../../internal/shard/journal/codec.ts'
+import { Journal } from '../../internal/shard/journal/journal.ts'
+import type { JournalRecord } from '../../internal/shard/journal/records.ts'
+import { emptyState } from '../../internal/shard/journal/state.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
-import type { JournalRecord } from '../../internal/shard/records.ts'
-import { appendEpoch } from '../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { natsAccount } from '../support/servers.ts'
 import { FIRST, groupId, seal, settled, uuid } from './journal-records.ts'

@@ -74,8 +74,8 @@ describe('shard ownership, real broker and database', function () {
     const stops: Record<string, (stale: Owner) => Promise<unknown>> = {
       seal: () => here.ingest([{ key: 'a', n: 1 }]),
       drop: async () => {
-        await here.ingest([{ key: 'twins', n: 1, messageId: 'm' }])
-        await here.ingest([{ key: 'twins', n: 2, messageId: 'm' }])
+        await here.ingest([{ key: 'duplicates', n: 1, messageId: 'm' }])
+        await here.ingest([{ key: 'duplicates', n: 2, messageId: 'm' }])
       },
       horizon: (stale) => stale.shard.housekeep(),
     }
@@ -137,7 +137,7 @@ describe('shard ownership, real broker and database', function () {
       expect(error).to.be.instanceOf(FencedError)
     }
     await refused(letters.raiseEpoch(fence))
-    await refused(letters.bury(fence, deadBatch(here.buffer)))
+    await refused(letters.write(fence, deadBatch(here.buffer)))
     await refused(letters.known(fence, [{ groupId: 'g', version: 1 }]))
     await refused(createProjection(here.db).project(fence, fence.epoch + 1, []))
   })

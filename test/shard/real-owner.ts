@@ -9,17 +9,20 @@ import { createProjection } from '../../internal/postgres/projection.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import { decodeCommit } from '../../internal/shard/codec.ts'
-import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping.ts'
-import type { Membership } from '../../internal/shard/membership.ts'
-import { ActorNode } from '../../internal/shard/node.ts'
+import {
+  HOUSEKEEPING_LIMITS,
+  type HousekeepingLimits,
+} from '../../internal/shard/housekeeping/housekeeping.ts'
+import { decodeCommit } from '../../internal/shard/journal/codec.ts'
+import type { JournalRecord } from '../../internal/shard/journal/records.ts'
+import type { Membership } from '../../internal/shard/ownership/membership.ts'
+import { ActorNode } from '../../internal/shard/ownership/node.ts'
 import type {
   AttemptRequest,
   AttemptResult,
   DeletedBuffers,
   ShardTelemetry,
 } from '../../internal/shard/ports.ts'
-import type { JournalRecord } from '../../internal/shard/records.ts'
 import { Shard } from '../../internal/shard/shard.ts'
 import { alone } from '../support/alone.ts'
 import type { TestBuffer } from '../support/rows.ts'
@@ -206,7 +209,7 @@ export async function ingest(
   shard = 0,
 ): Promise<number> {
   const packId = Buffer.from(`pack${String(++packs).padStart(8, '0')}`)
-  const frame = encodePack(
+  const pack = encodePack(
     packId,
     null,
     items.map(({ key, n, messageId, pad }) => {
@@ -221,7 +224,7 @@ export async function ingest(
       }
     }),
   )
-  const answer = await broker.inbox(shard).append(frame, {
+  const answer = await broker.inbox(shard).append(pack, {
     subject: `items.${shard}.mixed`,
     msgId: packId.toString('base64url'),
     timeoutMs: 10_000,

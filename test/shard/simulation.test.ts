@@ -73,8 +73,8 @@ describe('shard, simulated', function () {
   }
 
   it('refuses a mutant whose text is not in the core exactly once', () => {
-    const source = readFileSync(new URL('../../internal/shard/fold.ts', import.meta.url), 'utf8')
-    const mutant = { name: 'stale', rule: '', breaks: /./, file: 'shard/fold.ts' }
+    const source = readFileSync(new URL('../../internal/shard/journal/fold.ts', import.meta.url), 'utf8')
+    const mutant = { name: 'stale', rule: '', breaks: /./, file: 'shard/journal/fold.ts' }
     expect(() => mutate(source, { ...mutant, edits: [['no such text', '']] })).to.throw('0 places')
     expect(() => mutate(source, { ...mutant, edits: [['return false', '']] })).to.throw('places')
   })

@@ -1,6 +1,6 @@
 /**
- * Purges by a stale owner are harmless (design, section 4): they follow a committed record, so they are true whoever sends
- * them, and however late they reach the broker.
+ * Purges by a stale owner are harmless (docs/architecture/protocol.md, "Housekeeping"): they follow a committed
+ * record, so they are true whoever sends them, and however late they reach the broker.
  */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'

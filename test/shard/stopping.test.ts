@@ -169,14 +169,14 @@ describe('actor nodes that stop', function () {
     await eventually(() => expect(old.sent).to.have.length(1))
     // The second attempt is due in 2 s.
     await eventually(async () => expect(await here.recordTypes()).to.include('attempt'))
-    here.bulletin.cut(old.boot)
-    here.bulletin.expire(old.boot)
+    here.sharedLeases.cut(old.boot)
+    here.sharedLeases.expire(old.boot)
     const next = await here.join({ backoffMs: 2_000 })
     await here.done(1)
     expect(next.sent).to.deep.equal(old.sent)
     // The old one has not heard of the next yet when it hears of its own lease.
-    here.bulletin.expire(next.boot)
-    here.bulletin.mend(old.boot)
+    here.sharedLeases.expire(next.boot)
+    here.sharedLeases.mend(old.boot)
     await eventually(() => expect(old.states.filter((state) => state === 'fenced')).to.have.length(SHARDS))
     expect(old.sent).to.have.length(1)
   })

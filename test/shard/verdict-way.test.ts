@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { PackVerdict, Twins } from '../../internal/shard/twins.ts'
+import { Duplicates, PackVerdict } from '../../internal/shard/held/duplicates.ts'
 
 describe('the way of a verdict to its ingress', () => {
   const ways: [way: string, subject: string][] = []
@@ -9,15 +9,15 @@ describe('the way of a verdict to its ingress', () => {
     tell: (subject: string) => ways.push(['told', subject]),
   }
   // A verdict that is settled needs nothing else of its shard.
-  const twins = new Twins({ broker, onDropped: () => {} } as unknown as ConstructorParameters<
-    typeof Twins
+  const duplicates = new Duplicates({ broker, onDropped: () => {} } as unknown as ConstructorParameters<
+    typeof Duplicates
   >[0])
 
   it('is the short one for new items, and over the broker for a drop', () => {
     const [clean, dropping] = [new PackVerdict('one', 'to.one'), new PackVerdict('two', 'to.two')]
     dropping.duplicates.push({ index: 0, of: '0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f' })
     dropping.pending++
-    for (const verdict of [dropping, clean, dropping]) twins.settle(verdict)
+    for (const verdict of [dropping, clean, dropping]) duplicates.settle(verdict)
     expect(ways).to.deep.equal([
       ['told', 'to.one'],
       ['over the broker', 'to.two'],

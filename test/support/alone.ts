@@ -1,4 +1,4 @@
-import type { Lease, Membership } from '../../internal/shard/membership.ts'
+import type { Lease, Membership } from '../../internal/shard/ownership/membership.ts'
 
 /** A membership of one node that has always been alone. */
 export function alone(boot: string, shards = 1): Membership {

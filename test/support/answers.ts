@@ -109,7 +109,7 @@ export function checkAnswer(seen: SeenAnswer): string | null {
   const method = seen.method.toUpperCase()
   const here = endpoints.filter(({ pattern }) => pattern.test(pathname))
   const endpoint = here.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
-  const problem = endpoint ? mismatch(endpoint, method, seen) : elsewhere(here.length > 0, method, seen)
+  const problem = endpoint ? mismatch(endpoint, method, seen) : undescribed(here.length > 0, method, seen)
   if (problem !== null) {
     const body = seen.text.length > 500 ? `${seen.text.slice(0, 500)}…` : seen.text
     throw new UndocumentedAnswerError(`${method} ${seen.url} answered ${seen.status}: ${problem}\n${body}`)
@@ -143,7 +143,7 @@ function unlisted({ refusals, operationId }: Documented, status: number, body: o
 }
 
 /** No endpoint: a path that is none, a method that the path lacks, or a request that never became one. */
-function elsewhere(pathExists: boolean, method: string, seen: SeenAnswer): string | null {
+function undescribed(pathExists: boolean, method: string, seen: SeenAnswer): string | null {
   if (method === 'OPTIONS' && (seen.status === 200 || seen.status === 204)) return null
   const expected = [pathExists ? 405 : 404, 400, 417, 431, 501]
   if (!expected.includes(seen.status)) return `no endpoint: expected one of ${expected.join(', ')}`

@@ -21,7 +21,7 @@ export interface Accepted {
 
 type Deep<T> = { [K in keyof T]?: T[K] extends object | undefined ? Deep<T[K]> : T[K] }
 
-export type BufferWish = Deep<BufferResource> & { delivery: { url: string } }
+export type BufferFields = Deep<BufferResource> & { delivery: { url: string } }
 
 /** A webhook as a sender has it: text and bytes go as they are, anything else as its JSON. */
 export type Payload = string | Uint8Array | object
@@ -78,10 +78,10 @@ export class Api {
     return projectId
   }
 
-  /** Groups by `$.group` unless `wish` says otherwise. */
-  createBuffer(projectId: string, bufferId: string, wish: BufferWish): Promise<BufferResource> {
+  /** Groups by `$.group` unless `fields` says otherwise. */
+  createBuffer(projectId: string, bufferId: string, fields: BufferFields): Promise<BufferResource> {
     const defaults = { name: bufferId, groupKey: { mode: 'jsonpath', path: '$.group' } }
-    return this.expect(201, 'POST', '/v1/admin/buffers', { ...defaults, ...wish, projectId, bufferId })
+    return this.expect(201, 'POST', '/v1/admin/buffers', { ...defaults, ...fields, projectId, bufferId })
   }
 
   readBuffer(bufferId: string): Promise<BufferResource> {
@@ -124,8 +124,10 @@ export class Api {
     await this.expect(200, 'POST', '/v1/admin/credits/add', { amount })
   }
 
-  createKey(wish: { role?: string; projectIds?: string[] } = {}): Promise<ApiKeyRecord & { secret: string }> {
-    return this.expect(201, 'POST', '/v1/admin/api-keys', { name: 'a key', ...wish })
+  createKey(
+    fields: { role?: string; projectIds?: string[] } = {},
+  ): Promise<ApiKeyRecord & { secret: string }> {
+    return this.expect(201, 'POST', '/v1/admin/api-keys', { name: 'a key', ...fields })
   }
 }
 

@@ -7,9 +7,9 @@ export const DAY_MS = 86_400_000
 
 export async function insertPlan(
   db: Database,
-  wish: Partial<Plan> & { offerId?: string } = {},
+  fields: Partial<Plan> & { offerId?: string } = {},
 ): Promise<Plan> {
-  const { offerId = null, ...rest } = wish
+  const { offerId = null, ...rest } = fields
   const plan: Plan = {
     planId: `plan-${randomUUID()}`,
     name: 'Plan',
@@ -28,19 +28,19 @@ export async function insertPlan(
 
 export async function insertPack(
   db: Database,
-  wish: { packId: string; credits?: number; isActive?: boolean; offerId?: string },
+  fields: { packId: string; credits?: number; isActive?: boolean; offerId?: string },
 ): Promise<void> {
-  const { packId, credits = 50, isActive = true, offerId = null } = wish
+  const { packId, credits = 50, isActive = true, offerId = null } = fields
   await db`INSERT INTO credit_packs (pack_id, credits, is_active, offer_id)
     VALUES (${packId}, ${credits}, ${isActive}, ${offerId})`
 }
 
-/** ACTIVE, in the middle of a period of two days, unless `wish` says otherwise. */
+/** ACTIVE, in the middle of a period of two days, unless `fields` says otherwise. */
 export async function insertSubscription(
   db: Database,
-  wish: Partial<Subscription> & { customerId: string; planId: string; createdAt?: number },
+  fields: Partial<Subscription> & { customerId: string; planId: string; createdAt?: number },
 ): Promise<Subscription> {
-  const { createdAt = Date.now(), ...rest } = wish
+  const { createdAt = Date.now(), ...rest } = fields
   const subscription: Subscription = {
     subscriptionId: `sub_${randomUUID()}`,
     status: 'ACTIVE',
@@ -59,7 +59,7 @@ export async function insertSubscription(
 
 export async function insertInvoice(
   db: Database,
-  wish: Partial<Invoice> & { customerId: string; subscriptionId: string },
+  fields: Partial<Invoice> & { customerId: string; subscriptionId: string },
 ): Promise<Invoice> {
   const invoice: Invoice = {
     invoiceId: `in_${randomUUID()}`,
@@ -67,7 +67,7 @@ export async function insertInvoice(
     amount: 1_000,
     paidAt: null,
     createdAt: Date.now(),
-    ...wish,
+    ...fields,
   }
   await db`INSERT INTO invoices (invoice_id, customer_id, subscription_id, status, amount, paid_at, created_at)
     VALUES (${invoice.invoiceId}, ${invoice.customerId}, ${invoice.subscriptionId}, ${invoice.status},

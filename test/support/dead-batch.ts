@@ -32,7 +32,7 @@ export function deadBatch(buffer: TestBuffer, given: Partial<DeadBatch> = {}): D
   }
 }
 
-/** A delivery batch (specification) with a payload of its own. */
+/** A delivery batch (docs/reference/buffers.md, "Deliveries") with a payload of its own. */
 function bodyOf({ customerId, projectId, bufferId }: TestBuffer): Buffer {
   const window = { firstItemAt: 1_700_000_000_001, lastActivityAt: 1_700_000_000_002, itemsCount: 1 }
   const svc = { customerId, projectId, bufferId, groupKey: 'key', groupHash: 'hash', segment: 0 }

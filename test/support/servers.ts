@@ -107,7 +107,6 @@ export function natsBinary(): Promise<string> {
   binary ??= findNatsServer({
     natsServerBin: process.env.NATS_SERVER_BIN,
     path: process.env.PATH ?? '',
-    installDir: join(ROOT, 'node_modules', '.cache', 'penstock', 'nats-server'),
     log: silent,
   })
   return binary

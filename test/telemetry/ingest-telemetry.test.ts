@@ -56,7 +56,7 @@ describe('the telemetry of ingest', () => {
   })
 })
 
-describe('the telemetry of the HTTP face', () => {
+describe('the telemetry of the HTTP server', () => {
   it('tells what went wrong behind an answer of 500', async () => {
     const { log, lines, meter, numbers } = recorder('info')
     const event = { requestId: 'r', method: 'GET', path: '/v1/dlq', error: new Error('unforeseen') }

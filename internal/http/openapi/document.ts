@@ -1,7 +1,8 @@
-import type { Endpoint, Route, Schema } from '../routes/route.ts'
+import type { Endpoint, Route } from '../routes/route.ts'
 import { errorsOf } from '../routes/row-errors.ts'
 import { adminTable, type Services } from '../routes/table.ts'
 import { responseSchemas } from '../schemas/registry.ts'
+import type { Schema } from '../schemas/shape.ts'
 import { requestNameOf } from './names.ts'
 import { managementOperation, publicOperation } from './operation.ts'
 import { publicEndpoints } from './public-endpoints.ts'
@@ -9,7 +10,7 @@ import { refusalExamples } from './responses.ts'
 import { tags } from './tags.ts'
 
 /**
- * The OpenAPI 3.0.3 document (specification, "Versioning"): derived from the route table and the registry of
+ * The OpenAPI 3.0.3 document (docs/reference/api.md, "Conventions"): derived from the route table and the registry of
  * response schemas, so it says what the router does and the validators check. It is the same for every
  * installation; what only the local instance has says so itself.
  */

@@ -1,4 +1,5 @@
-import type { Answer, Endpoint, Schema } from '../routes/route.ts'
+import type { Answer, Endpoint } from '../routes/route.ts'
+import type { Schema } from '../schemas/shape.ts'
 
 /** The endpoints that need no credential, in the form of the route table. */
 export interface PublicEndpoint extends Endpoint {

@@ -1,6 +1,7 @@
 import { type ErrorEntry, type ErrorKey, errors } from '../../domain/errors.ts'
-import type { Answer, Schema } from '../routes/route.ts'
+import type { Answer } from '../routes/route.ts'
 import type { SchemaName } from '../schemas/registry.ts'
+import type { Schema } from '../schemas/shape.ts'
 import { named } from '../schemas/shape.ts'
 
 /** Response objects of the OpenAPI document, by status. */

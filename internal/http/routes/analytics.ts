@@ -9,11 +9,11 @@ export interface AnalyticsService {
   /** `AnalyticsTimeseries`; `days`: 1 to 90. */
   timeseries(
     principal: Principal,
-    wish: { days: number; projectId?: string; bufferId?: string },
+    range: { days: number; projectId?: string; bufferId?: string },
   ): Promise<unknown>
 }
 
-/** Specification, "Analytics". */
+/** docs/reference/analytics.md. */
 export function analyticsRoutes(analytics: AnalyticsService): Route[] {
   return [summary(analytics), timeseries(analytics)]
 }

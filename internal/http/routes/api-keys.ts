@@ -23,7 +23,7 @@ interface Wanted {
   projectIds?: string[]
 }
 
-/** Specification, "API keys". */
+/** docs/reference/api.md, "API keys". */
 export function apiKeyRoutes(keys: ApiKeysService): Route[] {
   return [create(keys), list(keys), revoke(keys)]
 }

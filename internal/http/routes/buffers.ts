@@ -5,8 +5,9 @@ import { memberBytes } from '../../domain/json-member.ts'
 import type { Buffer } from '../../domain/model.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { seesSecrets } from '../../domain/roles.ts'
+import type { Schema } from '../schemas/shape.ts'
 import { body, identifier, name } from './fields.ts'
-import { type Route, route, type Schema } from './route.ts'
+import { type Route, route } from './route.ts'
 
 /** The use case of buffers that these rows call. Answers hold secrets as stored. */
 export interface BuffersService {
@@ -29,7 +30,7 @@ interface Named {
   bufferId: string
 }
 
-/** Specification, "Buffers". */
+/** docs/reference/api.md, "Buffers". */
 export function bufferRoutes(buffers: BuffersService): Route[] {
   return [
     create(buffers),
@@ -42,7 +43,7 @@ export function bufferRoutes(buffers: BuffersService): Route[] {
   ]
 }
 
-/** A viewer sees no secret (design, section 9). */
+/** A viewer sees no secret (docs/architecture/protocol.md, "Admin requests"). */
 function shownTo(principal: Principal, buffer: Buffer): Buffer {
   return seesSecrets(principal.role) ? buffer : redactBuffer(buffer)
 }

@@ -10,7 +10,7 @@ export interface CreditPacksService {
   checkoutUrl(principal: Principal, packId: string): Promise<unknown>
 }
 
-/** Specification, "Credits". */
+/** docs/reference/api.md, "Credit packs". */
 export function creditPackRoutes(packs: CreditPacksService): Route[] {
   return [list(packs), checkoutUrl(packs)]
 }

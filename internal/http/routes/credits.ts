@@ -12,7 +12,10 @@ export interface CreditsService {
   transactions(principal: Principal, page: { limit: number }): Promise<unknown>
 }
 
-/** Specification, "Credits". `local`: whether credits can be granted by hand; elsewhere there is no such route. */
+/**
+ * docs/reference/api.md, "Credits". `local`: whether credits can be granted by hand; elsewhere there is no such
+ * route.
+ */
 export function creditRoutes(credits: CreditsService, local: boolean): Route[] {
   const everywhere = [read(credits), transactions(credits)]
   return local ? [...everywhere, add(credits)] : everywhere

@@ -9,7 +9,7 @@ export interface CustomersService {
   read(principal: Principal, customerId: string): Promise<Customer>
 }
 
-/** Specification, "Customers". */
+/** docs/reference/api.md, "Customers". */
 export function customerRoutes(customers: CustomersService): Route[] {
   return [
     route<unknown, unknown, { customerId: string; name: string }>({

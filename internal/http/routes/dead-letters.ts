@@ -23,7 +23,7 @@ interface Named {
   dlqId: string
 }
 
-/** Specification, "Dead letter queue". */
+/** docs/reference/api.md, "Dead letters". */
 export function deadLetterRoutes(deadLetters: DeadLettersService): Route[] {
   return [list(deadLetters), read(deadLetters), remove(deadLetters), batch(deadLetters), retry(deadLetters)]
 }

@@ -5,7 +5,7 @@ import {
   reservedIdentifiers,
 } from '../../domain/identifiers.ts'
 import { nameMaxLength } from '../../domain/names.ts'
-import type { Schema } from './route.ts'
+import type { Schema } from '../schemas/shape.ts'
 
 /** Schemas of members and parameters that several rows share. */
 

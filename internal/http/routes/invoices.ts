@@ -11,7 +11,7 @@ export interface InvoicesService {
   read(principal: Principal, invoiceId: string): Promise<Invoice>
 }
 
-/** Specification, "Subscription and invoices". */
+/** docs/reference/api.md, "Invoices". */
 export function invoiceRoutes(invoices: InvoicesService): Route[] {
   return [list(invoices), read(invoices)]
 }

@@ -12,8 +12,8 @@ import { areIdentifiers, compileShape, createCompiler, type RequestShape } from 
 import type { Call, Reply, Route } from './route.ts'
 
 /**
- * Serves the route table. The order of checks is the design's (section 9): credential, role, shape,
- * existence and ownership, state; the last two are the use cases', a foreign `customerId` is refused here.
+ * Serves the route table. The order of checks (docs/architecture/protocol.md, "Admin requests"): credential, role,
+ * shape, existence and ownership, state; the last two are the use cases', a foreign `customerId` is refused here.
  */
 
 export interface MountOptions {

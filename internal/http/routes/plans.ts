@@ -9,7 +9,7 @@ export interface PlansService {
   checkoutUrl(principal: Principal, planId: string): Promise<unknown>
 }
 
-/** Specification, "Subscription and invoices". */
+/** docs/reference/api.md, "Plans". */
 export function planRoutes(plans: PlansService): Route[] {
   return [list(plans), checkoutUrl(plans)]
 }

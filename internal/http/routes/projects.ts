@@ -26,7 +26,7 @@ interface Named {
   projectId: string
 }
 
-/** Specification, "Projects". */
+/** docs/reference/api.md, "Projects". */
 export function projectRoutes(projects: ProjectsService): Route[] {
   return [create(projects), list(projects), read(projects), update(projects), remove(projects)]
 }

@@ -4,7 +4,8 @@ import { isIdentifier } from '../../domain/identifiers.ts'
 import { readJson } from '../../domain/json.ts'
 import { accept, type Parsed, refuse } from '../../domain/parsed.ts'
 import { describeFaults, faultsOf, joinProblems, shorten } from '../../domain/schema-fault.ts'
-import type { Route, Schema } from './route.ts'
+import type { Schema } from '../schemas/shape.ts'
+import type { Route } from './route.ts'
 
 /**
  * Validation of requests, derived from the route table. Errors name the field or parameter. Nothing is

@@ -2,14 +2,12 @@ import type { ErrorKey } from '../../domain/errors.ts'
 import type { Principal } from '../../domain/principal.ts'
 import type { Action } from '../../domain/roles.ts'
 import type { SchemaName } from '../schemas/registry.ts'
+import type { Schema } from '../schemas/shape.ts'
 
 /**
  * The shape of one row of the route table. Everything that is known about an endpoint stands in its row:
  * the router, the validation of requests and the OpenAPI document are derived from it.
  */
-
-/** A JSON Schema (draft 7 subset that OpenAPI 3.0.3 shares). */
-export type Schema = Readonly<Record<string, unknown>>
 
 /** A validated request. `P`, `Q`, `B`: path parameters, query and body, as their schemas promise. */
 export interface Call<P = Record<string, string>, Q = Record<string, unknown>, B = unknown> {
@@ -56,13 +54,13 @@ export interface Endpoint {
 
 /** A management endpoint: it needs a credential. */
 export interface Route extends Endpoint {
-  /** Who may: the roles of this action (specification, "Authentication"). */
+  /** Who may: the roles of this action (docs/reference/api.md, "Roles"). */
   readonly action: Action
   /** The 404 of the resource: also the answer to a `{parameter}` that can be no identifier. */
   readonly notFound?: ErrorKey
   /**
-   * The `customerId` parameter: `required` where the specification lists a 400 for its absence, else
-   * `optional`; a foreign one is 403 (design, section 9).
+   * The `customerId` parameter: `required` where its absence is a 400, else
+   * `optional`; a foreign one is 403 (docs/architecture/protocol.md, "Admin requests").
    */
   readonly customerId?: 'required' | 'optional'
   /** The use case judges the body by itself (defaults, merge patches); the schema is for the documents. */

@@ -3,20 +3,21 @@ import { roles, rolesFor } from '../../domain/roles.ts'
 import type { Route } from './route.ts'
 
 /** Of every management endpoint: a bad or missing credential, a bad query, an outage, a bug. */
-const always: readonly ErrorKey[] = [
+export const errorsOfAll: readonly ErrorKey[] = [
   ...(['invalidRequest', 'credentialMissing', 'keyInvalid', 'tokenInvalid'] as const),
   ...(['emailNotVerified', 'identityUnavailable', 'internal', 'databaseUnavailable'] as const),
 ]
 
-const ofBodies: readonly ErrorKey[] = [
+/** Of every endpoint that takes a body. */
+export const errorsOfBodies: readonly ErrorKey[] = [
   ...(['bodyNotJson', 'bodyTooDeep', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded'] as const),
 ]
 
 /** Every error that the endpoint can answer: its own, and what its shape, roles and credential imply. */
 export function errorsOf(row: Route): readonly ErrorKey[] {
   const implied = [
-    ...always,
-    ...(row.body ? ofBodies : []),
+    ...errorsOfAll,
+    ...(row.body ? errorsOfBodies : []),
     ...(rolesFor[row.action].length < roles.length ? (['roleMissing'] as const) : []),
     ...(row.customerId ? (['customerForeign'] as const) : []),
     ...(row.notFound ? [row.notFound] : []),

@@ -2,7 +2,7 @@ import type { Principal } from '../../domain/principal.ts'
 import { body } from './fields.ts'
 import { type Route, route } from './route.ts'
 
-interface Wish {
+interface Cancellation {
   reason?: string
 }
 
@@ -11,8 +11,8 @@ export interface SubscriptionsService {
   /** `{subscription, plan}`, both null when there is none. */
   read(principal: Principal): Promise<unknown>
   /** `{message, endsAt, status}`. */
-  cancelAtPeriodEnd(principal: Principal, wish: Wish): Promise<unknown>
-  cancelNow(principal: Principal, wish: Wish): Promise<void>
+  cancelAtPeriodEnd(principal: Principal, cancellation: Cancellation): Promise<unknown>
+  cancelNow(principal: Principal, cancellation: Cancellation): Promise<void>
 }
 
 const PATH = '/v1/admin/subscription'
@@ -21,7 +21,7 @@ const cancellation = body('Why it is cancelled.', {
   reason: { type: 'string', description: 'In words of its customer.', maxLength: 1000, storable: true },
 })
 
-/** Specification, "Subscription and invoices". */
+/** docs/reference/api.md, "Subscriptions". */
 export function subscriptionRoutes(subscriptions: SubscriptionsService): Route[] {
   return [read(subscriptions), cancelAtPeriodEnd(subscriptions), cancelNow(subscriptions)]
 }
@@ -41,7 +41,7 @@ function read(subscriptions: SubscriptionsService): Route {
 }
 
 function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
-  return route<unknown, unknown, Wish>({
+  return route<unknown, unknown, Cancellation>({
     method: 'DELETE',
     path: PATH,
     operationId: 'cancelSubscription',
@@ -66,7 +66,7 @@ function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
 }
 
 function cancelNow(subscriptions: SubscriptionsService): Route {
-  return route<unknown, unknown, Wish>({
+  return route<unknown, unknown, Cancellation>({
     method: 'DELETE',
     path: `${PATH}/immediate`,
     operationId: 'cancelSubscriptionNow',

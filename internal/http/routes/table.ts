@@ -24,7 +24,7 @@ export interface Services {
   invoices: InvoicesService
   deadLetters: DeadLettersService
   analytics: AnalyticsService
-  /** The specification's "local instance". */
+  /** Whether this is the local instance (docs/architecture/protocol.md, "The local instance"). */
   local: boolean
 }
 

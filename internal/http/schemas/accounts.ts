@@ -1,6 +1,6 @@
 import { closed, count, flag, instant, integer, text } from './shape.ts'
 
-/** Specification, "Customer" and "Project". */
+/** docs/reference/api.md, "Customers" and "Projects". */
 
 export const customerSchema = closed('A customer.', {
   customerId: text('Identifier of the customer.', { minLength: 1 }),

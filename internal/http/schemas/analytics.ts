@@ -1,8 +1,8 @@
 import { deliveryDurationBounds, histogramOf, timeToFlushBounds } from '../../domain/histogram.ts'
-import type { Schema } from '../routes/route.ts'
+import type { Schema } from './shape.ts'
 import { closed, count, list, number, text } from './shape.ts'
 
-/** Specification, "Analytics"; the definitions are the design's, section 9. */
+/** docs/reference/analytics.md. */
 
 const deliveries = {
   ingestCount: count('Items accepted; duplicates are not counted.'),

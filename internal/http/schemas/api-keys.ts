@@ -1,8 +1,8 @@
 import { roles } from '../../domain/roles.ts'
-import type { Schema } from '../routes/route.ts'
+import type { Schema } from './shape.ts'
 import { closed, isoInstant, list, oneOf, orNull, text } from './shape.ts'
 
-/** Specification, "API key". */
+/** docs/reference/api.md, "API keys". */
 
 const common: Readonly<Record<string, Schema>> = {
   keyId: text('Identifier of the key.', { minLength: 1 }),

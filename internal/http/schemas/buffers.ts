@@ -1,7 +1,7 @@
 import { type Schema as DomainSchema, bufferSchema as domainSchema } from '../../domain/buffer-schema.ts'
-import type { Schema } from '../routes/route.ts'
+import type { Schema } from './shape.ts'
 
-/** Specification, "Buffer": derived from the one schema of the domain. */
+/** docs/reference/buffers.md, "Fields": derived from the one schema of the domain. */
 
 export const bufferSchema: Schema = stored(domainSchema)
 

@@ -1,7 +1,7 @@
 import { currencies } from '../../domain/currency.ts'
 import { closed, count, flag, instant, integer, list, number, oneOf, orNull, text } from './shape.ts'
 
-/** Specification, "Credits". */
+/** docs/reference/api.md, "Credits". */
 
 export const creditsSchema = closed('The balance of a customer.', {
   customerId: text('The customer.', { minLength: 1 }),

@@ -1,6 +1,6 @@
 import { closed, count, flag, instant, integer, list, oneOf, orNull, text } from './shape.ts'
 
-/** Specification, "DLQ item" and "Delivery batch". */
+/** docs/reference/api.md, "Dead letters". */
 
 export const dlqItemSchema = closed('A batch that could not be delivered.', {
   dlqId: text('Identifier of the dead letter.', { minLength: 1 }),

@@ -1,7 +1,7 @@
 import { type ErrorEntry, errors } from '../../domain/errors.ts'
 import { closed, count, integer, oneOf, text } from './shape.ts'
 
-/** Bodies of refusals (specification, "Errors"). */
+/** Bodies of refusals (docs/reference/errors.md, "Errors"). */
 
 const entries: readonly ErrorEntry[] = Object.values(errors)
 const codes = [...new Set(entries.flatMap(({ code }) => (code === undefined ? [] : [code])))]

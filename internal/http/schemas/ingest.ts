@@ -1,6 +1,6 @@
 import { closed, flag, oneOf, text } from './shape.ts'
 
-/** Specification, "Ingest" and "Health". */
+/** docs/reference/api.md, "Ingest" and "Health". */
 
 export const acceptedSchema = closed(
   'A webhook that is stored.',

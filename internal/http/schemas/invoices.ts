@@ -1,6 +1,6 @@
 import { closed, count, instant, oneOf, orNull, text } from './shape.ts'
 
-/** Specification, "Invoice". */
+/** docs/reference/api.md, "Invoices". */
 
 export const invoiceSchema = closed('An invoice of a subscription.', {
   invoiceId: text('The invoice.', { minLength: 1 }),

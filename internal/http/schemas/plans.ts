@@ -1,7 +1,7 @@
 import { currencies } from '../../domain/currency.ts'
 import { closed, flag, integer, oneOf, text } from './shape.ts'
 
-/** Specification, "Plan". */
+/** docs/reference/api.md, "Plans". */
 
 const prices = {
   ...closed(

@@ -1,4 +1,3 @@
-import type { Schema } from '../routes/route.ts'
 import { customerSchema, projectSchema } from './accounts.ts'
 import { analyticsSummarySchema, analyticsTimeseriesSchema } from './analytics.ts'
 import { apiKeySchema, createdApiKeySchema } from './api-keys.ts'
@@ -17,6 +16,7 @@ import { deliveryFailedSchema, errorSchema, insufficientCreditsSchema } from './
 import { acceptedSchema, healthSchema } from './ingest.ts'
 import { invoiceSchema } from './invoices.ts'
 import { planCheckoutSchema, planSchema } from './plans.ts'
+import type { Schema } from './shape.ts'
 import { cancelledSubscriptionSchema, currentSubscriptionSchema } from './subscription.ts'
 
 /**

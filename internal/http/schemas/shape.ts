@@ -1,9 +1,10 @@
-import type { Schema } from '../routes/route.ts'
-
 /**
  * Building blocks of response schemas. They are OpenAPI 3.0.3 schema objects: closed objects whose members are
  * all there unless named as optional, and `nullable` where null is possible.
  */
+
+/** A JSON Schema (draft 7 subset that OpenAPI 3.0.3 shares). */
+export type Schema = Readonly<Record<string, unknown>>
 
 /** An object of exactly these members; all of them are required but the `optional` ones. */
 export function closed(

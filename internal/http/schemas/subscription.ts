@@ -1,7 +1,7 @@
 import { planSchema } from './plans.ts'
 import { closed, flag, instant, oneOf, orNull, text } from './shape.ts'
 
-/** Specification, "Subscription". */
+/** docs/reference/api.md, "Subscriptions". */
 
 const statuses = ['PENDING', 'ACTIVE', 'CANCELLING', 'CANCELLED', 'PAST_DUE']
 

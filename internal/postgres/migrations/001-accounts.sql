@@ -1,4 +1,4 @@
--- Customers, projects, buffers, API keys and credit transactions (design, section 7).
+-- Customers, projects, buffers, API keys and credit transactions (docs/architecture/protocol.md, "Postgres").
 -- Times are timestamptz; the adapters answer Unix epoch milliseconds (API keys: ISO 8601).
 
 CREATE TABLE customers (

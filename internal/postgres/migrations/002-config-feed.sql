@@ -1,6 +1,6 @@
--- The change feed of cached configuration (design, section 7): each change of a buffer or an API key takes
--- the next number of one counter, stands in config_changes under it, and is announced on the channel
--- penstock_config as {"entity", "id", "version"}.
+-- The change feed of cached configuration (docs/architecture/protocol.md, "Cached configuration"): each change of a
+-- buffer or an API key takes the next number of one counter, stands in config_changes under it, and is announced on
+-- the channel penstock_config as {"entity", "id", "version"}.
 --
 -- The counter is a row, not a sequence: its lock is held until the commit, so numbers become visible in
 -- their order and without gaps, and a reader that asks for everything above what it saw misses nothing.

@@ -1,6 +1,6 @@
--- Credits by group commit (design, section 7). A node is one run of a process, named by its boot UUID. It
--- charges with charge_credits, one statement in flight a customer; close_ledger_node takes back what a node
--- that is gone had charged and not settled.
+-- Credits by group commit (docs/architecture/protocol.md, "Credits"). A node is one run of a process, named by its
+-- boot UUID. It charges with charge_credits, one statement in flight a customer; close_ledger_node takes back what a
+-- node that is gone had charged and not settled.
 --
 -- Lock order everywhere: ledger_nodes, settlements, customers (by customer_id), then what hangs on them.
 

@@ -1,5 +1,5 @@
--- What owners of shards write (design, section 5): every such transaction holds the shard's row of `shards`
--- FOR SHARE, so that an epoch raised meanwhile waits for it, or it fails.
+-- What owners of shards write (docs/architecture/protocol.md, "Fencing in Postgres"): every such transaction holds
+-- the shard's row of `shards` FOR SHARE, so that an epoch raised meanwhile waits for it, or it fails.
 
 CREATE TABLE shards (
   shard int PRIMARY KEY,

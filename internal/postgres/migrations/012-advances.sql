@@ -1,5 +1,5 @@
--- Credits in advance (internal/README.md): a node under load takes some of a customer's balance ahead, pays
--- single charges from it without asking, and reports what it spent with its next statement.
+-- Credits in advance (docs/decisions/0017-credits-in-advance.md): a node under load takes some of a customer's
+-- balance ahead, pays single charges from it without asking, and reports what it spent with its next statement.
 --
 -- customers.credits stays the balance that people see; what nodes hold in advance is not free for others.
 

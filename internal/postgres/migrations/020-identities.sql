@@ -1,4 +1,5 @@
--- Accounts of the identity provider, each with the customer that its first ID token created (design, section 11).
+-- Accounts of the identity provider, each with the customer that its first ID token created
+-- (docs/architecture/protocol.md, "Accounts").
 CREATE TABLE identities (
   -- Claims `iss` and `sub`: together they name one account, for ever.
   issuer      text NOT NULL,

@@ -1,4 +1,4 @@
--- Rows of deleted buffers stay until no shard needs them (design, section 9).
+-- Rows of deleted buffers stay until no shard needs them (docs/architecture/protocol.md, "Deleted buffers").
 CREATE INDEX buffers_deleted ON buffers (deleted_at) WHERE deleted_at IS NOT NULL;
 
 -- What owners say of deleted buffers, one row a shard. Nothing of a buffer that was deleted before

@@ -1,4 +1,4 @@
--- What analytics read (specification, "Analytics"). A day is open while its counters are written: it stands
+-- What analytics read (docs/reference/analytics.md). A day is open while its counters are written: it stands
 -- in ingest_days and delivery_days, one row a buffer. Some days later it is closed: its rows move, summed at
 -- three levels, into closed_days. A number is the sum of both places, always, so it never matters whether
 -- and when a day was closed, and what comes late for a closed day simply stands in an open row again.

@@ -1,5 +1,5 @@
--- Plans, credit packs, subscriptions, invoices, and what the payment provider has told (specification,
--- "Credits", "Subscription and invoices"). Money is in cents, credits are integers.
+-- Plans, credit packs, subscriptions, invoices, and what the payment provider has told (docs/reference/api.md,
+-- "Credits", "Subscriptions" and "Invoices"). Money is in cents, credits are integers.
 --
 -- Lock order of the provider's events: provider_events, customers, then subscriptions and invoices.
 

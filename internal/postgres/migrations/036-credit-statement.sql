@@ -1,4 +1,4 @@
--- The order in which credit transactions are listed (specification, "Credit transaction"): newest first by
+-- The order in which credit transactions are listed (docs/reference/api.md, "Credits"): newest first by
 -- minute, and within a minute consumption as the newest, because its one row sums up the whole minute. So a
 -- balance after each row, counted back from the present one, is true and never negative: a grant in the middle
 -- of the minute comes before what the minute spent.

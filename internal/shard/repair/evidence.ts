@@ -1,5 +1,6 @@
 /**
- * How far the inbox still holds what the journal means by its positions (README, "Repair"). Reads only.
+ * How far the inbox still holds what the journal means by its positions (docs/architecture/repair.md, "What it
+ * examines"). Reads only.
  *
  * Invariant: a lost tail is a suffix and later messages stand above it, so what is proven of one position holds for
  * all below it.
@@ -7,10 +8,10 @@
 import { createHash } from 'node:crypto'
 import { decodePack, readItem, readPackHeader } from '../../domain/pack.ts'
 import type { Log, LogMessage, LogState } from '../broker.ts'
-import { decodeCommit } from '../codec.ts'
-import { type FoldState, highestNamed } from '../fold.ts'
-import type { HighWater, JournalRecord, Position, SealRecord } from '../records.ts'
-import { lostBelow } from '../takeover.ts'
+import { lostBelow } from '../claim/takeover.ts'
+import { decodeCommit } from '../journal/codec.ts'
+import type { HighWater, JournalRecord, Position, SealRecord } from '../journal/records.ts'
+import { type FoldState, highestNamed } from '../journal/state.ts'
 
 export interface InboxEvidence {
   /** Highest inbox sequence that the fold names; 0: none. */

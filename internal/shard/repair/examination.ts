@@ -1,8 +1,9 @@
 /** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
 import type { Broker, Log } from '../broker.ts'
-import { decodeCommit } from '../codec.ts'
-import { type FoldState, JournalFold } from '../fold.ts'
-import type { Position, SettledRecord } from '../records.ts'
+import { decodeCommit } from '../journal/codec.ts'
+import { JournalFold } from '../journal/fold.ts'
+import type { Position, SettledRecord } from '../journal/records.ts'
+import type { FoldState } from '../journal/state.ts'
 import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
 import type { JournalCopies, Known, Remembered } from './ports.ts'
@@ -13,7 +14,7 @@ export interface JournalFindings {
   /** Why it needs a repair; null: it does not. */
   readonly fault: string | null
   /** It has no beginning: what it held is in the copy of an interrupted repair, or lost. */
-  readonly beheaded: boolean
+  readonly truncatedWithoutSnapshot: boolean
   /** A complete copy is there. */
   readonly copied: boolean
 }
@@ -69,19 +70,21 @@ export async function examine({
   renew = false,
 }: ExaminationOptions): Promise<Findings> {
   const journal = broker.journal(shard)
-  const { fold, beheaded } = await readJournal(journal)
+  const { fold, truncatedWithoutSnapshot } = await readJournal(journal)
   const copy = await copies.load(shard)
-  const found = await examineJournal(journal, await remembered.known(shard), beheaded, copy)
-  const inbox = beheaded ? null : await examineInbox(broker.inbox(shard), journal, fold.state)
+  const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copy)
+  const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, fold.state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
   const fault = found.fault ?? outlived ?? (renew ? RENEWED : null)
   return { shard, journal: { ...found, fault }, inbox }
 }
 
 /** The fold of the whole journal as it stands, with its settled batches that took effect. */
-export async function readJournal(
-  journal: Log,
-): Promise<{ fold: JournalFold; beheaded: boolean; settled: { seq: number; record: SettledRecord }[] }> {
+export async function readJournal(journal: Log): Promise<{
+  fold: JournalFold
+  truncatedWithoutSnapshot: boolean
+  settled: { seq: number; record: SettledRecord }[]
+}> {
   const fold = new JournalFold()
   const { firstSeq, lastSeq, origin = firstSeq } = await journal.state()
   const settled: { seq: number; record: SettledRecord; applied: boolean }[] = []
@@ -97,7 +100,7 @@ export async function readJournal(
   }
   return {
     fold,
-    beheaded: firstSeq > origin && fold.restoredAt === 0,
+    truncatedWithoutSnapshot: firstSeq > origin && fold.restoredAt === 0,
     settled: settled.filter(({ applied }) => applied),
   }
 }
@@ -105,16 +108,26 @@ export async function readJournal(
 async function examineJournal(
   journal: Log,
   known: Known,
-  beheaded: boolean,
+  truncatedWithoutSnapshot: boolean,
   copy: Uint8Array[] | undefined,
 ): Promise<JournalFindings> {
   const { lastSeq } = await journal.state()
   const copied = copy !== undefined && isComplete(copy)
-  return { lastSeq, known, beheaded, copied, fault: faultOf(lastSeq, known, beheaded) }
+  return {
+    lastSeq,
+    known,
+    truncatedWithoutSnapshot,
+    copied,
+    fault: faultOf(lastSeq, known, truncatedWithoutSnapshot),
+  }
 }
 
-function faultOf(lastSeq: number, { epoch, counted }: Known, beheaded: boolean): string | null {
-  if (beheaded) return 'its beginning is gone'
+function faultOf(
+  lastSeq: number,
+  { epoch, counted }: Known,
+  truncatedWithoutSnapshot: boolean,
+): string | null {
+  if (truncatedWithoutSnapshot) return 'its beginning is gone'
   if (epoch > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${epoch}`
   if (counted > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted}`
   return null

@@ -1,14 +1,15 @@
-/** Makes the positions of an inbox mean one thing again (README, "Repair", steps 5 to 9). */
+/** Makes the positions of an inbox mean one thing again (docs/architecture/repair.md, "The inbox"). */
 
 import { encodePack, packIdBytes } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { batchKey } from '../batch-name.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log } from '../broker.ts'
-import { isOver } from '../fold.ts'
-import { Journal } from '../journal.ts'
-import type { HighWater, Position } from '../records.ts'
-import { deadRecord } from '../restoration.ts'
-import { checkJournalHead, claimShard } from '../takeover.ts'
+import { deadRecord } from '../claim/restoration.ts'
+import { checkJournalHead, claimShard } from '../claim/takeover.ts'
+import { batchKey } from '../journal/batch-name.ts'
+import { Journal } from '../journal/journal.ts'
+import type { HighWater, Position } from '../journal/records.ts'
+import { isOver } from '../journal/state.ts'
 import { packIdOf, weighInbox } from './evidence.ts'
 import { ambiguousPacks, isLost, packsAbove } from './examination.ts'
 import type { Remembered } from './ports.ts'
@@ -102,7 +103,7 @@ async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string)
     const answer = await inbox.append(data, { msgId, timeoutMs: APPEND_TIMEOUT_MS })
     if (answer.kind === 'stored') return
     if (answer.kind === 'full') throw new Error('the inbox has no room: raise the max_bytes of its stream')
-    await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+    await sleep(clock, RETRY_PAUSE_MS)
   }
 }
 

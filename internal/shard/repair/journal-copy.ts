@@ -1,19 +1,19 @@
 /**
  * A journal as a copy that does not depend on its sequences: what the fold holds, so that it can be written anew
- * above every sequence that was ever used (README, "Repair").
+ * above every sequence that was ever used (docs/architecture/repair.md, "The journal").
  *
- * Layout: frames with one commit's records each (kept items, then settled batches that are not counted), frames of
- * a snapshot in which a kept item is named by the number of its frame, and an end that counts both.
+ * Layout: messages with one commit's records each (kept items, then settled batches that are not counted), messages of
+ * a snapshot in which a kept item is named by the number of its message, and an end that counts both.
  */
 
 import { readItem } from '../../domain/pack.ts'
-import { ByteReader } from '../bytes.ts'
-import { decodeRecord, encodeRecord } from '../codec.ts'
-import type { FoldState, KeptAt } from '../fold.ts'
-import type { KeptEntry } from '../intake.ts'
-import { PositionMap } from '../positions.ts'
-import type { JournalRecord, KeptItem, SettledRecord } from '../records.ts'
-import { readSnapshot, SNAPSHOT_PART_BYTES, writeSnapshot } from '../snapshot.ts'
+import type { KeptEntry } from '../held/kept.ts'
+import { ByteReader } from '../journal/bytes.ts'
+import { decodeRecord, encodeRecord } from '../journal/codec.ts'
+import { PositionMap } from '../journal/positions.ts'
+import type { JournalRecord, KeptItem, SettledRecord } from '../journal/records.ts'
+import { readSnapshot, SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
+import type { FoldState, KeptAt } from '../journal/state.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
@@ -47,10 +47,10 @@ export function copyJournal({ state, kept, uncounted }: JournalContent): Buffer[
   return [...keeps, ...settled, ...parts, Buffer.from(JSON.stringify(end))]
 }
 
-/** Whether a copy was finished: its last frame counts all others. */
-export function isComplete(frames: readonly Uint8Array[]): boolean {
-  const end = endOf(frames)
-  return end !== undefined && end.commits + end.parts === frames.length - 1
+/** Whether a copy was finished: its last message counts all others. */
+export function isComplete(messages: readonly Uint8Array[]): boolean {
+  const end = endOf(messages)
+  return end !== undefined && end.commits + end.parts === messages.length - 1
 }
 
 /**
@@ -58,13 +58,13 @@ export function isComplete(frames: readonly Uint8Array[]): boolean {
  * a gap.
  */
 export function commitsOf(
-  frames: readonly Uint8Array[],
+  messages: readonly Uint8Array[],
   { epoch, boot }: { epoch: number; boot: string },
 ): JournalRecord[][] {
-  const end = endOf(frames)
-  if (end === undefined || !isComplete(frames)) throw new Error('the copy of the journal is not complete')
-  const commits = frames.slice(0, end.commits).map(recordsOf)
-  const state = readSnapshot(Buffer.concat(frames.slice(end.commits, end.commits + end.parts)))
+  const end = endOf(messages)
+  if (end === undefined || !isComplete(messages)) throw new Error('the copy of the journal is not complete')
+  const commits = messages.slice(0, end.commits).map(recordsOf)
+  const state = readSnapshot(Buffer.concat(messages.slice(end.commits, end.commits + end.parts)))
   const parts = partsOf(writeSnapshot({ ...state, epoch, boot, kept: moved(state.kept, epoch + 1) }))
   return [
     ...commits,
@@ -74,17 +74,17 @@ export function commitsOf(
   ]
 }
 
-function endOf(frames: readonly Uint8Array[]): End | undefined {
+function endOf(messages: readonly Uint8Array[]): End | undefined {
   try {
-    const end = JSON.parse(Buffer.from(frames.at(-1) ?? []).toString()) as End
+    const end = JSON.parse(Buffer.from(messages.at(-1) ?? []).toString()) as End
     return Number.isSafeInteger(end.commits) && Number.isSafeInteger(end.parts) ? end : undefined
   } catch {
     return undefined
   }
 }
 
-function recordsOf(frame: Uint8Array): JournalRecord[] {
-  const input = new ByteReader(frame)
+function recordsOf(message: Uint8Array): JournalRecord[] {
+  const input = new ByteReader(message)
   const records: JournalRecord[] = []
   while (!input.done) records.push(decodeRecord(input))
   return records

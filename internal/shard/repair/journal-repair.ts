@@ -1,10 +1,12 @@
-/** Writes a journal anew above every sequence that was ever used (README, "Repair", steps 1 to 4). */
+/** Writes a journal anew above every sequence that was ever used (docs/architecture/repair.md, "The journal"). */
+
 import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import type { Log } from '../broker.ts'
-import { encodeCommit, encodeRecord } from '../codec.ts'
-import { raiseHorizon } from '../fold.ts'
-import { readKept } from '../kept.ts'
-import type { JournalRecord } from '../records.ts'
+import { readKept } from '../held/kept.ts'
+import { encodeCommit, encodeRecord } from '../journal/codec.ts'
+import { raiseHorizon } from '../journal/fold.ts'
+import type { JournalRecord } from '../journal/records.ts'
 import { type JournalFindings, readJournal } from './examination.ts'
 import { commitsOf, copyJournal, isComplete } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
@@ -37,18 +39,18 @@ export interface JournalRepairOptions {
 /** Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. */
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
   const { journal, shard, copies, clock, findings } = options
-  const frames = findings.beheaded ? await oldCopy(options) : await newCopy(options)
+  const messages = findings.truncatedWithoutSnapshot ? await oldCopy(options) : await newCopy(options)
   const { lastSeq } = await journal.state()
   const { epoch, counted } = findings.known
   const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
   await copies.emptyJournal(shard, first)
-  await writeAnew(options, frames, first)
+  await writeAnew(options, messages, first)
   await copies.remove(shard)
 }
 
 async function oldCopy({ shard, copies }: JournalRepairOptions): Promise<readonly Uint8Array[]> {
-  const frames = await copies.load(shard)
-  if (frames && isComplete(frames)) return frames
+  const messages = await copies.load(shard)
+  if (messages && isComplete(messages)) return messages
   throw new JournalGoneError(
     `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
   )
@@ -59,20 +61,20 @@ async function newCopy(options: JournalRepairOptions): Promise<Buffer[]> {
   const { fold, settled } = await readJournal(journal)
   if (lostBelow !== null) raiseHorizon(fold.state, lostBelow)
   const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
-  const frames = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
-  await copies.save(shard, frames)
-  return frames
+  const messages = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
+  await copies.save(shard, messages)
+  return messages
 }
 
 /** A claim at `first`, what the copy holds, a release. */
 async function writeAnew(
   options: JournalRepairOptions,
-  frames: readonly Uint8Array[],
+  messages: readonly Uint8Array[],
   first: number,
 ): Promise<void> {
   const commits: JournalRecord[][] = [
     [{ type: 'epoch' }],
-    ...commitsOf(frames, { epoch: first, boot: options.boot }),
+    ...commitsOf(messages, { epoch: first, boot: options.boot }),
   ]
   commits.push([{ type: 'release', batches: [] }])
   for (const [number, records] of commits.entries()) {
@@ -96,6 +98,6 @@ async function appendAt(
       if (last?.seq === seq && last.msgId === msgId) return
       throw new DisturbedRepairError('somebody else writes to the journal')
     }
-    await new Promise<void>((resume) => clock.after(RETRY_PAUSE_MS, resume))
+    await sleep(clock, RETRY_PAUSE_MS)
   }
 }

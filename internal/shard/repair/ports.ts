@@ -1,12 +1,12 @@
-/** What a repair needs of broker and Postgres beyond what an owner needs (see the README, "Repair"). */
-import type { BatchName } from '../batch-name.ts'
+/** What a repair needs of broker and Postgres beyond what an owner needs (docs/architecture/repair.md). */
+import type { BatchName } from '../journal/batch-name.ts'
 
 /** Copies of journals, each in a place of its own at the broker. All calls reject when it does not answer. */
 export interface JournalCopies {
-  /** All frames in order; undefined: there is no copy. */
+  /** All messages in order; undefined: there is no copy. */
   load(shard: number): Promise<Uint8Array[] | undefined>
-  /** Replaces what there is. Resolves when every frame is stored. */
-  save(shard: number, frames: readonly Uint8Array[]): Promise<void>
+  /** Replaces what there is. Resolves when every message is stored. */
+  save(shard: number, messages: readonly Uint8Array[]): Promise<void>
   /** Also when there is none. */
   remove(shard: number): Promise<void>
   /** Empties the journal; its next message will have the sequence `seq`, which is above its last. */

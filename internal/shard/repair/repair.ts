@@ -1,4 +1,4 @@
-/** The repair of one shard, from what is wrong to a shard that any node may claim (README, "Repair"). */
+/** The repair of one shard, from what is wrong to a shard that any node may claim (docs/architecture/repair.md). */
 import { type ExaminationOptions, examine, type Findings, needsRepair } from './examination.ts'
 import { type InboxRepairOptions, repairInbox } from './inbox-repair.ts'
 import { repairJournal } from './journal-repair.ts'
@@ -18,7 +18,7 @@ export async function repairShard(options: RepairOptions): Promise<Findings | nu
     return null
   }
   // The inbox first: what proves anything of it is lost with the old journal.
-  if (!findings.journal.beheaded) await repairInbox(options)
+  if (!findings.journal.truncatedWithoutSnapshot) await repairInbox(options)
   if (findings.journal.fault !== null)
     await repairJournal({
       ...{ ...options, journal: broker.journal(shard), findings: findings.journal },

@@ -1,6 +1,6 @@
 /**
- * Backup and restore of a cluster (three brokers, Postgres) with the commands of the runbook as they stand there: made
- * while senders go on, restored after everything is gone.
+ * Backup and restore of a cluster (three brokers, Postgres) with the commands of docs/operations/backup.md as they
+ * stand there: made while senders go on, restored after everything is gone.
  */
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ describe('backup and restore of a cluster', function () {
   this.timeout(240_000)
   const natsDir = join(tempFolder('backup-nats'), 'nats')
   const backup = join(tempFolder('backup'), 'backup')
-  const [BACK_UP = '', RESTORE = ''] = shellBlocks('internal/RUNBOOKS.md', '## Backup and restore')
+  const [BACK_UP = '', RESTORE = ''] = shellBlocks('docs/operations/backup.md', '## A cluster')
   let tools: BackupTools
   let brokers: NatsCluster
   let database: InstalledPostgres
@@ -160,10 +160,10 @@ describe('backup and restore of a cluster', function () {
     await startActors()
     // Sealed or not when the backup was made, and delivered since: it cannot know, and sends them again.
     await untilArrived('soon', numbers(10, 15), reopened)
-    // Also what was known of them: a twin of one that is buffered is still one.
+    // Also what was known of them: a duplicate of one that is buffered is still one.
     await eventually(async () => {
-      const [twin] = await send('held', [3])
-      expect(twin).to.include({ duplicate: true })
+      const [duplicate] = await send('held', [3])
+      expect(duplicate).to.include({ duplicate: true })
     })
     await api().patchBuffer('held', { batch: { maxItems: 1 } })
     await untilArrived('held', numbers(0, 15))

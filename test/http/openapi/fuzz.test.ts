@@ -27,7 +27,7 @@ interface Operation {
   requestBody?: { content: { 'application/json': { schema: FuzzSchema } } }
 }
 
-interface Wish {
+interface GeneratedRequest {
   operationId: string
   method: string
   path: string
@@ -75,7 +75,7 @@ function queryText({ name, schema }: Parameter): Arbitrary<string> {
   return fc.oneof({ weight: 4, arbitrary: good }, bad).map((text) => text.toWellFormed())
 }
 
-function wishes(path: string, method: string, operation: Operation): Arbitrary<Wish> {
+function generatedRequests(path: string, method: string, operation: Operation): Arbitrary<GeneratedRequest> {
   const { operationId, parameters = [], requestBody } = operation
   const inPath = parameters.filter((each) => each.in === 'path')
   const inQuery = parameters.filter((each) => each.in === 'query')
@@ -125,7 +125,7 @@ function queryOf(query: Record<string, string | undefined>, twice: boolean): str
 }
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => wishes(path, method, operation)),
+  Object.entries(methods).map(([method, operation]) => generatedRequests(path, method, operation)),
 )
 
 describe('requests made up from the OpenAPI document', () => {

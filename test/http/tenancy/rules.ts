@@ -4,7 +4,7 @@ import type { Ids, Reach, World } from './world.ts'
 
 /** What the endpoints answer to whoever has the role, by reach; each row of the route table has one rule. */
 export interface Rule {
-  /** The least powerful role that may (specification, "Authentication"; design, section 9). */
+  /** The least powerful role that may (docs/reference/api.md, "Roles"). */
   least: Role
   /** Makes what is asked for, and names it. */
   target: (world: World, projectId: string, reach: Reach) => Promise<Ids>
@@ -27,9 +27,9 @@ const byProject = (world: World, projectId: string) => world.project(projectId)
 const byKey = (world: World, projectId: string) => world.apiKey(projectId)
 
 const UNIQUE =
-  'ids are unique in the whole installation: 409 (specification, "Customers", "Projects", "Buffers")'
-const DLQ_403 = '403 for an item of another customer (specification, "Dead letter queue")'
-const INVOICE_403 = '403 for an invoice of another customer (specification, "Subscription and invoices")'
+  'ids are unique in the whole installation: 409 (docs/reference/api.md, "Customers", "Projects" and "Buffers")'
+const DLQ_403 = '403 for an item of another customer (docs/reference/api.md, "Dead letters")'
+const INVOICE_403 = '403 for an invoice of another customer (docs/reference/api.md, "Invoices")'
 
 export const rules: Readonly<Record<string, Rule>> = {
   createCustomer: {

@@ -5,7 +5,7 @@ import { type AdminClient, createAdminClient } from '../../../operator/admin/cli
 import { AdminError, type AdminErrorKind } from '../../../operator/reconcile/ports.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, type SinkAnswer, startSink } from '../../support/sink.ts'
-import { KEY, stored } from '../reconcile/scene.ts'
+import { KEY, stored } from '../reconcile/fixtures.ts'
 
 const idle = new AbortController().signal
 const options = { userAgent: 'penstock-operator/test', clock: systemClock() }
@@ -37,7 +37,7 @@ describe('the client of the admin API', function () {
 
     after(() => client?.close())
 
-    const wish = (bufferId: string) => ({
+    const creation = (bufferId: string) => ({
       ...{ bufferId, projectId, name: bufferId, delivery: { url: 'http://127.0.0.1:9/' } },
       groupKey: { mode: 'jsonpath', path: '$.group' },
     })
@@ -45,24 +45,24 @@ describe('the client of the admin API', function () {
     it('creates, reads, changes and deletes a buffer', async () => {
       const bufferId = `client-${process.pid}`
       expect(await client.read(key, bufferId, idle)).to.equal(undefined)
-      const created = await client.create(key, wish(bufferId), idle)
+      const created = await client.create(key, creation(bufferId), idle)
       expect(created).to.deep.include({ bufferId, projectId, enabled: true })
       expect(await client.read(key, bufferId, idle)).to.deep.equal(created)
       expect((await client.update(key, bufferId, { name: 'changed' }, idle)).name).to.equal('changed')
-      expect((await refusal(client.create(key, wish(bufferId), idle))).kind).to.equal('exists')
+      expect((await refusal(client.create(key, creation(bufferId), idle))).kind).to.equal('exists')
       expect(await client.remove(key, bufferId, idle)).to.equal(true)
       expect(await client.remove(key, bufferId, idle)).to.equal(false)
       expect((await refusal(client.update(key, bufferId, { name: 'x' }, idle))).kind).to.equal('absent')
     })
 
     it('tells its refusals apart, in the words of the service', async () => {
-      const bad = await refusal(client.create(key, { ...wish('bad'), dlqPauseThreshold: 99 }, idle))
+      const bad = await refusal(client.create(key, { ...creation('bad'), dlqPauseThreshold: 99 }, idle))
       expect(bad).to.deep.include({ kind: 'invalid' })
       expect(bad.message).to.include('dlqPauseThreshold')
       expect((await refusal(client.read(KEY, 'any', idle))).kind).to.equal('unauthorized')
       const api = (await sharedInstallation()).api()
       const viewer = await api.createKey({ role: 'viewer' })
-      const forbidden = await refusal(client.create(viewer.secret, wish('viewed'), idle))
+      const forbidden = await refusal(client.create(viewer.secret, creation('viewed'), idle))
       expect(forbidden.kind).to.equal('forbidden')
       expect(forbidden.message).to.include('Requires one of the following roles')
       await api.expect(204, 'DELETE', `/v1/admin/api-keys/${viewer.keyId}`)

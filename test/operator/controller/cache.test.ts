@@ -3,15 +3,15 @@ import { describe, it } from 'mocha'
 import { Cache } from '../../../operator/controller/cache.ts'
 import type { Change } from '../../../operator/controller/ports.ts'
 
-interface Wish {
+interface TestObject {
   metadata: { namespace: string; name: string; uid: string; resourceVersion: string }
   secrets: string[]
 }
 
-function wish(
+function object(
   name: string,
   options: { uid?: string; version?: number; secrets?: string[]; in?: string } = {},
-): Wish {
+): TestObject {
   const { uid = name, version = 1, secrets = [], in: namespace = 'ns' } = options
   return { metadata: { namespace, name, uid, resourceVersion: String(version) }, secrets }
 }
@@ -19,7 +19,7 @@ function wish(
 function fixture() {
   const faults: string[] = []
   const changes: string[] = []
-  const cache = new Cache<Wish>({
+  const cache = new Cache<TestObject>({
     indexers: {
       secret: ({ metadata, secrets }) => secrets.map((name) => `${metadata.namespace}/${name}`),
     },
@@ -29,17 +29,18 @@ function fixture() {
   return { cache, changes, faults, names: () => cache.list().map(({ metadata }) => metadata.name) }
 }
 
-function told({ key, before, after }: Change<Wish>): string {
-  const version = (of: Wish | undefined) => (of ? `${of.metadata.uid}@${of.metadata.resourceVersion}` : '-')
+function told({ key, before, after }: Change<TestObject>): string {
+  const version = (of: TestObject | undefined) =>
+    of ? `${of.metadata.uid}@${of.metadata.resourceVersion}` : '-'
   return `${key} ${version(before)} ${version(after)}`
 }
 
 describe('a store', () => {
   it('tells what is new, changed and gone', () => {
     const { cache, changes } = fixture()
-    cache.put(wish('a'))
-    cache.put(wish('a', { version: 2 }))
-    cache.remove(wish('a', { version: 3 }))
+    cache.put(object('a'))
+    cache.put(object('a', { version: 2 }))
+    cache.remove(object('a', { version: 3 }))
     expect(changes).to.deep.equal(['ns/a - a@1', 'ns/a a@1 a@2', 'ns/a a@2 -'])
     expect([cache.get('ns/a'), cache.size]).to.deep.equal([undefined, 0])
   })
@@ -50,8 +51,8 @@ describe('a store', () => {
     cache.subscribe(({ after, last }) => {
       if (after === undefined) lasts.push(last?.metadata.resourceVersion)
     })
-    for (const name of ['a', 'b']) cache.put(wish(name))
-    cache.remove(wish('a', { version: 3 }))
+    for (const name of ['a', 'b']) cache.put(object(name))
+    cache.remove(object('a', { version: 3 }))
     cache.replace([], undefined)
     expect(lasts).to.deep.equal(['3', undefined])
   })
@@ -59,12 +60,12 @@ describe('a store', () => {
   it('finds by index what names a value now, and nothing that did', () => {
     const { cache } = fixture()
     const found = (name: string) => cache.byIndex('secret', `ns/${name}`).map(({ metadata }) => metadata.name)
-    cache.put(wish('a', { secrets: ['key', 'signing'] }))
-    cache.put(wish('b', { secrets: ['key'] }))
-    cache.put(wish('c', { secrets: ['key'], in: 'other' }))
+    cache.put(object('a', { secrets: ['key', 'signing'] }))
+    cache.put(object('b', { secrets: ['key'] }))
+    cache.put(object('c', { secrets: ['key'], in: 'other' }))
     expect([found('key'), found('signing')]).to.deep.equal([['a', 'b'], ['a']])
-    cache.put(wish('a', { version: 2, secrets: ['signing'] }))
-    cache.remove(wish('b'))
+    cache.put(object('a', { version: 2, secrets: ['signing'] }))
+    cache.remove(object('b'))
     expect([found('key'), found('signing'), found('none')]).to.deep.equal([[], ['a'], []])
     expect(() => cache.byIndex('project', 'p')).to.throw('no index project')
   })
@@ -75,16 +76,16 @@ describe('a store', () => {
     cache.subscribe(({ key }) =>
       seen.push(cache.get(key)?.metadata.resourceVersion, cache.byIndex('secret', 'ns/s').length),
     )
-    cache.put(wish('a', { secrets: ['s'] }))
-    cache.remove(wish('a'))
+    cache.put(object('a', { secrets: ['s'] }))
+    cache.remove(object('a'))
     expect(seen).to.deep.equal(['1', 1, undefined, 0])
   })
 
   it('tells of a resource that took the name of another as gone and new', () => {
     const { cache, changes } = fixture()
-    cache.put(wish('a', { uid: 'old' }))
-    cache.put(wish('a', { uid: 'new', version: 5 }))
-    cache.replace([wish('a', { uid: 'newer', version: 9 })], undefined)
+    cache.put(object('a', { uid: 'old' }))
+    cache.put(object('a', { uid: 'new', version: 5 }))
+    cache.replace([object('a', { uid: 'newer', version: 9 })], undefined)
     expect(changes).to.deep.equal([
       'ns/a - old@1',
       'ns/a old@1 -',
@@ -96,24 +97,24 @@ describe('a store', () => {
 
   it('keeps a resource whose predecessor is told as gone late', () => {
     const { cache } = fixture()
-    cache.put(wish('a', { uid: 'new' }))
-    cache.remove(wish('a', { uid: 'old' }))
+    cache.put(object('a', { uid: 'new' }))
+    cache.remove(object('a', { uid: 'old' }))
     expect(cache.get('ns/a')?.metadata.uid).to.equal('new')
   })
 
   it('takes a list for the whole truth about its namespace, and tells only what it changed', () => {
     const { cache, changes, names } = fixture()
-    for (const object of [wish('a'), wish('b'), wish('c'), wish('x', { in: 'other' })]) cache.put(object)
+    for (const each of [object('a'), object('b'), object('c'), object('x', { in: 'other' })]) cache.put(each)
     changes.length = 0
-    cache.replace([wish('a'), wish('b', { version: 2 }), wish('d')], 'ns')
+    cache.replace([object('a'), object('b', { version: 2 }), object('d')], 'ns')
     expect(changes).to.deep.equal(['ns/c c@1 -', 'ns/b b@1 b@2', 'ns/d - d@1'])
     expect(names()).to.have.members(['a', 'b', 'd', 'x'])
   })
 
   it('leaves out a resource that cannot be indexed, and goes on with the others', () => {
     const { cache, faults, names } = fixture()
-    const broken = { ...wish('b'), secrets: undefined as unknown as string[] }
-    cache.replace([wish('a'), broken, wish('c')], undefined)
+    const broken = { ...object('b'), secrets: undefined as unknown as string[] }
+    cache.replace([object('a'), broken, object('c')], undefined)
     expect(names()).to.deep.equal(['a', 'c'])
     expect(faults).to.have.length(1)
     expect(faults[0]).to.match(/^ns\/b: /)
@@ -126,7 +127,7 @@ describe('a store', () => {
       throw new Error('deaf')
     })
     cache.subscribe(({ key }) => heard.push(key))
-    cache.put(wish('a'))
+    cache.put(object('a'))
     expect([heard, faults]).to.deep.equal([['ns/a'], ['ns/a: deaf']])
   })
 })

@@ -14,7 +14,7 @@ const ready = {
   observedGeneration: 1,
   lastTransitionTime: '2030-01-01T00:00:00Z',
   reason: 'Synced',
-  message: 'as wished',
+  message: 'as desired',
 } as const
 
 describe('writes to Buffer resources', function () {

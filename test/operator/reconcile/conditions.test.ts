@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { statusAfter, statusOfClaim } from '../../../operator/reconcile/conditions.ts'
-import type { Outcome } from '../../../operator/reconcile/decide.ts'
+import type { Outcome } from '../../../operator/reconcile/decision.ts'
 import type { BufferStatus } from '../../../operator/resource.ts'
-import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './scene.ts'
+import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './fixtures.ts'
 
 const NOW_TEXT = '2026-03-01T12:00:00Z'
 const ready: Outcome = { state: 'ready', buffer: stored() }

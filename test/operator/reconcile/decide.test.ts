@@ -1,10 +1,11 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { type Decision, decide } from '../../../operator/reconcile/decide.ts'
+import { decide } from '../../../operator/reconcile/decide.ts'
+import type { Decision } from '../../../operator/reconcile/decision.ts'
 import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/deletion.ts'
+import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import type { Wish } from '../../../operator/reconcile/wish.ts'
 import { resumeAnnotation } from '../../../operator/resource.ts'
 import {
   CLAIMED,
@@ -17,7 +18,7 @@ import {
   SYNCED,
   secret,
   stored,
-} from './scene.ts'
+} from './fixtures.ts'
 
 const OTHER_KEY = `svk_${'1b'.repeat(24)}`
 const deleted = { deletionTimestamp: JUST_NOW }
@@ -338,13 +339,13 @@ describe('the decision about a buffer', () => {
   }
 
   it('to create it says all that the resource says, and no more', () => {
-    const decided = decide(observed({ status: CLAIMED, claimed: true })) as { wish: Wish }
-    expect(decided.wish.config).to.deep.include({ name: 'orders', dlqPauseThreshold: 3 })
-    expect(decided.wish.config.delivery).to.deep.equal({
+    const decided = decide(observed({ status: CLAIMED, claimed: true })) as { desired: DesiredBuffer }
+    expect(decided.desired.config).to.deep.include({ name: 'orders', dlqPauseThreshold: 3 })
+    expect(decided.desired.config.delivery).to.deep.equal({
       ...{ url: 'https://shop.example/hook', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
       signing: { type: 'hmac-sha256', header: 'x-svc-signature', secret: SIGNING },
     })
-    expect(decided.wish.config).to.not.have.property('enabled')
+    expect(decided.desired.config).to.not.have.property('enabled')
   })
 
   it('never says a secret for people', () => {

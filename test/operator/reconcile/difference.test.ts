@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { applyBufferPatch } from '../../../internal/domain/buffer.ts'
 import type { Buffer as StoredBuffer } from '../../../internal/domain/model.ts'
+import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import { differenceOf } from '../../../operator/reconcile/difference.ts'
-import type { Wish } from '../../../operator/reconcile/wish.ts'
-import { observed, resource, stored } from './scene.ts'
+import { observed, resource, stored } from './fixtures.ts'
 
-const wanted = (observed().wish as Wish).config
+const wanted = (observed().desired as DesiredBuffer).config
 
 /** Applies the change as the service does. */
 function patched(buffer: StoredBuffer): StoredBuffer {
@@ -16,7 +16,7 @@ function patched(buffer: StoredBuffer): StoredBuffer {
 }
 
 describe('the difference between what is wanted and what is stored', () => {
-  it('is nothing for what was made of the wish', () => {
+  it('is nothing for a buffer as desired', () => {
     expect(differenceOf(wanted, stored())).to.equal(undefined)
   })
 

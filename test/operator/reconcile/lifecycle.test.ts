@@ -4,111 +4,111 @@ import { finalizer, resumeAnnotation } from '../../../operator/resource.ts'
 import { kubeOrSkip } from '../../kube/kube.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
-import { condition, inTime, Stand } from './stand.ts'
+import { condition, inTime, OperatorHarness } from './harness.ts'
 
 /** Everything is right until somebody changes something: what the operator then does, and that it does no more. */
 describe('a Buffer resource', function () {
   this.timeout(180_000)
-  let stand: Stand
+  let harness: OperatorHarness
   let sink: Sink
 
   before(async function () {
     const cluster = await kubeOrSkip(this)
-    stand = await Stand.open(cluster, await sharedInstallation())
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
     sink = await startSink()
-    await stand.operate()
+    await harness.operate()
   })
 
-  afterEach(() => stand.proxy.interfere())
+  afterEach(() => harness.proxy.interfere())
 
   after(async () => {
-    await stand?.close()
+    await harness?.close()
     await sink?.close()
   })
 
   it('becomes a buffer by one look and one creation', async () => {
-    const name = stand.name('created')
-    await stand.create(name, { displayName: 'Created', batch: { maxItems: 7 } })
-    const { status, metadata } = await stand.untilReady(name)
+    const name = harness.name('created')
+    await harness.create(name, { displayName: 'Created', batch: { maxItems: 7 } })
+    const { status, metadata } = await harness.untilReady(name)
     expect(metadata.finalizers).to.deep.equal([finalizer])
     expect(status).to.deep.include({
       ...{ observedGeneration: 1, bufferId: name, enabled: true, consecutiveDlqCount: 0 },
-      ingestPath: `/v1/ingest/${stand.projectId}/${name}`,
+      ingestPath: `/v1/ingest/${harness.projectId}/${name}`,
     })
     expect(status?.secretVersions?.map((each) => each.name)).to.deep.equal(['penstock'])
     expect(status?.conditions?.map(({ type, status, reason }) => [type, status, reason])).to.deep.equal([
       ['Ready', 'True', 'Synced'],
     ])
-    const buffer = await stand.api.readBuffer(name)
-    expect(buffer).to.deep.include({ name: 'Created', projectId: stand.projectId, enabled: true })
+    const buffer = await harness.api.readBuffer(name)
+    expect(buffer).to.deep.include({ name: 'Created', projectId: harness.projectId, enabled: true })
     expect(buffer.batch.maxItems).to.equal(7)
-    expect(stand.proxy.seen(name).map(({ method, status }) => [method, status])).to.deep.equal([
+    expect(harness.proxy.seen(name).map(({ method, status }) => [method, status])).to.deep.equal([
       ['GET', 404],
       ['POST', 201],
     ])
-    expect(await stand.untilEvent(name, 'Created')).to.deep.include({ type: 'Normal' })
-    const { status: ingested } = await stand.api.ingest(stand.projectId, name, { group: 'a' })
+    expect(await harness.untilEvent(name, 'Created')).to.deep.include({ type: 'Normal' })
+    const { status: ingested } = await harness.api.ingest(harness.projectId, name, { group: 'a' })
     expect(ingested).to.equal(202)
   })
 
   it('may have another identifier than its name', async () => {
-    const name = stand.name('named')
-    const bufferId = stand.name('id')
-    await stand.create(name, { bufferId })
-    expect((await stand.untilReady(name)).status?.bufferId).to.equal(bufferId)
-    expect((await stand.api.readBuffer(bufferId)).name).to.equal(name)
+    const name = harness.name('named')
+    const bufferId = harness.name('id')
+    await harness.create(name, { bufferId })
+    expect((await harness.untilReady(name)).status?.bufferId).to.equal(bufferId)
+    expect((await harness.api.readBuffer(bufferId)).name).to.equal(name)
   })
 
   it('is asked about by nobody when only annotations change', async () => {
-    const name = stand.name('annotated')
-    await stand.create(name)
-    const before = await stand.untilReady(name)
-    const other = stand.name('behind')
-    await stand.patch(name, { metadata: { annotations: { 'example.com/note': 'x' }, labels: { a: 'b' } } })
+    const name = harness.name('annotated')
+    await harness.create(name)
+    const before = await harness.untilReady(name)
+    const other = harness.name('behind')
+    await harness.patch(name, { metadata: { annotations: { 'example.com/note': 'x' }, labels: { a: 'b' } } })
     // One key runs after the other: once the later resource is ready, the earlier event was handled.
-    await stand.create(other)
-    await stand.untilReady(other)
-    expect(stand.proxy.seen(name)).to.have.length(2)
-    expect((await stand.read(name)).status).to.deep.equal(before.status)
+    await harness.create(other)
+    await harness.untilReady(other)
+    expect(harness.proxy.seen(name)).to.have.length(2)
+    expect((await harness.read(name)).status).to.deep.equal(before.status)
   })
 
   it('is updated by one change of the fields that differ', async () => {
-    const name = stand.name('updated')
-    await stand.create(name, {
+    const name = harness.name('updated')
+    await harness.create(name, {
       delivery: { url: 'http://127.0.0.1:9/a', headers: { 'x-a': '1', 'x-b': '2' } },
     })
-    const before = await stand.untilReady(name)
-    await stand.patch(name, {
+    const before = await harness.untilReady(name)
+    await harness.patch(name, {
       spec: { batch: { maxItems: 3 }, delivery: { headers: { 'x-a': null, 'x-c': '3' } } },
     })
-    const after = await stand.untilReady(name)
+    const after = await harness.untilReady(name)
     expect(after.status?.observedGeneration).to.equal(2)
     expect(condition(after, 'Ready')?.lastTransitionTime).to.equal(
       condition(before, 'Ready')?.lastTransitionTime,
     )
-    const changes = stand.proxy.seen(name, 'PATCH')
+    const changes = harness.proxy.seen(name, 'PATCH')
     expect(changes).to.have.length(1)
     expect(Object.keys(JSON.parse(changes[0]!.body))).to.have.members(['batch', 'delivery'])
-    const buffer = await stand.api.readBuffer(name)
+    const buffer = await harness.api.readBuffer(name)
     expect(buffer.batch.maxItems).to.equal(3)
     expect(buffer.delivery.headers).to.deep.equal({ 'x-b': '2', 'x-c': '3' })
-    expect((await stand.untilEvent(name, 'Updated')).note).to.include('batch, delivery')
+    expect((await harness.untilEvent(name, 'Updated')).note).to.include('batch, delivery')
   })
 
   it('that is edited 100 times in a row ends as it was last written, with far fewer changes', async () => {
-    const name = stand.name('edited')
-    await stand.create(name)
-    await stand.untilReady(name)
+    const name = harness.name('edited')
+    await harness.create(name)
+    await harness.untilReady(name)
     const edited = Promise.withResolvers<void>()
-    stand.proxy.interfere(({ method }) => (method === 'PATCH' ? { until: edited.promise } : undefined))
+    harness.proxy.interfere(({ method }) => (method === 'PATCH' ? { until: edited.promise } : undefined))
     for (let edit = 1; edit <= 100; edit++) {
-      await stand.patch(name, { spec: { batch: { maxItems: 100 + edit } } })
+      await harness.patch(name, { spec: { batch: { maxItems: 100 + edit } } })
     }
     edited.resolve()
-    const { metadata } = await stand.untilReady(name)
+    const { metadata } = await harness.untilReady(name)
     expect(metadata.generation).to.equal(101)
-    expect((await stand.api.readBuffer(name)).batch.maxItems).to.equal(200)
-    const changes = stand.proxy
+    expect((await harness.api.readBuffer(name)).batch.maxItems).to.equal(200)
+    const changes = harness.proxy
       .seen(name, 'PATCH')
       .map(({ body }) => JSON.parse(body).batch.maxItems as number)
     // The first waits for the last edit; what came meanwhile is one change, or a few where the watch lags.
@@ -119,92 +119,98 @@ describe('a Buffer resource', function () {
   })
 
   it('leaves alone what exists already, unless it may adopt it', async () => {
-    const name = stand.name('there')
-    await stand.api.createBuffer(stand.projectId, name, { name: 'by hand', delivery: { url: sink.url() } })
-    await stand.create(name)
-    const refused = await stand.untilCondition(name, 'Stalled', { reason: 'Conflict' })
+    const name = harness.name('there')
+    await harness.api.createBuffer(harness.projectId, name, {
+      name: 'by hand',
+      delivery: { url: sink.url() },
+    })
+    await harness.create(name)
+    const refused = await harness.untilCondition(name, 'Stalled', { reason: 'Conflict' })
     expect(condition(refused, 'Ready')).to.deep.include({ status: 'False', reason: 'Conflict' })
     expect(refused.status).to.not.have.property('bufferId')
-    expect((await stand.api.readBuffer(name)).name).to.equal('by hand')
-    expect(stand.proxy.seen(name).every(({ method }) => method === 'GET')).to.equal(true)
+    expect((await harness.api.readBuffer(name)).name).to.equal('by hand')
+    expect(harness.proxy.seen(name).every(({ method }) => method === 'GET')).to.equal(true)
 
-    await stand.patch(name, { spec: { adoptionPolicy: 'Adopt' } })
-    const adopted = await stand.untilReady(name)
+    await harness.patch(name, { spec: { adoptionPolicy: 'Adopt' } })
+    const adopted = await harness.untilReady(name)
     expect(condition(adopted, 'Stalled')).to.equal(undefined)
-    expect((await stand.api.readBuffer(name)).name).to.equal(name)
-    expect(stand.proxy.seen(name, 'POST')).to.have.length(0)
-    await stand.untilEvent(name, 'Adopted')
+    expect((await harness.api.readBuffer(name)).name).to.equal(name)
+    expect(harness.proxy.seen(name, 'POST')).to.have.length(0)
+    await harness.untilEvent(name, 'Adopted')
   })
 
   it('does not delete what it never had', async () => {
-    const name = stand.name('not-mine')
-    await stand.api.createBuffer(stand.projectId, name, { delivery: { url: sink.url() } })
-    await stand.create(name)
-    await stand.untilCondition(name, 'Stalled', { reason: 'Conflict' })
-    await stand.remove(name)
-    await stand.untilGone(name)
-    expect(stand.proxy.seen(name, 'DELETE')).to.have.length(0)
-    await stand.api.readBuffer(name)
+    const name = harness.name('not-mine')
+    await harness.api.createBuffer(harness.projectId, name, { delivery: { url: sink.url() } })
+    await harness.create(name)
+    await harness.untilCondition(name, 'Stalled', { reason: 'Conflict' })
+    await harness.remove(name)
+    await harness.untilGone(name)
+    expect(harness.proxy.seen(name, 'DELETE')).to.have.length(0)
+    await harness.api.readBuffer(name)
   })
 
   it('has its buffer alone: one of the same name elsewhere gets none, whoever adopts', async () => {
-    const name = stand.name('twice')
-    const [here, there] = stand.namespaces as [string, string]
+    const name = harness.name('twice')
+    const [here, there] = harness.namespaces as [string, string]
     await Promise.all([
-      stand.create(name, { adoptionPolicy: 'Adopt' }, here),
-      stand.create(name, { adoptionPolicy: 'Adopt' }, there),
+      harness.create(name, { adoptionPolicy: 'Adopt' }, here),
+      harness.create(name, { adoptionPolicy: 'Adopt' }, there),
     ])
     const states = await inTime(async () => {
-      const both = await Promise.all([stand.read(name, here), stand.read(name, there)])
+      const both = await Promise.all([harness.read(name, here), harness.read(name, there)])
       const reasons = both.map((each) => condition(each, 'Ready')?.reason)
       return reasons.includes('Synced') && reasons.includes('Conflict') && both
     })
-    expect(stand.proxy.seen(name, 'POST').filter(({ status }) => status === 201)).to.have.length(1)
+    expect(harness.proxy.seen(name, 'POST').filter(({ status }) => status === 201)).to.have.length(1)
     const loser = states.find((each) => condition(each, 'Ready')?.reason === 'Conflict')!
-    await stand.remove(name, loser.metadata.namespace)
-    await stand.untilGone(name, loser.metadata.namespace)
-    await stand.api.readBuffer(name)
+    await harness.remove(name, loser.metadata.namespace)
+    await harness.untilGone(name, loser.metadata.namespace)
+    await harness.api.readBuffer(name)
   })
 
   describe('whose buffer the service paused', () => {
     it('says so and leaves it, and resumes it by the annotation, by a change, and only then', async () => {
-      const name = stand.name('paused')
+      const name = harness.name('paused')
       const url = sink.url(`/${name}`)
       sink.on(`/${name}`, { status: 400 })
-      await stand.create(name, {
+      await harness.create(name, {
         enabled: true,
         delivery: { url },
         dlqPauseThreshold: 1,
         batch: { maxItems: 1 },
       })
-      await stand.untilReady(name)
+      await harness.untilReady(name)
       await pause(name)
 
-      await stand.patch(name, { metadata: { annotations: { [resumeAnnotation]: 'first' } } })
-      await stand.untilReady(name)
-      expect((await stand.api.readBuffer(name)).enabled).to.equal(true)
-      await stand.untilEvent(name, 'Resumed')
+      await harness.patch(name, { metadata: { annotations: { [resumeAnnotation]: 'first' } } })
+      await harness.untilReady(name)
+      expect((await harness.api.readBuffer(name)).enabled).to.equal(true)
+      await harness.untilEvent(name, 'Resumed')
 
       await pause(name)
-      await stand.patch(name, { spec: { displayName: 'resumed by a change' } })
-      await stand.untilReady(name)
-      expect(await stand.api.readBuffer(name)).to.deep.include({ enabled: true, name: 'resumed by a change' })
-      expect(stand.proxy.seen(name, 'PATCH')).to.have.length(2)
+      await harness.patch(name, { spec: { displayName: 'resumed by a change' } })
+      await harness.untilReady(name)
+      expect(await harness.api.readBuffer(name)).to.deep.include({
+        enabled: true,
+        name: 'resumed by a change',
+      })
+      expect(harness.proxy.seen(name, 'PATCH')).to.have.length(2)
     })
 
     /** Until the resource tells of it: somebody looks, as the operator itself does now and then. */
     async function pause(name: string): Promise<void> {
-      await stand.api.ingest(stand.projectId, name, { group: 'a' })
-      await inTime(async () => !(await stand.api.readBuffer(name)).enabled)
+      await harness.api.ingest(harness.projectId, name, { group: 'a' })
+      await inTime(async () => !(await harness.api.readBuffer(name)).enabled)
       await look(name)
-      const resource = await stand.untilCondition(name, 'Paused', { reason: 'AutoPaused' })
+      const resource = await harness.untilCondition(name, 'Paused', { reason: 'AutoPaused' })
       expect(condition(resource, 'Ready')).to.deep.include({ status: 'False', reason: 'AutoPaused' })
       expect(resource.status).to.deep.include({ enabled: false, consecutiveDlqCount: 1 })
     }
 
     /** A Secret that is written again asks for a look. */
     async function look(name: string): Promise<void> {
-      await stand.patchSecret('penstock', { [name]: String(performance.now()) })
+      await harness.patchSecret('penstock', { [name]: String(performance.now()) })
     }
   })
 })

@@ -6,7 +6,7 @@ import { kubeOrSkip } from '../../kube/kube.ts'
 import { startService } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
-import { Stand } from './stand.ts'
+import { OperatorHarness } from './harness.ts'
 
 /** A kubeconfig of a cluster that nobody runs. */
 const SOMEWHERE = {
@@ -19,34 +19,34 @@ const SOMEWHERE = {
 
 describe('the program of the operator', function () {
   this.timeout(180_000)
-  let stand: Stand
+  let harness: OperatorHarness
 
   before(async function () {
     const cluster = await kubeOrSkip(this)
-    stand = await Stand.open(cluster, await sharedInstallation())
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
   })
 
-  after(() => stand?.close())
+  after(() => harness?.close())
 
   it('stands by with all it needs, and leads once the leader is stopped', async () => {
-    const leader = await stand.operate()
-    const follower = await stand.spawn()
-    const { opsPort } = await stand.untilLogged(follower, 'ready')
+    const leader = await harness.operate()
+    const follower = await harness.spawn()
+    const { opsPort } = await harness.untilLogged(follower, 'ready')
     const get = (path: string) => fetch(`http://127.0.0.1:${opsPort}${path}`)
     expect((await get('/live')).status).to.equal(200)
     expect((await get('/ready')).status).to.equal(200)
     expect(await (await get('/metrics')).text()).to.match(/^penstock_operator_leading\S* 0$/m)
-    const name = stand.name('first')
-    await stand.create(name)
-    await stand.untilReady(name)
+    const name = harness.name('first')
+    await harness.create(name)
+    await harness.untilReady(name)
     expect(follower.events.some(({ msg }) => msg === 'leading')).to.equal(false)
 
     leader.child.kill('SIGTERM')
     expect(await leader.exited()).to.equal(0)
-    await stand.untilLogged(follower, 'leading')
-    const other = stand.name('second')
-    await stand.create(other)
-    await stand.untilReady(other)
+    await harness.untilLogged(follower, 'leading')
+    const other = harness.name('second')
+    await harness.create(other)
+    await harness.untilReady(other)
     const metrics = await (await get('/metrics')).text()
     expect(metrics).to.match(/^penstock_operator_leading\S* 1$/m)
     expect(metrics).to.match(/^penstock_operator_reconciles_total\{.*result="requeue".*\} [1-9]/m)

@@ -4,7 +4,7 @@ import { decide } from '../../../operator/reconcile/decide.ts'
 import { ORPHAN_UNANSWERED_MS } from '../../../operator/reconcile/deletion.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
 import { afterRefusal } from '../../../operator/reconcile/refusal.ts'
-import { JUST_NOW, KEY, observed, SYNCED } from './scene.ts'
+import { JUST_NOW, KEY, observed, SYNCED } from './fixtures.ts'
 
 const OTHER_KEY = `svk_${'1b'.repeat(24)}`
 const deleted = { deletionTimestamp: JUST_NOW }

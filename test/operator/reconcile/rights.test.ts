@@ -11,7 +11,7 @@ import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 import { apiServer } from '../kubernetes/cluster.ts'
-import { inTime, Stand } from './stand.ts'
+import { inTime, OperatorHarness } from './harness.ts'
 
 /** As the chart names it for the release `p`: account, Lease and Role of the Lease. */
 const ACCOUNT = 'p-penstock-operator'
@@ -34,17 +34,17 @@ type Case = readonly [
 describe("the operator with the chart's account", function () {
   this.timeout(180_000)
   let cluster: Kube
-  let stand: Stand
+  let harness: OperatorHarness
   let admin: ApiServer
   let rights: Manifest[]
   let kubeconfig: string
 
   before(async function () {
     cluster = await kubeOrSkip(this)
-    stand = await Stand.open(cluster, await sharedInstallation())
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
     admin = apiServer(cluster)
-    const values = [leastCluster, { operator: { watchNamespaces: [stand.namespace] } }]
-    const manifests = await render(cluster, values, { namespace: stand.namespace })
+    const values = [leastCluster, { operator: { watchNamespaces: [harness.namespace] } }]
+    const manifests = await render(cluster, values, { namespace: harness.namespace })
     rights = manifests.filter(
       ({ kind, metadata }) => RIGHTS.includes(kind) && metadata.name.startsWith(ACCOUNT),
     )
@@ -54,38 +54,38 @@ describe("the operator with the chart's account", function () {
   })
 
   after(async () => {
-    await stand?.close()
+    await harness?.close()
     admin?.close()
   })
 
   const operate = () =>
-    stand.spawn({
+    harness.spawn({
       KUBECONFIG: kubeconfig,
-      PENSTOCK_WATCH_NAMESPACES: stand.namespace,
+      PENSTOCK_WATCH_NAMESPACES: harness.namespace,
       PENSTOCK_LEASE_NAME: ACCOUNT,
     })
 
   it('creates, updates and deletes, writes Events, leads and hands over, and is refused nothing', async () => {
     const first = await operate()
-    await stand.untilLogged(first, 'leading')
-    const name = await live(stand.name('allowed'))
-    expect((await stand.api.readBuffer(name)).batch.maxItems).to.equal(2)
+    await harness.untilLogged(first, 'leading')
+    const name = await live(harness.name('allowed'))
+    expect((await harness.api.readBuffer(name)).batch.maxItems).to.equal(2)
     await inTime(async () => (await seriesOf(name)).some((count) => count >= 2))
-    await stand.remove(name)
-    await stand.untilGone(name)
+    await harness.remove(name)
+    await harness.untilGone(name)
     first.child.kill('SIGTERM')
     expect(await first.exited()).to.equal(0)
 
     const second = await operate()
-    await stand.untilLogged(second, 'leading')
+    await harness.untilLogged(second, 'leading')
     second.child.kill('SIGTERM')
     expect(await second.exited()).to.equal(0)
-    expect(stand.output()).to.not.include('forbidden')
+    expect(harness.output()).to.not.include('forbidden')
   })
 
   const untouched = async (name: string) => {
-    expect((await stand.read(name)).metadata.finalizers).to.equal(undefined)
-    expect(stand.proxy.seen(name)).to.deep.equal([])
+    expect((await harness.read(name)).metadata.finalizers).to.equal(undefined)
+    expect(harness.proxy.seen(name)).to.deep.equal([])
   }
   const neverReady = async (name: string, { events }: Service) => {
     expect(events.filter(({ msg }) => msg === 'ready')).to.deep.equal([])
@@ -97,7 +97,7 @@ describe("the operator with the chart's account", function () {
   }
   /** Each watch is refused, so what changes is only seen by the list that follows. */
   const seesByLists = async (name: string, { events }: Service) => {
-    await stand.untilReady(name)
+    await harness.untilReady(name)
     await inTime(() => events.filter(({ msg }) => msg === 'watch failed').length >= 2)
   }
   const cases: readonly Case[] = [
@@ -108,10 +108,10 @@ describe("the operator with the chart's account", function () {
       'patch',
       'buffers/status',
       async (name) => {
-        const { metadata, status } = await stand.read(name)
+        const { metadata, status } = await harness.read(name)
         expect(metadata.finalizers).to.deep.equal([finalizer])
         expect(status).to.equal(undefined)
-        expect(stand.proxy.seen(name, 'POST')).to.deep.equal([])
+        expect(harness.proxy.seen(name, 'POST')).to.deep.equal([])
       },
     ],
     ['list', 'secrets', neverReady],
@@ -120,15 +120,15 @@ describe("the operator with the chart's account", function () {
       'create',
       'events',
       async (name) => {
-        await stand.untilReady(name)
-        expect((await stand.events()).filter(({ regarding }) => regarding.name === name)).to.deep.equal([])
+        await harness.untilReady(name)
+        expect((await harness.events()).filter(({ regarding }) => regarding.name === name)).to.deep.equal([])
       },
     ],
     [
       'patch',
       'events',
       async (name) => {
-        await stand.untilEvent(name, 'Updated')
+        await harness.untilEvent(name, 'Updated')
         expect(await seriesOf(name)).to.deep.equal([])
       },
     ],
@@ -159,10 +159,10 @@ describe("the operator with the chart's account", function () {
       await untilAllowed(verb, resource, false)
       // Its end is judged here: some end by themselves.
       const operator = await operate()
-      stand.operators.pop()
+      harness.operators.pop()
       try {
-        const name = stand.name('stopped')
-        await stand.create(name)
+        const name = harness.name('stopped')
+        await harness.create(name)
         if (resource === 'events') await live(name)
         const refusal = `cannot ${verb} resource "${resource}"`
         await inTime(() => operator.events.some(({ err }) => messageOf(err).includes(refusal)))
@@ -179,17 +179,17 @@ describe("the operator with the chart's account", function () {
 
   /** Ready, and changed twice in the same way, so that one Event is counted. */
   async function live(name: string): Promise<string> {
-    await stand.read(name).catch(() => stand.create(name))
-    await stand.untilReady(name)
+    await harness.read(name).catch(() => harness.create(name))
+    await harness.untilReady(name)
     for (const maxItems of [1, 2]) {
-      await stand.patch(name, { spec: { batch: { maxItems } } })
-      await stand.untilReady(name)
+      await harness.patch(name, { spec: { batch: { maxItems } } })
+      await harness.untilReady(name)
     }
     return name
   }
 
   async function seriesOf(name: string): Promise<number[]> {
-    const counted = (await stand.events()) as unknown as {
+    const counted = (await harness.events()) as unknown as {
       regarding: { name: string }
       series?: { count: number }
     }[]
@@ -210,9 +210,9 @@ describe("the operator with the chart's account", function () {
       resources.includes(path),
     )?.apiGroups[0]
     const spec = {
-      user: `system:serviceaccount:${stand.namespace}:${ACCOUNT}`,
+      user: `system:serviceaccount:${harness.namespace}:${ACCOUNT}`,
       resourceAttributes: {
-        ...{ namespace: stand.namespace, group, resource, subresource, verb },
+        ...{ namespace: harness.namespace, group, resource, subresource, verb },
         ...(resource === 'leases' && { name: ACCOUNT }),
       },
     }
@@ -226,12 +226,12 @@ describe("the operator with the chart's account", function () {
 
   /** That of a killed leader would hold the next one up. */
   async function freeLease(): Promise<void> {
-    await admin.request('DELETE', `${LEASES}/${stand.namespace}/leases/${ACCOUNT}`).catch(() => undefined)
+    await admin.request('DELETE', `${LEASES}/${harness.namespace}/leases/${ACCOUNT}`).catch(() => undefined)
   }
 
   /** By a token as the pod would have it. */
   async function kubeconfigOf(account: string): Promise<string> {
-    const token = await kubectlOk(cluster, ['-n', stand.namespace, 'create', 'token', account])
+    const token = await kubectlOk(cluster, ['-n', harness.namespace, 'create', 'token', account])
     const file = join(tempFolder('account'), 'kubeconfig')
     const ours = readFileSync(cluster.kubeconfig, 'utf8')
     writeFileSync(file, ours.replace(/token: "?[^"}\s]+"?/, `token: "${token.trim()}"`))

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { kubeOrSkip } from '../../kube/kube.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
-import { condition, inTime, Stand } from './stand.ts'
+import { condition, inTime, OperatorHarness } from './harness.ts'
 
 /** Every value that a test puts into a Secret; none may be seen anywhere else than at the service. */
 const VALUES = [
@@ -17,21 +17,21 @@ const VALUES = [
 
 describe('the Secrets of a Buffer resource', function () {
   this.timeout(180_000)
-  let stand: Stand
+  let harness: OperatorHarness
   /** Of every role that a test asks for. */
   const keys: string[] = []
 
   before(async function () {
     const cluster = await kubeOrSkip(this)
-    stand = await Stand.open(cluster, await sharedInstallation())
-    keys.push(stand.api.key!)
-    await stand.operate()
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
+    keys.push(harness.api.key!)
+    await harness.operate()
   })
 
-  after(() => stand?.close())
+  after(() => harness?.close())
 
   async function newKey(role: string): Promise<{ keyId: string; secret: string }> {
-    const key = await stand.api.createKey({ role })
+    const key = await harness.api.createKey({ role })
     keys.push(key.secret)
     return key
   }
@@ -45,37 +45,37 @@ describe('the Secrets of a Buffer resource', function () {
   const one = { signing: VALUES[0]!, source: VALUES[2]!, token: VALUES[4]! }
 
   it('may come later than the resource', async () => {
-    const name = stand.name('late')
-    await stand.create(name, { delivery: signedBy(name), sourceVerification: verifiedBy(name) })
-    const waiting = await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
+    const name = harness.name('late')
+    await harness.create(name, { delivery: signedBy(name), sourceVerification: verifiedBy(name) })
+    const waiting = await harness.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
     expect(condition(waiting, 'Stalled')?.message).to.equal(`Secret ${name} does not exist`)
-    expect(stand.proxy.seen(name)).to.have.length(0)
-    await stand.createSecret(name, { signing: one.signing })
+    expect(harness.proxy.seen(name)).to.have.length(0)
+    await harness.createSecret(name, { signing: one.signing })
     await inTime(
       async () =>
-        condition(await stand.read(name), 'Stalled')?.message === `Secret ${name} has no key source`,
+        condition(await harness.read(name), 'Stalled')?.message === `Secret ${name} has no key source`,
     )
-    await stand.patchSecret(name, one)
-    await stand.untilReady(name)
-    const { delivery, sourceVerification } = await stand.api.readBuffer(name)
+    await harness.patchSecret(name, one)
+    await harness.untilReady(name)
+    const { delivery, sourceVerification } = await harness.api.readBuffer(name)
     expect(delivery.signing?.secret).to.equal(one.signing)
     expect(delivery.headers).to.deep.equal({ 'X-Token': one.token })
     expect(sourceVerification).to.deep.include({ enabled: true, signingSecret: one.source })
   })
 
   it('reach the service when they are rotated, and stand in the status by their version only', async () => {
-    const name = stand.name('rotated')
-    await stand.createSecret(name, one)
-    await stand.create(name, { delivery: signedBy(name), sourceVerification: verifiedBy(name) })
-    const before = await stand.untilReady(name)
-    await stand.patchSecret(name, { signing: VALUES[1]! })
-    await inTime(async () => (await stand.api.readBuffer(name)).delivery.signing?.secret === VALUES[1])
-    await stand.patchSecret(name, { source: VALUES[3]!, token: VALUES[5]! })
-    await inTime(async () => (await stand.api.readBuffer(name)).delivery.headers?.['X-Token'] === VALUES[5])
-    const buffer = await stand.api.readBuffer(name)
+    const name = harness.name('rotated')
+    await harness.createSecret(name, one)
+    await harness.create(name, { delivery: signedBy(name), sourceVerification: verifiedBy(name) })
+    const before = await harness.untilReady(name)
+    await harness.patchSecret(name, { signing: VALUES[1]! })
+    await inTime(async () => (await harness.api.readBuffer(name)).delivery.signing?.secret === VALUES[1])
+    await harness.patchSecret(name, { source: VALUES[3]!, token: VALUES[5]! })
+    await inTime(async () => (await harness.api.readBuffer(name)).delivery.headers?.['X-Token'] === VALUES[5])
+    const buffer = await harness.api.readBuffer(name)
     expect(buffer.sourceVerification?.signingSecret).to.equal(VALUES[3])
     const after = await inTime(async () => {
-      const { status } = await stand.read(name)
+      const { status } = await harness.read(name)
       const version = status?.secretVersions?.find((each) => each.name === name)?.resourceVersion
       const old = before.status?.secretVersions?.find((each) => each.name === name)?.resourceVersion
       return version !== undefined && version !== old && status!
@@ -87,82 +87,82 @@ describe('the Secrets of a Buffer resource', function () {
   })
 
   it('heal whoever names them: a vanished one comes back', async () => {
-    const name = stand.name('vanished')
-    await stand.createSecret(name, one)
-    await stand.create(name, { delivery: signedBy(name) })
-    await stand.untilReady(name)
-    await stand.removeSecret(name)
-    await stand.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
-    await stand.createSecret(name, one)
-    const healed = await stand.untilReady(name)
+    const name = harness.name('vanished')
+    await harness.createSecret(name, one)
+    await harness.create(name, { delivery: signedBy(name) })
+    await harness.untilReady(name)
+    await harness.removeSecret(name)
+    await harness.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
+    await harness.createSecret(name, one)
+    const healed = await harness.untilReady(name)
     expect(condition(healed, 'Stalled')).to.equal(undefined)
   })
 
   it('with empty or binary values are told as such', async () => {
-    const name = stand.name('binary')
-    await stand.createSecret(name, { ...one, signing: '' })
-    await stand.create(name, { delivery: signedBy(name) })
-    await stand.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
-    await stand.patchSecret(name, { signing: new Uint8Array([0xff, 0xfe, 0x00]) })
+    const name = harness.name('binary')
+    await harness.createSecret(name, { ...one, signing: '' })
+    await harness.create(name, { delivery: signedBy(name) })
+    await harness.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
+    await harness.patchSecret(name, { signing: new Uint8Array([0xff, 0xfe, 0x00]) })
     await inTime(async () => {
-      const message = condition(await stand.read(name), 'Stalled')?.message
+      const message = condition(await harness.read(name), 'Stalled')?.message
       return message === `signing of Secret ${name} is no text in UTF-8`
     })
-    await stand.patchSecret(name, one)
-    await stand.untilReady(name)
+    await harness.patchSecret(name, one)
+    await harness.untilReady(name)
   })
 
   it('with a newline in a header are told as such', async () => {
-    const name = stand.name('lined')
-    await stand.createSecret(name, { ...one, token: `${one.token}\n` })
-    await stand.create(name, { delivery: signedBy(name) })
-    const refused = await stand.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
+    const name = harness.name('lined')
+    await harness.createSecret(name, { ...one, token: `${one.token}\n` })
+    await harness.create(name, { delivery: signedBy(name) })
+    const refused = await harness.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
     expect(condition(refused, 'Stalled')?.message).to.equal(
       `token of Secret ${name} has a newline, which no header can have`,
     )
-    await stand.patchSecret(name, one)
-    await stand.untilReady(name)
+    await harness.patchSecret(name, one)
+    await harness.untilReady(name)
   })
 
   it('hold the API key, which may be exchanged while the old one is revoked', async () => {
-    const name = stand.name('keyed')
+    const name = harness.name('keyed')
     const [first, second] = [await newKey('member'), await newKey('member')]
-    await stand.createSecret(name, { apiKey: `${first.secret}\n` })
-    await stand.create(name, { credentialsRef: { name } })
-    await stand.untilReady(name)
-    await stand.api.expect(204, 'DELETE', `/v1/admin/api-keys/${first.keyId}`)
-    await stand.patch(name, { spec: { displayName: 'needs the key' } })
-    const refused = await stand.untilCondition(name, 'Stalled', { reason: 'InvalidCredentials' })
+    await harness.createSecret(name, { apiKey: `${first.secret}\n` })
+    await harness.create(name, { credentialsRef: { name } })
+    await harness.untilReady(name)
+    await harness.api.expect(204, 'DELETE', `/v1/admin/api-keys/${first.keyId}`)
+    await harness.patch(name, { spec: { displayName: 'needs the key' } })
+    const refused = await harness.untilCondition(name, 'Stalled', { reason: 'InvalidCredentials' })
     expect(condition(refused, 'Ready')?.status).to.equal('False')
-    await stand.patchSecret(name, { apiKey: second.secret })
-    await stand.untilReady(name)
-    expect((await stand.api.readBuffer(name)).name).to.equal('needs the key')
-    await stand.api.expect(204, 'DELETE', `/v1/admin/api-keys/${second.keyId}`)
+    await harness.patchSecret(name, { apiKey: second.secret })
+    await harness.untilReady(name)
+    expect((await harness.api.readBuffer(name)).name).to.equal('needs the key')
+    await harness.api.expect(204, 'DELETE', `/v1/admin/api-keys/${second.keyId}`)
   })
 
   it('with the key of a viewer, or with none, say so', async () => {
-    const name = stand.name('viewed')
+    const name = harness.name('viewed')
     const viewer = await newKey('viewer')
-    await stand.createSecret(name, { apiKey: viewer.secret })
-    await stand.create(name, { credentialsRef: { name } })
-    const refused = await stand.untilCondition(name, 'Stalled', { reason: 'Forbidden' })
+    await harness.createSecret(name, { apiKey: viewer.secret })
+    await harness.create(name, { credentialsRef: { name } })
+    const refused = await harness.untilCondition(name, 'Stalled', { reason: 'Forbidden' })
     expect(condition(refused, 'Stalled')?.message).to.include('Requires one of the following roles')
-    await stand.untilEvent(name, 'Forbidden')
-    const asked = stand.proxy.seen(name).length
-    await stand.patchSecret(name, { apiKey: VALUES[6]! })
-    await stand.untilCondition(name, 'Stalled', { reason: 'InvalidCredentials' })
-    expect(stand.proxy.seen(name)).to.have.length(asked)
-    await stand.patchSecret(name, { apiKey: stand.api.key! })
-    await stand.untilReady(name)
-    await stand.api.expect(204, 'DELETE', `/v1/admin/api-keys/${viewer.keyId}`)
+    await harness.untilEvent(name, 'Forbidden')
+    const asked = harness.proxy.seen(name).length
+    await harness.patchSecret(name, { apiKey: VALUES[6]! })
+    await harness.untilCondition(name, 'Stalled', { reason: 'InvalidCredentials' })
+    expect(harness.proxy.seen(name)).to.have.length(asked)
+    await harness.patchSecret(name, { apiKey: harness.api.key! })
+    await harness.untilReady(name)
+    await harness.api.expect(204, 'DELETE', `/v1/admin/api-keys/${viewer.keyId}`)
   })
 
   it('stand in no log, no status and no Event', async () => {
-    const [statuses, events] = [(await stand.list()).map(({ status }) => status), await stand.events()]
+    const [statuses, events] = [(await harness.list()).map(({ status }) => status), await harness.events()]
     expect(statuses).to.not.be.empty
     expect(events).to.not.be.empty
-    const told = [stand.output(), JSON.stringify(statuses), JSON.stringify(events)]
-    expect(stand.output()).to.include('reconciled')
+    const told = [harness.output(), JSON.stringify(statuses), JSON.stringify(events)]
+    expect(harness.output()).to.include('reconciled')
     for (const value of [...VALUES, ...keys]) {
       const encoded = Buffer.from(value).toString('base64')
       for (const text of told) {

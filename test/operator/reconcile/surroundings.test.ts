@@ -9,7 +9,7 @@ import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 import { crdFile, defineBuffers } from '../crd/site.ts'
-import { inTime, Stand } from './stand.ts'
+import { inTime, OperatorHarness } from './harness.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..')
 const definition = `${plural}.${group}`
@@ -18,22 +18,22 @@ describe('an operator at an API server that is not prepared for it', function ()
   this.timeout(240_000)
   // A cluster of its own: a definition belongs to the whole of it.
   let cluster: Kube | undefined
-  let stand: Stand
+  let harness: OperatorHarness
 
   before(async function () {
     cluster = await start({ parts: '' })
     if (cluster === undefined) return this.skip()
-    stand = await Stand.open(cluster, await sharedInstallation())
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
   })
 
   after(async () => {
-    await stand?.close()
+    await harness?.close()
     if (cluster) await stopKube(cluster)
   })
 
   it('waits for the definition of Buffers, also where there is another version, and follows it away and back', async () => {
     await undefine()
-    const operator = await stand.spawn()
+    const operator = await harness.spawn()
     await told(operator, '/buffers: 404')
     expect(await isReady(operator)).to.equal(false)
 
@@ -46,21 +46,21 @@ describe('an operator at an API server that is not prepared for it', function ()
 
     await undefine()
     await defineBuffers(cluster!)
-    await stand.untilLogged(operator, 'leading')
+    await harness.untilLogged(operator, 'leading')
     await inTime(() => isReady(operator))
-    await lives(stand.name('defined'))
+    await lives(harness.name('defined'))
 
     // Its Buffers go first: the definition waits for the operator's finalizers.
     await undefine()
     await told(operator, '/buffers: 404')
     await defineBuffers(cluster!)
-    await lives(stand.name('anew'))
+    await lives(harness.name('anew'))
     operator.child.kill('SIGTERM')
     expect(await operator.exited()).to.equal(0)
   })
 
   it('waits for its rights, names those that it lacks, and goes on when it has them', async () => {
-    const operator = await stand.spawn({ KUBECONFIG: join(cluster!.dir, 'operator.kubeconfig') })
+    const operator = await harness.spawn({ KUBECONFIG: join(cluster!.dir, 'operator.kubeconfig') })
     await told(operator, 'User "operator" cannot list resource "buffers"')
     await told(operator, 'User "operator" cannot list resource "secrets"')
     expect(await isReady(operator)).to.equal(false)
@@ -73,60 +73,60 @@ describe('an operator at an API server that is not prepared for it', function ()
       '--user=operator',
     ]
     await kubectlOk(cluster!, rights)
-    await stand.untilLogged(operator, 'leading')
-    await lives(stand.name('allowed'))
+    await harness.untilLogged(operator, 'leading')
+    await lives(harness.name('allowed'))
   })
 
   /** The definition is gone, and Buffers with it. */
   const undefine = () => kubectlOk(cluster!, ['delete', 'crd', definition, '--timeout=90s'])
 
   async function lives(name: string): Promise<void> {
-    await stand.create(name)
-    await stand.untilReady(name)
+    await harness.create(name)
+    await harness.untilReady(name)
   }
 })
 
 describe('operators of two versions', function () {
   this.timeout(240_000)
-  let stand: Stand
+  let harness: OperatorHarness
   let older: string
 
   before(async function () {
     const cluster = await kubeOrSkip(this)
-    stand = await Stand.open(cluster, await sharedInstallation())
+    harness = await OperatorHarness.open(cluster, await sharedInstallation())
     older = checkoutOf('0.0.1')
   })
 
-  after(() => stand?.close())
+  after(() => harness?.close())
 
   it('do not undo each other: one leads, the other finds what it left in order, either way', async () => {
     const env = { PENSTOCK_VERIFY_SECONDS: '86400' }
-    const name = stand.name('shared')
-    await stand.create(name)
-    let leader = await stand.spawn(env, older)
-    await stand.untilLogged(leader, 'leading')
-    await stand.untilReady(name)
-    const settled = (await stand.read(name)).status
+    const name = harness.name('shared')
+    await harness.create(name)
+    let leader = await harness.spawn(env, older)
+    await harness.untilLogged(leader, 'leading')
+    await harness.untilReady(name)
+    const settled = (await harness.read(name)).status
 
     for (const [turn, program] of [undefined, older].entries()) {
-      const follower = await stand.spawn(env, program)
-      await stand.untilLogged(follower, 'ready')
-      const asked = stand.proxy.seen(name).length
+      const follower = await harness.spawn(env, program)
+      await harness.untilLogged(follower, 'ready')
+      const asked = harness.proxy.seen(name).length
       leader.child.kill('SIGTERM')
       expect(await leader.exited()).to.equal(0)
-      await stand.untilLogged(follower, 'leading')
-      const behind = stand.name('behind')
-      await stand.create(behind)
-      await stand.untilReady(behind)
+      await harness.untilLogged(follower, 'leading')
+      const behind = harness.name('behind')
+      await harness.create(behind)
+      await harness.untilReady(behind)
       // Nothing is asked of the service, and nothing written, for what the other version settled.
-      expect(stand.proxy.seen(name)).to.have.length(asked)
-      if (turn === 0) expect((await stand.read(name)).status).to.deep.equal(settled)
-      await stand.patch(name, { spec: { batch: { maxItems: 10 + turn } } })
-      await stand.untilReady(name)
+      expect(harness.proxy.seen(name)).to.have.length(asked)
+      if (turn === 0) expect((await harness.read(name)).status).to.deep.equal(settled)
+      await harness.patch(name, { spec: { batch: { maxItems: 10 + turn } } })
+      await harness.untilReady(name)
       leader = follower
     }
     const versions = (method: string) =>
-      stand.proxy.seen(name, method).map(({ headers }) => headers['user-agent']?.split('/')[1])
+      harness.proxy.seen(name, method).map(({ headers }) => headers['user-agent']?.split('/')[1])
     expect(versions('POST')).to.deep.equal(['0.0.1'])
     expect(versions('PATCH')).to.deep.equal([ownVersion(), '0.0.1'])
   })

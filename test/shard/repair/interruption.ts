@@ -25,7 +25,7 @@ export function interrupted(options: RepairOptions, steps: number, stored: boole
     broker: { ...broker, inbox: (n) => logOf(broker.inbox(n)), journal: (n) => logOf(broker.journal(n)) },
     copies: {
       load: (n) => copies.load(n),
-      save: (n, frames) => guard(() => copies.save(n, frames)),
+      save: (n, messages) => guard(() => copies.save(n, messages)),
       remove: (n) => guard(() => copies.remove(n)),
       emptyJournal: (n, seq) => guard(() => copies.emptyJournal(n, seq)),
     },

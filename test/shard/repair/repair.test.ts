@@ -6,17 +6,17 @@ import { groupToken } from '../../../internal/domain/group.ts'
 import { connect, type Database } from '../../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../../internal/postgres/projection.ts'
+import { LostTailError } from '../../../internal/shard/claim/takeover.ts'
 import { examine, needsRepair } from '../../../internal/shard/repair/examination.ts'
 import { JournalGoneError } from '../../../internal/shard/repair/journal-repair.ts'
 import { repairShard } from '../../../internal/shard/repair/repair.ts'
-import { LostTailError } from '../../../internal/shard/takeover.ts'
 import { brokerAt, type TestBroker } from '../../nats/support.ts'
 import { eventually } from '../../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../../support/rows.ts'
 import { freshDatabase, natsAccount } from '../../support/servers.ts'
 import { journalRecords, numbersOf, type Owner } from '../real-owner.ts'
+import { numbersSent, RepairHarness } from './harness.ts'
 import { Interruption, interrupted } from './interruption.ts'
-import { numbersSent, Scene } from './scene.ts'
 
 const SHARDS = 40
 /** Everything is due at once. */
@@ -27,7 +27,7 @@ describe('the repair of a shard', function () {
   let nats: TestBroker
   let db: Database
   let buffer: TestBuffer
-  let scene: Scene
+  let harness: RepairHarness
   let shard = 0
 
   before(async () => {
@@ -42,12 +42,12 @@ describe('the repair of a shard', function () {
   })
 
   beforeEach(() => {
-    scene = new Scene(nats, db, buffer, shard++)
+    harness = new RepairHarness(nats, db, buffer, shard++)
   })
 
   /** It stops as one that lost its tail, and has sent nothing. */
   async function expectLost(): Promise<void> {
-    const owner = await scene.own([]).catch((error: Error) => error)
+    const owner = await harness.own([]).catch((error: Error) => error)
     const error = () => (owner instanceof Error ? owner : owner.ended)
     await eventually(() => expect(error()).to.be.instanceOf(LostTailError))
     if (!(owner instanceof Error)) expect(owner.sent).to.deep.equal([])
@@ -55,7 +55,7 @@ describe('the repair of a shard', function () {
 
   /** What an owner sends that takes the shard over, once it has sent all of `wanted`. */
   async function untilSent(wanted: readonly number[]): Promise<Owner> {
-    const owner = await scene.own([], SOON)
+    const owner = await harness.own([], SOON)
     await eventually(() => expect(numbersSent(owner)).to.include.members([...wanted]))
     return owner
   }
@@ -65,80 +65,80 @@ describe('the repair of a shard', function () {
    * inbox loses what stands above b, and senders bring e and f to positions that the journal names.
    */
   async function loseInbox(): Promise<void> {
-    const owner = await scene.own(['b', 'g'])
-    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'c', n: 5 }, { key: 'g', n: 20 })
-    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
-    await scene.wrote('seal', 2)
-    const { inbox } = await scene.lastSeqs()
-    await scene.send({ key: 'a', n: 6 }, { key: 'a', n: 7 }, { key: 'g', n: 21 }, { key: 'c', n: 13 })
-    await scene.wrote('done', 3)
+    const owner = await harness.own(['b', 'g'])
+    await harness.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'c', n: 5 }, { key: 'g', n: 20 })
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('seal', 2)
+    const { inbox } = await harness.lastSeqs()
+    await harness.send({ key: 'a', n: 6 }, { key: 'a', n: 7 }, { key: 'g', n: 21 }, { key: 'c', n: 13 })
+    await harness.wrote('done', 3)
     // The horizon passes c and carries what was seen last.
     await eventually(async () => {
-      const marks = (await journalRecords(nats.broker, scene.shard)).filter(
+      const marks = (await journalRecords(nats.broker, harness.shard)).filter(
         ({ record }) => record.type === 'horizon' && record.seq >= inbox - 2,
       )
       expect(marks).to.not.deep.equal([])
     })
     await owner.shard.abandon()
-    await scene.lose('inbox', inbox)
-    await scene.send({ key: 'e', n: 9 }, { key: 'e', n: 10, messageId: 'twin' }, { key: 'f', n: 11 })
+    await harness.lose('inbox', inbox)
+    await harness.send({ key: 'e', n: 9 }, { key: 'e', n: 10, messageId: 'duplicate' }, { key: 'f', n: 11 })
   }
 
   /** Outstanding: b, and g of which the first item is purged with the message behind it. e and f wait. */
   async function purgeInbox(): Promise<{ owner: Owner; firstSeq: number }> {
-    const owner = await scene.own(['b', 'g'])
-    await scene.send({ key: 'g', n: 1 })
-    await scene.send({ key: 'e', n: 2 }, { key: 'g', n: 3 }, { key: 'b', n: 4 }, { key: 'b', n: 5 })
-    await scene.send({ key: 'f', n: 6 })
-    await scene.wrote('seal', 2)
+    const owner = await harness.own(['b', 'g'])
+    await harness.send({ key: 'g', n: 1 })
+    await harness.send({ key: 'e', n: 2 }, { key: 'g', n: 3 }, { key: 'b', n: 4 }, { key: 'b', n: 5 })
+    await harness.send({ key: 'f', n: 6 })
+    await harness.wrote('seal', 2)
     await owner.shard.stop(5_000)
-    const { firstSeq } = await scene.inbox.state()
+    const { firstSeq } = await harness.inbox.state()
     const manager = await nats.connection.nats.jetstreamManager()
-    await manager.streams.purge(`INBOX_${scene.shard}`, { seq: firstSeq + 2 })
+    await manager.streams.purge(`INBOX_${harness.shard}`, { seq: firstSeq + 2 })
     return { owner, firstSeq }
   }
 
   it('finds nothing at a healthy shard, and changes nothing', async () => {
-    const owner = await scene.own(['b'])
-    await scene.send(
+    const owner = await harness.own(['b'])
+    await harness.send(
       { key: 'a', n: 1 },
       { key: 'a', n: 2 },
       { key: 'b', n: 3 },
       { key: 'b', n: 4 },
       { key: 'c', n: 5 },
     )
-    await scene.wrote('done', 1)
+    await harness.wrote('done', 1)
     await owner.shard.stop(5_000)
-    const before = await scene.lastSeqs()
-    expect(needsRepair(await examine(scene.repairOptions()))).to.equal(false)
-    expect(await repairShard(scene.repairOptions())).to.equal(null)
-    expect(await scene.lastSeqs()).to.deep.equal(before)
+    const before = await harness.lastSeqs()
+    expect(needsRepair(await examine(harness.repairOptions()))).to.equal(false)
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
+    expect(await harness.lastSeqs()).to.deep.equal(before)
   })
 
   it('finds nothing at a shard that nobody ever claimed', async () => {
-    await scene.send({ key: 'a', n: 1 })
-    expect(await repairShard(scene.repairOptions())).to.equal(null)
-    expect((await scene.journal.state()).messages).to.equal(0)
+    await harness.send({ key: 'a', n: 1 })
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
+    expect((await harness.journal.state()).messages).to.equal(0)
   })
 
   it('tells what it would do to an inbox that lost its tail, and changes nothing', async () => {
     await loseInbox()
     await expectLost()
-    const before = await scene.lastSeqs()
-    const { inbox, journal } = await examine(scene.repairOptions())
+    const before = await harness.lastSeqs()
+    const { inbox, journal } = await examine(harness.repairOptions())
     expect(journal.fault).to.equal(null)
     expect(inbox).to.deep.include({ again: { packs: 3, items: 3 }, broken: { batches: 1, items: 1 } })
     // Six packs stand below the loss, four were lost and three came: the last named position is free.
     expect(inbox?.fillers).to.equal(2)
     expect((inbox?.named ?? 0) - (inbox?.proven ?? 0)).to.equal(4)
     expect(inbox?.fault).to.match(/^it ends at \d+, the journal names \d+$/)
-    expect(await scene.lastSeqs()).to.deep.equal(before)
+    expect(await harness.lastSeqs()).to.deep.equal(before)
   })
 
   it('loses nothing that came after the loss, repeats nothing that is proven, and gives no key two bodies', async () => {
     await loseInbox()
-    const outstanding = scene.owners[0]!.sent.filter(({ body }) => /"b"|"g"/.test(body))
-    await repairShard(scene.repairOptions())
+    const outstanding = harness.owners[0]!.sent.filter(({ body }) => /"b"|"g"/.test(body))
+    await repairShard(harness.repairOptions())
     const owner = await untilSent([3, 4, 9, 10, 11, 20])
     // Proven to be over: a and the first half of c. Lost: 6, 7, 13, 21; the first three were delivered before.
     expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11, 20])
@@ -147,28 +147,28 @@ describe('the repair of a shard', function () {
     expect(keyOf([3, 4], owner.sent)).to.equal(keyOf([3, 4], outstanding))
     // A batch that missed an item was sealed anew.
     expect(keyOf([20], owner.sent)).to.not.equal(keyOf([20, 21], outstanding))
-    scene.expectOneBodyAKey()
+    harness.expectOneBodyAKey()
     expect(owner.problems).to.deep.equal([])
-    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
     await owner.shard.abandon()
   })
 
   it('goes on without what somebody purged: sealed batches that miss items are given up, the others keep their keys', async () => {
     const { owner, firstSeq } = await purgeInbox()
     await expectLost()
-    const { inbox, journal } = await examine(scene.repairOptions())
+    const { inbox, journal } = await examine(harness.repairOptions())
     expect(journal.fault).to.match(/^it may have lost its end/)
     expect(inbox).to.deep.include({
       ...{ fault: null, lostBelow: firstSeq + 2, fillers: 0 },
       broken: { batches: 1, items: 1 },
     })
-    await repairShard(scene.repairOptions())
-    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    await repairShard(harness.repairOptions())
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
     const next = await untilSent([3, 4, 5, 6])
     expect(numbersSent(next)).to.deep.equal([3, 4, 5, 6])
     const isOfB = ({ body }: { body: string }) => String(numbersOf(body)) === '4,5'
     expect(next.sent.find(isOfB)?.key).to.equal(owner.sent.find(isOfB)?.key)
-    scene.expectOneBodyAKey()
+    harness.expectOneBodyAKey()
     expect(next.problems).to.deep.equal([])
     await next.shard.abandon()
   })
@@ -176,11 +176,11 @@ describe('the repair of a shard', function () {
   it('records a batch that Postgres has as a dead letter as dead, and does not send it', async () => {
     await loseInbox()
     const groupId = groupToken(buffer.uid, 'g')
-    const records = await journalRecords(nats.broker, scene.shard)
+    const records = await journalRecords(nats.broker, harness.shard)
     const seal = records.find(({ record }) => record.type === 'seal' && record.groupId === groupId)!
     const { customerId, projectId, bufferId, uid } = buffer
-    await createDeadLetters(db).bury(
-      { shard: scene.shard, epoch: (await scene.lastSeqs()).journal },
+    await createDeadLetters(db).write(
+      { shard: harness.shard, epoch: (await harness.lastSeqs()).journal },
       {
         ...{ dlqId: randomUUID(), bufferUid: uid, customerId, projectId, bufferId, groupId, groupKey: 'g' },
         ...{
@@ -201,10 +201,10 @@ describe('the repair of a shard', function () {
         ...{ payloadBytes: 1, body: Buffer.from('x'), bodySha256: Buffer.alloc(32), createdAt: 0 },
       },
     )
-    await repairShard(scene.repairOptions())
+    await repairShard(harness.repairOptions())
     const owner = await untilSent([3, 4, 9, 10, 11])
     expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11])
-    const dead = (await journalRecords(nats.broker, scene.shard)).filter(
+    const dead = (await journalRecords(nats.broker, harness.shard)).filter(
       ({ record }) => record.type === 'dead',
     )
     expect(dead.map(({ record }) => record)).to.have.length(1)
@@ -213,34 +213,34 @@ describe('the repair of a shard', function () {
 
   it('writes a journal anew that lost its tail: kept items stay, no key comes twice, counters stay exact', async () => {
     const housekeeping = { everyMs: 20, keepBytes: 1, keepRatio: 0.1 }
-    const owner = await scene.own(['b'], { housekeeping })
-    await scene.send({ key: 'c', n: 5, pad: 200 })
-    for (let n = 30; n < 50; n++) await scene.send({ key: 'a', n, pad: 200 })
-    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
-    await scene.wrote('keep', 1)
-    await scene.wrote('seal', 11)
-    await scene.wrote('done', 10)
-    const { journal } = await scene.lastSeqs()
+    const owner = await harness.own(['b'], { housekeeping })
+    await harness.send({ key: 'c', n: 5, pad: 200 })
+    for (let n = 30; n < 50; n++) await harness.send({ key: 'a', n, pad: 200 })
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('keep', 1)
+    await harness.wrote('seal', 11)
+    await harness.wrote('done', 10)
+    const { journal } = await harness.lastSeqs()
     // Behind the backup: sealed, sent and counted under versions that the journal forgets.
-    await scene.send({ key: 'd', n: 60 }, { key: 'd', n: 61 }, { key: 'd', n: 62 }, { key: 'd', n: 63 })
-    await scene.wrote('done', 12)
-    const counted = () => createProjection(db).position(scene.shard)
+    await harness.send({ key: 'd', n: 60 }, { key: 'd', n: 61 }, { key: 'd', n: 62 }, { key: 'd', n: 63 })
+    await harness.wrote('done', 12)
+    const counted = () => createProjection(db).position(harness.shard)
     await eventually(async () => expect(await counted()).to.be.above(journal))
     await owner.shard.abandon()
-    await scene.lose('journal', journal)
+    await harness.lose('journal', journal)
     await expectLost()
     await expectLost()
-    const findings = await examine(scene.repairOptions())
+    const findings = await examine(harness.repairOptions())
     expect(findings.journal.fault).to.match(/^it ends at \d+, Postgres/)
     expect(findings.inbox?.fault).to.equal(null)
-    await repairShard(scene.repairOptions())
-    expect((await scene.lastSeqs()).journal).to.be.above(findings.journal.known.epoch)
+    await repairShard(harness.repairOptions())
+    expect((await harness.lastSeqs()).journal).to.be.above(findings.journal.known.epoch)
     const next = await untilSent([3, 4, 5, 60, 61, 62, 63])
     expect(numbersSent(next)).to.deep.equal([3, 4, 5, 60, 61, 62, 63])
     const former = new Set(owner.sent.filter(({ body }) => body.includes('"d"')).map(({ key }) => key))
     for (const { key, body } of next.sent) if (body.includes('"d"')) expect(former).to.not.include(key)
-    scene.expectOneBodyAKey()
-    expect(await repairShard(scene.repairOptions())).to.equal(null)
+    harness.expectOneBodyAKey()
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
     await next.shard.abandon()
   })
 
@@ -254,65 +254,65 @@ describe('the repair of a shard', function () {
     // Each second the owner counts: now and then the batch and its end have one of them in between.
     do {
       before = await delivered()
-      const owner = await scene.own([])
-      await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
-      await scene.wrote('done', ++ends)
+      const owner = await harness.own([])
+      await harness.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
+      await harness.wrote('done', ++ends)
       await owner.shard.abandon()
     } while ((await delivered()) !== before)
     // Known to Postgres as lost: only a journal above it may go on.
-    await createDeadLetters(db).raiseEpoch({ shard: scene.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+    await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
     await expectLost()
-    await repairShard(scene.repairOptions())
-    const next = await scene.own([], SOON)
+    await repairShard(harness.repairOptions())
+    const next = await harness.own([], SOON)
     await eventually(async () => expect(await delivered()).to.equal(before + 1))
     expect(next.sent).to.deep.equal([])
     await next.shard.abandon()
   })
 
   it('repairs both logs of one backup', async () => {
-    const owner = await scene.own(['b'])
-    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'b', n: 3 }, { key: 'b', n: 4 })
-    await scene.wrote('done', 1)
-    await scene.wrote('seal', 2)
-    const { inbox, journal } = await scene.lastSeqs()
-    await scene.send({ key: 'a', n: 5 }, { key: 'a', n: 6 })
-    await scene.wrote('done', 2)
-    const counted = () => createProjection(db).position(scene.shard)
+    const owner = await harness.own(['b'])
+    await harness.send({ key: 'a', n: 1 }, { key: 'a', n: 2 }, { key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('done', 1)
+    await harness.wrote('seal', 2)
+    const { inbox, journal } = await harness.lastSeqs()
+    await harness.send({ key: 'a', n: 5 }, { key: 'a', n: 6 })
+    await harness.wrote('done', 2)
+    const counted = () => createProjection(db).position(harness.shard)
     await eventually(async () => expect(await counted()).to.be.above(journal))
     await owner.shard.abandon()
-    await scene.lose('inbox', inbox)
-    await scene.lose('journal', journal)
-    await scene.send({ key: 'e', n: 9 })
+    await harness.lose('inbox', inbox)
+    await harness.lose('journal', journal)
+    await harness.send({ key: 'e', n: 9 })
     await expectLost()
-    await repairShard(scene.repairOptions())
+    await repairShard(harness.repairOptions())
     const next = await untilSent([3, 4, 9])
     expect(numbersSent(next)).to.deep.equal([3, 4, 9])
-    scene.expectOneBodyAKey()
+    harness.expectOneBodyAKey()
     await next.shard.abandon()
   })
 
   it('renews a journal at will: after a restore of everything no version comes twice', async () => {
-    const owner = await scene.own(['b'])
-    await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
-    await scene.wrote('seal', 1)
+    const owner = await harness.own(['b'])
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('seal', 1)
     const [backup, row] = [
-      await scene.lastSeqs(),
-      await db`SELECT * FROM projections WHERE shard = ${scene.shard}`,
+      await harness.lastSeqs(),
+      await db`SELECT * FROM projections WHERE shard = ${harness.shard}`,
     ]
-    await scene.send({ key: 'd', n: 60 }, { key: 'd', n: 61 })
-    await scene.wrote('done', 1)
+    await harness.send({ key: 'd', n: 60 }, { key: 'd', n: 61 })
+    await harness.wrote('done', 1)
     await owner.shard.abandon()
-    await scene.lose('inbox', backup.inbox)
-    await scene.lose('journal', backup.journal)
+    await harness.lose('inbox', backup.inbox)
+    await harness.lose('journal', backup.journal)
     // Postgres of the same backup: it has counted nothing that the journal does not hold.
-    await db`DELETE FROM projections WHERE shard = ${scene.shard}`
+    await db`DELETE FROM projections WHERE shard = ${harness.shard}`
     for (const each of row) await db`INSERT INTO projections ${db(each)}`
-    expect(needsRepair(await examine(scene.repairOptions()))).to.equal(false)
-    const renewed = await repairShard({ ...scene.repairOptions(), renew: true })
+    expect(needsRepair(await examine(harness.repairOptions()))).to.equal(false)
+    const renewed = await repairShard({ ...harness.repairOptions(), renew: true })
     expect(renewed?.journal.fault).to.match(/as its caller says$/)
-    await scene.send({ key: 'd', n: 70 })
+    await harness.send({ key: 'd', n: 70 })
     const next = await untilSent([3, 4, 70])
-    scene.expectOneBodyAKey()
+    harness.expectOneBodyAKey()
     const keyOf = (sent: Owner['sent'], group: string) =>
       sent.find(({ body }) => body.includes(`"k":"${group}"`))?.key
     // What was sealed keeps its name, and what comes is above all that was ever used.
@@ -323,12 +323,12 @@ describe('the repair of a shard', function () {
   })
 
   it('cannot bring back a journal that somebody emptied', async () => {
-    const owner = await scene.own([])
-    await scene.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
-    await scene.wrote('done', 1)
+    const owner = await harness.own([])
+    await harness.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
+    await harness.wrote('done', 1)
     await owner.shard.abandon()
-    const options = scene.repairOptions()
-    await options.copies.emptyJournal(scene.shard, (await scene.lastSeqs()).journal + 1)
+    const options = harness.repairOptions()
+    await options.copies.emptyJournal(harness.shard, (await harness.lastSeqs()).journal + 1)
     const failure = await repairShard(options).catch((error: Error) => error)
     expect(failure).to.be.instanceOf(JournalGoneError)
     await expectLost()
@@ -338,13 +338,13 @@ describe('the repair of a shard', function () {
     /** Runs the repair again and again, each time one write further, claims in between; resolves when one went through. */
     async function repairBitByBit(): Promise<number> {
       for (let runs = 1; ; runs++) {
-        const options = interrupted(scene.repairOptions(), runs, runs % 2 === 0)
+        const options = interrupted(harness.repairOptions(), runs, runs % 2 === 0)
         const end = await repairShard(options).catch((error: unknown) => error)
         if (!(end instanceof Interruption)) {
           if (end instanceof Error) throw end
           return runs
         }
-        if (needsRepair(await examine(scene.repairOptions()))) await expectLost()
+        if (needsRepair(await examine(harness.repairOptions()))) await expectLost()
       }
     }
 
@@ -353,7 +353,7 @@ describe('the repair of a shard', function () {
       expect(await repairBitByBit()).to.be.above(3)
       const owner = await untilSent([3, 4, 9, 10, 11, 20])
       expect(numbersSent(owner)).to.deep.equal([3, 4, 9, 10, 11, 20])
-      scene.expectOneBodyAKey()
+      harness.expectOneBodyAKey()
       await owner.shard.abandon()
     })
 
@@ -362,25 +362,25 @@ describe('the repair of a shard', function () {
       expect(await repairBitByBit()).to.be.above(3)
       const owner = await untilSent([3, 4, 5, 6])
       expect(numbersSent(owner)).to.deep.equal([3, 4, 5, 6])
-      scene.expectOneBodyAKey()
+      harness.expectOneBodyAKey()
       await owner.shard.abandon()
     })
 
     it('a journal comes out the same', async () => {
       const housekeeping = { everyMs: 20, keepBytes: 1, keepRatio: 0.1 }
-      const owner = await scene.own(['b'], { housekeeping })
-      await scene.send({ key: 'c', n: 5, pad: 200 })
-      for (let n = 30; n < 40; n++) await scene.send({ key: 'a', n, pad: 200 })
-      await scene.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
-      await scene.wrote('keep', 1)
-      await scene.wrote('seal', 6)
-      await scene.wrote('done', 5)
+      const owner = await harness.own(['b'], { housekeeping })
+      await harness.send({ key: 'c', n: 5, pad: 200 })
+      for (let n = 30; n < 40; n++) await harness.send({ key: 'a', n, pad: 200 })
+      await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+      await harness.wrote('keep', 1)
+      await harness.wrote('seal', 6)
+      await harness.wrote('done', 5)
       await owner.shard.abandon()
-      await createDeadLetters(db).raiseEpoch({ shard: scene.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+      await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
       expect(await repairBitByBit()).to.be.above(3)
       const next = await untilSent([3, 4, 5])
       expect(numbersSent(next)).to.deep.equal([3, 4, 5])
-      scene.expectOneBodyAKey()
+      harness.expectOneBodyAKey()
       await next.shard.abandon()
     })
   })

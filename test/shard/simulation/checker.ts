@@ -31,13 +31,13 @@ function losses({ world, accepted, told, settled }: Parameters<typeof check>[0])
     if (told.has(each.item.itemId) && (tried.has(id) || dead.has(id)))
       errors.push(`told duplicate but sent ${id}`)
     if (delivered.has(id) || dead.has(id)) continue
-    if (!settled || hasTwin(each, accepted) || each.item.bufferUid === BUFFERS.deleted) continue
+    if (!settled || hasDuplicate(each, accepted) || each.item.bufferUid === BUFFERS.deleted) continue
     errors.push(`lost ${id}`)
   }
   return errors
 }
 
-function hasTwin(each: Accepted, accepted: Accepted[]): boolean {
+function hasDuplicate(each: Accepted, accepted: Accepted[]): boolean {
   const { item, seq, index } = each
   return accepted.some(
     (other) =>

@@ -1,6 +1,6 @@
 /** Virtual time: events in order of their time, each followed by all promises it resolves. */
 import type { Clock, Randomness } from '../../../internal/runtime/clock.ts'
-import { Heap } from '../../support/heap.ts'
+import { Heap } from '../../../internal/runtime/heap.ts'
 
 interface Event {
   at: number

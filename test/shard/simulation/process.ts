@@ -150,13 +150,13 @@ export class OwnerProcess {
         fenced(await this.#line.act(() => world.raise(epoch)))
       },
       known: async ({ epoch }, names) => fenced(await this.#line.ask(() => world.known(epoch, names))),
-      bury: async ({ epoch }, batch) => {
+      write: async ({ epoch }, batch) => {
         await this.#line.hesitate(0.3)
         if (!world.holds('postgres-lock')) {
           if (await this.#line.ask(() => world.fences(epoch))) throw new FencedError('Postgres')
           await this.#line.hesitate(0.3)
         }
-        const outcome = fenced(await this.#line.act(() => world.bury(epoch, batch)))
+        const outcome = fenced(await this.#line.act(() => world.writeDeadLetter(epoch, batch)))
         this.#line.endanger(0.15)
         return { outcome, paused: false }
       },

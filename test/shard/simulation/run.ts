@@ -1,8 +1,8 @@
 /** One seeded run: load and faults, then rest until everything is settled, then the checker. */
 import type { BufferRecord } from '../../../internal/domain/model.ts'
-import { isOver } from '../../../internal/shard/fold.ts'
+import { proofSubject } from '../../../internal/shard/claim/takeover.ts'
+import { isOver } from '../../../internal/shard/journal/state.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
-import { proofSubject } from '../../../internal/shard/takeover.ts'
 import { seededFractions } from '../../support/seeded.ts'
 import { BUFFERS, record } from './buffers.ts'
 import { check } from './checker.ts'
@@ -22,7 +22,7 @@ const OWNERS_AT_MOST = 9
 
 export interface RunResult {
   errors: string[]
-  /** Of all that was written, sent and buried: the same for the same seed. */
+  /** Of all that was written, sent and stored as dead letters: the same for the same seed. */
   hash: string
   events: number
   sent: number

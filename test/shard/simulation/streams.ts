@@ -30,7 +30,7 @@ export class Stream {
     this.lastSeq = this.#options.firstSeq - 1
   }
 
-  /** `msgId` null: no id, no twins. */
+  /** `msgId` null: no id, no duplicates. */
   append(now: number, data: Uint8Array, msgId: string | null, expectLastSeq?: number): AppendAnswer {
     const { windowMs, maxBytes, sizeOf } = this.#options
     // Before the id is looked at: a repeat of what was stored has a wrong expectation by then.

@@ -1,13 +1,14 @@
 /** Everything outside the owners: the broker's streams, Postgres, the destination. Every step on it is atomic. */
 import { createHash, type Hash } from 'node:crypto'
 import { decodePack } from '../../../internal/domain/pack.ts'
-import type { BatchName } from '../../../internal/shard/batch-name.ts'
-import { batchKey } from '../../../internal/shard/batch-name.ts'
 import type { AppendAnswer } from '../../../internal/shard/broker.ts'
-import { decodeCommit } from '../../../internal/shard/codec.ts'
-import { applyCommit, emptyState, type FoldState, isOver } from '../../../internal/shard/fold.ts'
+import type { BatchName } from '../../../internal/shard/journal/batch-name.ts'
+import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
+import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
+import { applyCommit } from '../../../internal/shard/journal/fold.ts'
+import type { DropRecord, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
+import { emptyState, type FoldState, isOver } from '../../../internal/shard/journal/state.ts'
 import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
-import type { DropRecord, JournalRecord, Position } from '../../../internal/shard/records.ts'
 import type { Events } from './events.ts'
 import { Stream } from './streams.ts'
 
@@ -66,7 +67,7 @@ export class World {
     return this.#leftOut !== rule
   }
 
-  /** Of everything that was written, sent and buried, with its time; to be asked for once. */
+  /** Of everything that was written, sent and stored as dead letters, with its time; to be asked for once. */
   historyHash(): string {
     return this.#history.digest('hex')
   }
@@ -164,9 +165,9 @@ export class World {
     return 'raised'
   }
 
-  bury(epoch: number, batch: DeadBatch): 'fenced' | 'buried' | 'known' {
+  writeDeadLetter(epoch: number, batch: DeadBatch): 'fenced' | 'stored' | 'known' {
     if (this.holds('postgres-lock') && this.fences(epoch)) return 'fenced'
-    this.#note('bury', batch.body)
+    this.#note('writeDeadLetter', batch.body)
     const name = batchKey(batch)
     if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
     if (this.deletedRows.has(name)) this.wrong.push(`second row ${name}`)
@@ -174,7 +175,7 @@ export class World {
     // Some users look at their dead letters all the time.
     if (this.faults && this.events.random() < 0.3)
       this.events.after(this.events.between(0, 12), () => this.deleteRow(name))
-    return 'buried'
+    return 'stored'
   }
 
   known(epoch: number, names: BatchName[]): BatchName[] | 'fenced' {

@@ -1,0 +1,236 @@
+/**
+ * The configuration of a process: environment → parsed, defaulted, validated once (docs/architecture/protocol.md,
+ * "Configuration"). The only reader of the environment besides OpenTelemetry's own variables; only `cmd` calls it. An
+ * empty variable counts as unset.
+ */
+import { availableParallelism } from 'node:os'
+
+import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
+import type { DeadLetterLimits } from '../../internal/dlq/sweep.ts'
+import type { SecretKey } from '../../internal/postgres/secrets.ts'
+import type { Setting } from './setting.ts'
+import { type OwnerKey, SETTINGS } from './settings.ts'
+
+export type ProcessRole = 'penstock' | 'cluster' | 'ingress' | 'admin' | 'actor' | 'operator' | 'migrate'
+
+export interface OidcConfig {
+  issuer: string
+  audience: string
+  /** undefined: found by discovery. */
+  jwksUrl: string | undefined
+}
+
+/** What only the operator reads. */
+export interface OperatorConfig {
+  /** Base address of the management API; set for the operator. */
+  adminUrl: string | undefined
+  /** PEM of the authorities to trust for it; undefined: the machine's. */
+  adminCaFile: string | undefined
+  /** undefined: all. */
+  watchNamespaces: string[] | undefined
+  /** undefined: the namespace that the operator runs in. */
+  leaseNamespace: string | undefined
+  leaseName: string
+  /** How often a buffer is compared with its resource when neither changed, seconds. */
+  verifySeconds: number
+}
+
+export interface Config {
+  role: ProcessRole
+  host: string
+  /** 0: any free port. */
+  port: number
+  /** 0: any free port. */
+  opsPort: number
+  dataDir: string
+  /** `nats://` or `tls://` URLs; undefined: embedded. */
+  natsUrls: string[] | undefined
+  natsCredsFile: string | undefined
+  natsServerBin: string | undefined
+  /** undefined: embedded. */
+  databaseUrl: string | undefined
+  /** undefined: the count of the first start, at first `defaultShards`. */
+  shards: number | undefined
+  replicas: number
+  subjects: 'group' | 'shard'
+  processes: number
+  catalogFile: string | undefined
+  /** `always`, or an interval as nats-server reads it. */
+  sync: string
+  /** undefined: customer `local` with a generated key. */
+  ownerKeys: OwnerKey[] | undefined
+  /** The first encrypts, all decrypt; undefined: generated in the data folder. */
+  secretKeys: SecretKey[] | undefined
+  local: boolean
+  allowDestinations: Cidr[]
+  /** Credits granted to a new customer. */
+  initialCredits: number
+  /** undefined: ID tokens are off. */
+  oidc: OidcConfig | undefined
+  maxBodyBytes: number
+  deadLetters: DeadLetterLimits
+  operator: OperatorConfig
+  logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+}
+
+/** The start is refused; the message is one line that names the variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const PLACES = { port: 8_080, opsPort: 9_464, dataDir: '.penstock', replicas: 1 }
+/** Several nodes on one machine: none has the ports of `npm start`, nor its data. */
+const CLUSTER_PLACES = { port: 0, opsPort: 0, dataDir: '.penstock-cluster', replicas: 3 }
+/** Reached by the deliveries of the local instance beside public addresses. */
+export const LOCAL_DESTINATIONS = ['127.0.0.0/8', '::1']
+
+type Settings = typeof SETTINGS
+type Given = { [K in keyof Settings]?: Settings[K] extends Setting<infer T> ? T : never }
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What `role` cannot start without. */
+export function requiredFor(role: ProcessRole, local: boolean): (keyof Settings)[] {
+  switch (role) {
+    case 'operator':
+      return ['adminUrl']
+    case 'migrate':
+      return ['databaseUrl']
+    case 'penstock':
+    case 'cluster':
+      return local ? [] : ['secretKeys']
+    default:
+      return ['natsUrls', 'databaseUrl', 'secretKeys']
+  }
+}
+
+/** Throws ConfigError for the first unknown `PENSTOCK_*` name, bad value or missing variable. */
+export function readConfig(env: Environment, role: ProcessRole): Config {
+  refuseUnknown(env)
+  const given = readSettings(env)
+  const local = given.local ?? bringsServers(role)
+  const config = withDefaults(given, role, local)
+  refuseMissing(config, given)
+  return config
+}
+
+/** The programs that run a whole installation on this machine, with servers and secrets of their own. */
+function bringsServers(role: ProcessRole): boolean {
+  return role === 'penstock' || role === 'cluster'
+}
+
+/** Half the cores, 1 to 8: each further shard splits the packs (docs/decisions/0028-one-shard-on-two-cores.md). */
+export function defaultShards(cores: number = availableParallelism()): number {
+  return Math.min(8, Math.max(1, Math.floor(cores / 2)))
+}
+
+/** Half the cores, 1 to 16: the servers, the collector's threads and the kernel have the others. */
+export function defaultProcesses(cores: number = availableParallelism()): number {
+  return Math.min(16, Math.max(1, Math.floor(cores / 2)))
+}
+
+/** For the start-up summary: each variable that is set, and what holds for it; secrets as `set`. */
+export function describeEnvironment(env: Environment): Record<string, string> {
+  const shown: Record<string, string> = {}
+  for (const setting of Object.values(SETTINGS) as Setting<unknown>[]) {
+    const value = env[setting.name]
+    if (setting.secret) shown[setting.name] = value ? 'set' : 'unset'
+    else if (value) shown[setting.name] = value
+  }
+  return shown
+}
+
+function refuseUnknown(env: Environment): void {
+  const known = new Set((Object.values(SETTINGS) as Setting<unknown>[]).map(({ name }) => name))
+  const unknown = Object.keys(env).find((name) => name.startsWith('PENSTOCK_') && !known.has(name))
+  if (unknown !== undefined) throw new ConfigError(`${unknown}: no such variable`)
+}
+
+function readSettings(env: Environment): Given {
+  const given: Record<string, unknown> = {}
+  for (const [field, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    const value = env[setting.name]
+    if (value === undefined || value === '') continue
+    const parsed = setting.parse(value)
+    if (!parsed.ok) throw new ConfigError(`${setting.name}: ${parsed.error}`)
+    given[field] = parsed.value
+  }
+  return given as Given
+}
+
+function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
+  const places = role === 'cluster' ? CLUSTER_PLACES : PLACES
+  return {
+    role,
+    local,
+    host: given.host ?? '127.0.0.1',
+    port: given.port ?? places.port,
+    opsPort: given.opsPort ?? places.opsPort,
+    dataDir: given.dataDir ?? places.dataDir,
+    natsUrls: given.natsUrls,
+    natsCredsFile: given.natsCredsFile,
+    natsServerBin: given.natsServerBin,
+    databaseUrl: given.databaseUrl,
+    shards: given.shards,
+    replicas: given.replicas ?? places.replicas,
+    subjects: given.subjects ?? 'group',
+    processes: given.processes ?? (role === 'penstock' ? defaultProcesses() : 1),
+    catalogFile: given.catalogFile,
+    sync: given.sync ?? 'always',
+    ownerKeys: given.ownerKeys,
+    secretKeys: given.secretKeys,
+    allowDestinations:
+      given.allowDestinations ?? (local ? LOCAL_DESTINATIONS.map((each) => parseCidr(each)!) : []),
+    initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
+    oidc: oidc(given, local),
+    maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
+    deadLetters: {
+      ...(given.dlqRetentionDays !== undefined && { retentionDays: given.dlqRetentionDays }),
+      ...(given.dlqQuota !== undefined && { quota: given.dlqQuota }),
+    },
+    operator: {
+      adminUrl: given.adminUrl,
+      adminCaFile: given.adminCaFile,
+      watchNamespaces: given.watchNamespaces,
+      leaseNamespace: given.leaseNamespace,
+      leaseName: given.leaseName ?? 'penstock-operator',
+      verifySeconds: given.verifySeconds ?? 300,
+    },
+    logLevel: given.logLevel ?? 'info',
+  }
+}
+
+function oidc(given: Given, local: boolean): OidcConfig | undefined {
+  const { oidcIssuer: issuer, oidcAudience: audience, oidcJwksUrl: jwksUrl } = given
+  if (issuer === undefined) {
+    if (audience === undefined && jwksUrl === undefined) return undefined
+    throw new ConfigError('PENSTOCK_OIDC_ISSUER: is required with the other PENSTOCK_OIDC_ variables')
+  }
+  if (audience === undefined)
+    throw new ConfigError('PENSTOCK_OIDC_AUDIENCE: is required with PENSTOCK_OIDC_ISSUER')
+  checkProviderUrl('PENSTOCK_OIDC_ISSUER', issuer, local)
+  // Discovery appends a path to it, and tokens repeat it letter by letter.
+  if (/[?#]/.test(issuer)) throw new ConfigError('PENSTOCK_OIDC_ISSUER: must have no query and no fragment')
+  if (jwksUrl !== undefined) checkProviderUrl('PENSTOCK_OIDC_JWKS_URL', jwksUrl, local)
+  return { issuer, audience, jwksUrl }
+}
+
+/** The value is not repeated: a password may be in it. */
+function checkProviderUrl(name: string, address: string, local: boolean): void {
+  const { protocol, username, password } = new URL(address)
+  if (protocol !== 'https:' && !local)
+    throw new ConfigError(`${name}: must be https outside the local instance`)
+  if (username !== '' || password !== '') throw new ConfigError(`${name}: must hold no user and no password`)
+}
+
+/** Who brings no servers and secrets of its own must be told what it works with. */
+function refuseMissing(config: Config, given: Given): void {
+  if (given.natsCredsFile !== undefined && given.natsUrls === undefined) {
+    throw new ConfigError('PENSTOCK_NATS_URL: is required with PENSTOCK_NATS_CREDS')
+  }
+  const missing = requiredFor(config.role, config.local).find((field) => given[field] === undefined)
+  if (missing !== undefined) {
+    throw new ConfigError(
+      `${SETTINGS[missing].name}: is required ${bringsServers(config.role) ? 'outside the local instance' : `for ${config.role}`}`,
+    )
+  }
+}

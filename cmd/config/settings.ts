@@ -1,0 +1,100 @@
+/** Every variable of the service: its name, what it accepts, and how it is read. */
+import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
+import { isIdentifier } from '../../internal/domain/identifiers.ts'
+import { accept, type Parsed, refuse } from '../../internal/domain/parsed.ts'
+import { parseSecretKeys } from '../../internal/postgres/secrets.ts'
+import { flag, hasScheme, integer, list, oneOf, type Setting, text, url } from './setting.ts'
+
+export interface OwnerKey {
+  customerId: string
+  /** `svk_…` */
+  secret: string
+}
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+const NATS_URLS = 'nats:// or tls:// URLs, comma-separated'
+const OWNER_KEYS = 'customer=svk_ pairs (48 lower-case hexadecimal characters after svk_), comma-separated'
+const SECRET_KEYS = 'base64 of 32 bytes, or keyid:base64 pairs, comma-separated'
+const SYNC = 'always or an interval such as 10s'
+const BASE_URL = 'an http or https URL without credentials and query'
+const BLOCKS = 'address blocks such as 10.0.0.0/8, comma-separated'
+const NAMESPACE = 'the name of a namespace'
+const NAMESPACES = 'names of namespaces, comma-separated'
+const LEASE = 'the name of a Lease'
+
+/** Every variable of the service. */
+export const SETTINGS = {
+  host: text('PENSTOCK_HOST'),
+  port: integer('PENSTOCK_PORT', 0, 65_535),
+  opsPort: integer('PENSTOCK_OPS_PORT', 0, 65_535),
+  dataDir: text('PENSTOCK_DATA_DIR'),
+  natsUrls: { ...list('PENSTOCK_NATS_URL', NATS_URLS, natsUrl), secret: true },
+  natsCredsFile: text('PENSTOCK_NATS_CREDS'),
+  natsServerBin: text('NATS_SERVER_BIN'),
+  databaseUrl: { ...url('PENSTOCK_DATABASE_URL', ['postgres', 'postgresql']), secret: true },
+  shards: integer('PENSTOCK_SHARDS', 1, 1_024),
+  replicas: integer('PENSTOCK_REPLICAS', 1, 5),
+  subjects: oneOf('PENSTOCK_SUBJECTS', ['group', 'shard']),
+  processes: integer('PENSTOCK_PROCESSES', 1, 64),
+  catalogFile: text('PENSTOCK_CATALOG'),
+  sync: { name: 'PENSTOCK_SYNC', accepts: SYNC, parse: syncInterval },
+  ownerKeys: { ...list('PENSTOCK_OWNER_KEYS', OWNER_KEYS, ownerKey), secret: true },
+  secretKeys: { name: 'PENSTOCK_SECRET_KEY', accepts: SECRET_KEYS, parse: parseSecretKeys, secret: true },
+  local: flag('PENSTOCK_LOCAL'),
+  allowDestinations: list('PENSTOCK_ALLOW_DESTINATIONS', BLOCKS, cidr),
+  initialCredits: integer('PENSTOCK_INITIAL_CREDITS', 0, 1_000_000_000_000),
+  oidcIssuer: url('PENSTOCK_OIDC_ISSUER', ['https', 'http']),
+  oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
+  oidcJwksUrl: url('PENSTOCK_OIDC_JWKS_URL', ['https', 'http']),
+  maxBodyBytes: integer('PENSTOCK_MAX_BODY_BYTES', 1, 64_000_000),
+  dlqRetentionDays: integer('PENSTOCK_DLQ_RETENTION_DAYS', 1, 3_650),
+  dlqQuota: integer('PENSTOCK_DLQ_QUOTA', 1, 1_000_000_000),
+  adminUrl: { name: 'PENSTOCK_ADMIN_URL', accepts: BASE_URL, parse: baseUrl },
+  adminCaFile: text('PENSTOCK_ADMIN_CA_FILE'),
+  watchNamespaces: list('PENSTOCK_WATCH_NAMESPACES', NAMESPACES, namespace),
+  leaseNamespace: { name: 'PENSTOCK_LEASE_NAMESPACE', accepts: NAMESPACE, parse: namespace },
+  leaseName: { name: 'PENSTOCK_LEASE_NAME', accepts: LEASE, parse: leaseName },
+  verifySeconds: integer('PENSTOCK_VERIFY_SECONDS', 1, 86_400),
+  logLevel: oneOf('PENSTOCK_LOG_LEVEL', LOG_LEVELS),
+} satisfies Record<string, Setting<unknown>>
+
+function natsUrl(text: string): Parsed<string> {
+  return hasScheme(text, ['nats', 'tls']) ? accept(text) : refuse(`must be ${NATS_URLS}`)
+}
+
+/** No credentials, for it stands in the log; no query, for paths are appended. */
+function baseUrl(text: string): Parsed<string> {
+  const address = hasScheme(text, ['http', 'https']) ? new URL(text) : undefined
+  const plain = address && address.username === '' && address.password === '' && !/[?#]/.test(text)
+  return plain ? accept(text) : refuse(`must be ${BASE_URL}`)
+}
+
+/** RFC 1123, as Kubernetes wants it. */
+function namespace(text: string): Parsed<string> {
+  const good = text.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text)
+  return good ? accept(text) : refuse(`must be ${NAMESPACE}`)
+}
+
+function leaseName(text: string): Parsed<string> {
+  const good = text.length <= 253 && /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/.test(text)
+  return good ? accept(text) : refuse(`must be ${LEASE}`)
+}
+
+function cidr(text: string): Parsed<Cidr> {
+  const value = parseCidr(text)
+  return value === null ? refuse(`${text} is not an address block such as 10.0.0.0/8`) : accept(value)
+}
+
+/** The value itself is not repeated: it holds a secret. */
+function ownerKey(text: string): Parsed<OwnerKey> {
+  const [, customerId, secret] = /^([^=]+)=(svk_[0-9a-f]{48})$/.exec(text) ?? []
+  if (!isIdentifier(customerId) || secret === undefined) {
+    return refuse(`must be ${OWNER_KEYS}`)
+  }
+  return accept({ customerId, secret })
+}
+
+function syncInterval(text: string): Parsed<string> {
+  return text === 'always' || /^[1-9]\d{0,5}(ms|s|m|h)$/.test(text) ? accept(text) : refuse(`must be ${SYNC}`)
+}

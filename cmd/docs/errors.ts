@@ -1,0 +1,316 @@
+/** The table of docs/reference/errors.md: what each refusal of the registry means, and what a caller does about it. */
+
+import { LEASE_MS } from '../../internal/dlq/retry.ts'
+import { type ErrorEntry, type ErrorKey, errors } from '../../internal/domain/errors.ts'
+import { maxGroupKeyBytes, maxMessageIdBytes } from '../../internal/domain/extract.ts'
+import { headersTimeoutMs, requestTimeoutMs } from '../../internal/http/listener.ts'
+import { code, grouped, table } from './table.ts'
+
+interface Advice {
+  readonly means: string
+  readonly action: string
+}
+
+/** Entries of the registry by the resource that they are about, in the order of the page. */
+export const errorGroups = {
+  ingest: [
+    ...(['ingestBodyNotJson', 'bodyTooDeep', 'groupKeyMissing', 'groupKeyUnusable'] as const),
+    ...(['messageIdUnusable', 'bufferDisabled', 'bufferNotInProject', 'signatureMissing'] as const),
+    ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'insufficientCredits'] as const),
+    ...(['storageUnavailable', 'bufferOverShare'] as const),
+  ],
+  requests: [
+    ...(['invalidRequest', 'bodyNotJson', 'credentialMissing', 'keyInvalid', 'tokenInvalid'] as const),
+    ...(['emailNotVerified', 'roleMissing', 'customerForeign', 'projectForeign'] as const),
+    ...(['routeNotFound', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'internal'] as const),
+    ...(['databaseUnavailable', 'identityUnavailable'] as const),
+  ],
+  resources: [
+    ...(['customerNotFound', 'customerUnknown', 'customerExists', 'projectNotFound'] as const),
+    ...(['projectUnknown', 'projectExists', 'projectHasBuffers', 'bufferNotFound'] as const),
+    ...(['bufferExists', 'cloneFailed'] as const),
+  ],
+  deadLetters: [
+    ...(['deadLetterNotFound', 'deadLetterForeign', 'payloadUnavailable', 'retryInProgress'] as const),
+    ...(['deliveryFailed'] as const),
+  ],
+  apiKeys: [
+    ...(['apiKeyNotFound', 'apiKeyRevoked', 'apiKeyLimit', 'roleTooHigh', 'projectsTooBroad'] as const),
+  ],
+  billing: [
+    ...(['currencyUnsupported', 'packNotFound', 'packUnavailable', 'subscriptionRequired'] as const),
+    ...(['planNotFound', 'planInactive', 'planWithoutCheckout', 'subscriptionNotFound'] as const),
+    ...(['subscriptionCancelling', 'subscriptionCancelled', 'invoiceNotFound', 'invoiceForeign'] as const),
+    ...(['providerUnconfigured', 'providerUnavailable'] as const),
+  ],
+} as const satisfies Record<string, readonly ErrorKey[]>
+
+/** Schemas of the bodies of refusals. */
+export const refusalBodies = ['Error', 'InsufficientCredits', 'DeliveryFailed'] as const
+
+export type ErrorGroup = keyof typeof errorGroups
+
+const ADVICE: Record<ErrorKey, Advice> = {
+  ingestBodyNotJson: {
+    means: 'The body is not JSON in UTF-8. The answer is an HTML page, not JSON.',
+    action: 'Send valid JSON without a byte order mark.',
+  },
+  bodyTooDeep: {
+    means: 'Objects and arrays of the body stand inside one another too deep.',
+    action: 'Send a flatter body.',
+  },
+  groupKeyMissing: {
+    means: 'Neither the path nor the fallback header of the buffer yields a group key.',
+    action: 'Send the key, or change `groupKey` of the buffer.',
+  },
+  groupKeyUnusable: {
+    means: `The group key is longer than ${grouped(maxGroupKeyBytes)} bytes or has the character U+0000. The text says which.`,
+    action: 'Send a shorter key without that character.',
+  },
+  messageIdUnusable: {
+    means: `The message id is longer than ${grouped(maxMessageIdBytes)} bytes or has the character U+0000. The text says which.`,
+    action: 'Send a shorter id without that character.',
+  },
+  bufferDisabled: {
+    means: 'The buffer was disabled, by a caller or by the automatic pause.',
+    action: 'Enable the buffer, then send the webhook again.',
+  },
+  bufferNotInProject: {
+    means: 'The buffer exists, but in another project than the one in the path.',
+    action: 'Correct the path.',
+  },
+  signatureMissing: {
+    means: 'The buffer verifies its source, and the signature header is missing or empty.',
+    action: 'Sign the webhook, or turn source verification off.',
+  },
+  signatureInvalid: {
+    means: 'The signature does not fit the bytes of the body and the secret of the buffer.',
+    action: 'Compare the secret, and sign the exact bytes that are sent.',
+  },
+  ingestKeyInvalid: {
+    means: 'The `X-API-Key` of the webhook is unknown or revoked.',
+    action: 'Send a valid key, or none.',
+  },
+  ingestKeyForeign: {
+    means: 'The `X-API-Key` belongs to another customer, or is limited to other projects.',
+    action: 'Send a key that reaches the buffer, or none.',
+  },
+  insufficientCredits: {
+    means: 'The balance does not cover the webhook. The body adds `credits`, `required` and `message`.',
+    action: 'Add credits, then send the webhook again.',
+  },
+  storageUnavailable: {
+    means: 'The webhook could not be stored, or the broker did not confirm it. Nothing was charged.',
+    action: 'Send it again after `Retry-After` seconds, with the same message id.',
+  },
+  bufferOverShare: {
+    means: 'The buffer holds its whole share of a shard. Other buffers go on. Nothing was charged.',
+    action: 'Send it again later. Mend or enable the destination, so that the buffer empties.',
+  },
+  invalidRequest: {
+    means: 'A parameter or a field of the body is not valid. The text names each.',
+    action: 'Correct what the text names.',
+  },
+  bodyNotJson: { means: 'The body is not JSON in UTF-8.', action: 'Send valid JSON.' },
+  credentialMissing: {
+    means: 'The request has neither `X-API-Key` nor an ID token.',
+    action: 'Send one of them.',
+  },
+  keyInvalid: {
+    means: 'The API key is unknown, malformed or revoked.',
+    action: 'Send a key that is active.',
+  },
+  tokenInvalid: {
+    means: 'The ID token is malformed, expired, too old, not for this service, or tokens are off.',
+    action: 'Sign in again, or use an API key.',
+  },
+  emailNotVerified: {
+    means: 'The account signs in with a password and its e-mail address is not verified.',
+    action: 'Verify the address at the identity provider, then sign in again.',
+  },
+  roleMissing: {
+    means: 'The role of the credential may not do this. `message` names the roles that may.',
+    action: 'Use a credential of one of those roles.',
+  },
+  customerForeign: {
+    means: '`customerId` names another customer than the credential.',
+    action: 'Leave it out where it is optional, or send the own id.',
+  },
+  projectForeign: {
+    means: 'The key is limited to projects, and this reaches beyond them.',
+    action: 'Use a key that reaches all projects.',
+  },
+  routeNotFound: {
+    means: 'Nothing has this path. The grant of credits exists on the local instance only.',
+    action: 'Correct the path.',
+  },
+  bodyTimeout: {
+    means: `Headers took longer than ${headersTimeoutMs / 1000} s to arrive, or the whole request longer than ${requestTimeoutMs / 1000} s.`,
+    action: 'Send it again over a faster connection.',
+  },
+  bodyTooLarge: {
+    means: 'The body is larger than the limit of the endpoint.',
+    action: 'Send less in one request.',
+  },
+  bodyEncoded: {
+    means: 'The body has a `Content-Encoding`.',
+    action: 'Send the body as it is, not compressed.',
+  },
+  internal: {
+    means: 'A fault of the service. The log has the request id and the cause.',
+    action: 'Try again; if it stays, report `X-Request-Id`.',
+  },
+  databaseUnavailable: {
+    means: 'Postgres cannot be asked. Nothing was charged, and no webhook was stored.',
+    action: 'Send it again after `Retry-After` seconds.',
+  },
+  identityUnavailable: {
+    means: 'The keys of the identity provider cannot be fetched, so the token cannot be checked.',
+    action: 'Try again after `Retry-After` seconds, or use an API key.',
+  },
+  customerNotFound: {
+    means: 'There is no such customer, or it is neither the caller nor created by the caller.',
+    action: 'Correct the id.',
+  },
+  customerUnknown: {
+    means: 'The customer of the new project does not exist any more.',
+    action: 'Use a credential of an existing customer.',
+  },
+  customerExists: { means: 'The id is taken.', action: 'Choose another id.' },
+  projectNotFound: {
+    means: 'There is no such project among those that the caller reaches.',
+    action: 'Correct the id.',
+  },
+  projectUnknown: {
+    means: 'The project of the new buffer does not exist, or the caller does not reach it.',
+    action: 'Create the project first, or correct `projectId`.',
+  },
+  projectExists: {
+    means: 'The id is taken, perhaps by another customer.',
+    action: 'Choose another id.',
+  },
+  projectHasBuffers: {
+    means: 'A project can be deleted only without buffers.',
+    action: 'Delete its buffers first.',
+  },
+  bufferNotFound: {
+    means: 'There is no such buffer among those that the caller reaches.',
+    action: 'Correct the id.',
+  },
+  bufferExists: {
+    means: 'The id is taken, perhaps by another customer.',
+    action: 'Choose another id.',
+  },
+  cloneFailed: {
+    means: 'None of the ids that a clone tries is free.',
+    action: 'Delete old copies, or create the buffer with an id of your own.',
+  },
+  deadLetterNotFound: {
+    means: 'There is no such dead letter, or the key does not reach its project.',
+    action: 'List the dead letters anew.',
+  },
+  deadLetterForeign: {
+    means: 'The dead letter belongs to another customer.',
+    action: 'Use a credential of that customer.',
+  },
+  payloadUnavailable: {
+    means: 'Only the summary of this dead letter is stored, not its batch.',
+    action: 'Delete it; it cannot be retried.',
+  },
+  retryInProgress: {
+    means: `Another retry of this dead letter runs, or its process died less than ${LEASE_MS / 1000} s ago.`,
+    action: `Wait for ${LEASE_MS / 1000} s at most, then try again.`,
+  },
+  deliveryFailed: {
+    means: 'The retry ran and failed. The body says how; the dead letter stays.',
+    action: 'Mend the destination, then retry.',
+  },
+  apiKeyNotFound: {
+    means: 'There is no such key among those that the caller sees.',
+    action: 'List the keys anew.',
+  },
+  apiKeyRevoked: { means: 'The key was revoked before.', action: 'Nothing: it does not work any more.' },
+  apiKeyLimit: {
+    means: 'The customer has as many active keys as are allowed.',
+    action: 'Revoke a key first.',
+  },
+  roleTooHigh: {
+    means: 'A key cannot have a higher role than its creator.',
+    action: 'Ask for your own role or a lower one.',
+  },
+  projectsTooBroad: {
+    means: 'A key cannot reach projects that its creator does not reach.',
+    action: 'Ask for a part of your own projects.',
+  },
+  currencyUnsupported: {
+    means: 'Packs have no prices in this currency. The text names the supported ones.',
+    action: 'Ask for a supported currency.',
+  },
+  packNotFound: {
+    means: 'There is no such pack, or it is not sold any more.',
+    action: 'List the packs anew.',
+  },
+  packUnavailable: {
+    means: 'The pack has no offer at the payment provider yet.',
+    action: 'Choose a pack whose `available` is true.',
+  },
+  subscriptionRequired: {
+    means: 'The customer has no usable subscription.',
+    action: 'Subscribe to a plan first.',
+  },
+  planNotFound: { means: 'There is no such plan.', action: 'List the plans anew.' },
+  planInactive: {
+    means: 'The plan is not sold any more.',
+    action: 'Choose a plan whose `isActive` is true.',
+  },
+  planWithoutCheckout: {
+    means: 'The plan has no offer at the payment provider.',
+    action: 'Choose another plan.',
+  },
+  subscriptionNotFound: {
+    means: 'There is no active subscription. One that waits for its first payment is not active.',
+    action: 'Nothing is left to cancel.',
+  },
+  subscriptionCancelling: {
+    means: 'The subscription ends with its period already.',
+    action: 'Wait for the end, or cancel it immediately.',
+  },
+  subscriptionCancelled: { means: 'The subscription has ended.', action: 'Nothing is left to cancel.' },
+  invoiceNotFound: { means: 'There is no such invoice.', action: 'List the invoices anew.' },
+  invoiceForeign: {
+    means: 'The invoice belongs to another customer.',
+    action: 'Use a credential of that customer.',
+  },
+  providerUnconfigured: {
+    means: 'This needs a payment provider, and the installation has none.',
+    action: 'Nothing: no retry can succeed.',
+  },
+  providerUnavailable: {
+    means: 'The payment provider failed, refused or did not answer. Nothing was changed here.',
+    action: 'Send the request again after `Retry-After` seconds.',
+  },
+}
+
+export function errorTable(group: ErrorGroup): string {
+  return table(
+    ['status', 'error', 'code', 'meaning', 'what to do'],
+    errorGroups[group].map((key) => {
+      const { status, error, code: name, retryAfter }: ErrorEntry = errors[key]
+      const after = retryAfter === undefined ? '' : ` (\`Retry-After: ${retryAfter}\`)`
+      const { means, action } = ADVICE[key]
+      return [`${status}${after}`, error, name === undefined ? '' : code(name), means, action]
+    }),
+  )
+}
+
+/** What an endpoint can be refused with, in one line, by status: `404 Buffer not found; 409 Buffer already exists`. */
+export function refusals(keys: readonly ErrorKey[]): string {
+  const byStatus = Map.groupBy(keys, (key) => errors[key].status)
+  const statuses = [...byStatus].sort(([a], [b]) => a - b)
+  return statuses.map(([status, some]) => `${status} ${some.map(refusal).join(' / ')}`).join('; ')
+}
+
+function refusal(key: ErrorKey): string {
+  const { error, code: name }: ErrorEntry = errors[key]
+  return name === undefined ? error : `${error} (\`${name}\`)`
+}

@@ -1,0 +1,110 @@
+/** What the events of the logs mean, for docs/reference/metrics.md. A name that no source tells any more is refused. */
+
+export const eventMeanings: Readonly<Record<string, string>> = {
+  // Requests
+  unavailable: 'A dependency failed a webhook, which was answered 503.',
+  'request failed': 'A request was answered 500; `err` has the cause.',
+  'a buffer holds its whole share': 'From now on this node refuses the buffer with 503.',
+  'a buffer has room again': 'This node takes webhooks of the buffer again.',
+  pack: 'The broker stored a pack of items.',
+
+  // Shards
+  flush: 'A group became a batch.',
+  delivery:
+    'An attempt ended: `warn` when it failed, `info` when it succeeded and `sampled` is true, else `debug`.',
+  dead: 'A batch became a dead letter. `paused`: the buffer was disabled by it.',
+  discarded: 'Items of a buffer that was deleted while disabled were discarded.',
+  dropped: 'Duplicates were dropped.',
+  ownership: 'A shard changed its state on this node; `error` says why it ended.',
+  problem: 'A shard met what it did not expect; `what` is one of the [problems](#problems).',
+  'a log is nearly full': 'An inbox or a journal holds more than 80 % of its limit.',
+  'a log has room again': 'It holds less than 70 % again.',
+
+  // Processes
+  starting: 'The process starts; `environment` has its variables, secrets as `set` or `unset`.',
+  ready: 'The process takes traffic, or runs shards.',
+  watching: 'The operator has begun to read Buffers and Secrets.',
+  stopping: 'The process drains; `reason` is the signal or the error.',
+  stopped: 'The drain is over; `errors` counts what could not be released.',
+  'release failed': 'Something could not be released in the drain.',
+  'the start failed': 'An unexpected error ended the start. Expected ones are one line of their own text.',
+  'process started': '`npm start` started a further process; `opsUrl` is its ops port.',
+  'it ended, and is not started again by itself': 'A member of `npm run cluster` ended; `again` starts it.',
+
+  // Servers of the local instance
+  'server started': 'An embedded server runs.',
+  'embedded server died': 'An embedded server ended unasked.',
+  'embedded server restarted': 'It runs again.',
+  'installing the NATS server': 'The package of the NATS server is missing and is being installed.',
+  'stopped a server left behind': 'A server of an earlier run, whose parent was killed, was stopped.',
+  'stopped a node left behind': 'A process of an earlier run, whose parent was killed, was stopped.',
+  'the disk is full': 'The embedded NATS server could not write.',
+  'the disk has room again: the server is restarted':
+    'It is restarted, because it does not recover by itself.',
+
+  // Postgres, broker, identity provider
+  'broker connection': 'The connection to the broker broke or came back (`state`).',
+  'the change feed waits': 'Postgres cannot be asked for changes; the node goes on with what it knows.',
+  'a credit statement is repeated': 'Postgres did not answer a charge in time.',
+  'credits of a node that is gone came back': 'Charges that a dead node had not settled were refunded.',
+  'the ledgers of gone nodes wait': 'Such charges cannot be refunded, because Postgres does not answer.',
+  'the last uses of keys wait': 'The times at which keys were used cannot be written now.',
+  'the closing of days waits': 'Counters of past days cannot be summed up now; figures stay right.',
+  'the removal of dead letters waits': 'Retention or quota could not be applied now.',
+  'dead letters removed': 'Retention (`old`) or quota (`overQuota`) removed dead letters.',
+  'ID tokens cannot be checked': 'The keys of the identity provider could not be fetched.',
+  'this owner key was revoked and stays so': 'A key of `PENSTOCK_OWNER_KEYS` was revoked through the API.',
+
+  // Operator
+  leading: 'This replica leads and reconciles.',
+  'leadership released': 'It gave up the lead in its drain.',
+  'the lease could not be written': 'It could not take or renew the Lease.',
+  'watch failed': 'A list or watch of the API server failed; `debug` when only its position was too old.',
+  reconciled: 'A pass over one Buffer ended.',
+  'reconcile failed': 'It failed, and is repeated after a pause.',
+  buffer: 'A Buffer got an Event, with `reason` and `note`.',
+  'buffer deleted': 'The buffer of a deleted resource was deleted at the service.',
+  'an event could not be written': 'The API server did not take an Event.',
+  'unusable resource': 'A resource cannot be read and is passed over.',
+}
+
+export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Record<string, string>>>> = {
+  shards: {
+    'a dead letter cannot be stored': 'Postgres did not take it. The batch waits, its group behind it.',
+    'dead letters cannot be read': 'After a claim: open batches wait until Postgres answers.',
+    'a tombstone stays': 'The mark of a removed dead letter could not be cleaned up. It does no harm.',
+    'delivery counters': 'Postgres did not take delivery counts. They wait in the journal.',
+    'delivery counters lag behind a journal that is nearly full':
+      'The journal is cut all the same. Analytics lacks those batches; deliveries do not.',
+    'the epoch cannot be raised in Postgres': 'After a claim: what needs Postgres waits until it answers.',
+    'the logs were made anew': 'The streams are new, and what the former ones held is gone.',
+    'the broker lost messages': 'The shard stopped, and waits for a repair.',
+    'the inbox lacks messages': 'Stored messages are gone from the middle of the inbox.',
+    'the logs cannot be checked': 'After a reconnect: the broker did not answer what it still has.',
+    'the shard is quarantined': 'The shard failed. It is claimed again after a pause.',
+    'the shard was fenced': 'Another node has claimed the shard.',
+    'the shard stands still': 'The journal takes no commits.',
+    'a hand-over failed': 'The next owner takes over as after a crash.',
+    'the owner of a shard cannot be read': 'It is not claimed before the broker tells its owner.',
+    'reading the inbox': 'The reader of the inbox failed and begins anew.',
+    'a stored message cannot be read': 'A batch waits for its bytes.',
+    housekeeping: 'A round of cleaning up the logs failed. The next one follows.',
+    'the configuration of a buffer cannot be read': 'Its groups are held until Postgres answers.',
+    'items of a buffer that does not exist are held': 'The row of the buffer is missing in Postgres.',
+    'deleted buffers cannot be reported': 'Rows of deleted buffers stay for now.',
+    'a sealed batch cannot be rebuilt':
+      'Its bytes are gone or came out different. Its items are sealed anew, under another key.',
+    'items of a sealed batch are missing':
+      'Its body cannot be built. What is left of it is sealed anew, under another key.',
+    'sealed batches wait for a node of a newer version': 'Their groups wait behind them; all others go on.',
+  },
+  leases: {
+    'the own lease could not be renewed': 'The broker did not take a renewal. The next one follows.',
+    'the own lease is lost': 'Nothing is sealed or sent until it stands again.',
+    'the own lease was not released: it expires by itself': 'The others wait for its end.',
+    'the leases cannot be watched': 'The view of the other nodes is not fresh.',
+    'the watch of the leases begins anew': 'It missed something and reads all leases again.',
+    'a change of the leases was not taken in': 'A part of this node failed on a change.',
+    'the bucket of the leases is not as it should be': 'Its settings differ and could not be changed.',
+  },
+}

@@ -1,0 +1,83 @@
+/** Copies of journals in streams of their own (see `internal/shard/repair`). */
+import { DiscardPolicy, NatsError, RetentionPolicy, StorageType } from 'nats'
+import type { Clock } from '../../runtime/clock.ts'
+import type { JournalCopies } from '../../shard/repair/ports.ts'
+import type { Connection } from '../connection.ts'
+import { journalName, type LogName } from '../names.ts'
+import { BrokerApiError, StreamApi, streamNotFound } from '../streams/stream-api.ts'
+import { Appender } from './append.ts'
+import { StreamLog } from './log.ts'
+
+const appendTimeoutMs = 5_000
+const purgeTimeoutMs = 60_000
+
+export interface JournalCopiesOptions {
+  connection: Connection
+  clock: Clock
+  replicas: number
+  /** In front of stream names and subjects; default empty. */
+  prefix?: string
+}
+
+/** To be closed with `close` before the connection. */
+export function createJournalCopies(options: JournalCopiesOptions): JournalCopies & { close(): void } {
+  const { connection, clock, prefix = '' } = options
+  const appender = new Appender(connection, clock)
+  const logOf = (shard: number) =>
+    new StreamLog({ connection, appender, clock, name: copyName(shard, prefix), prefix })
+  return {
+    load: (shard) => load(logOf(shard)),
+    async save(shard, messages) {
+      await remove(options, shard)
+      await create(options, shard)
+      const log = logOf(shard)
+      for (const [number, message] of messages.entries()) await append(log, message, `${number}`)
+    },
+    remove: (shard) => remove(options, shard),
+    async emptyJournal(shard, seq) {
+      const { stream } = journalName(shard, prefix)
+      await new StreamApi(connection, stream).ask('STREAM.PURGE', { seq }, undefined, purgeTimeoutMs)
+    },
+    close: () => appender.close(),
+  }
+}
+
+function copyName(shard: number, prefix: string): LogName {
+  const subject = `${prefix}repair.${shard}`
+  return { stream: `${prefix}REPAIR_${shard}`, subject, appendTo: subject }
+}
+
+async function load(log: StreamLog): Promise<Uint8Array[] | undefined> {
+  const messages: Uint8Array[] = []
+  try {
+    const { firstSeq, lastSeq } = await log.state()
+    for await (const { data } of log.range(firstSeq, lastSeq)) messages.push(Buffer.from(data))
+    return messages
+  } catch (error) {
+    if (error instanceof BrokerApiError && error.code === streamNotFound) return undefined
+    throw error
+  }
+}
+
+async function create({ connection, replicas, prefix = '' }: JournalCopiesOptions, shard: number) {
+  const { stream, subject } = copyName(shard, prefix)
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  await manager.streams.add({
+    ...{ name: stream, subjects: [subject], num_replicas: replicas },
+    ...{ retention: RetentionPolicy.Limits, storage: StorageType.File, discard: DiscardPolicy.New },
+  })
+}
+
+async function remove({ connection, prefix = '' }: JournalCopiesOptions, shard: number): Promise<void> {
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  try {
+    await manager.streams.delete(copyName(shard, prefix).stream)
+  } catch (error) {
+    if (!(error instanceof NatsError) || error.api_error?.err_code !== streamNotFound) throw error
+  }
+}
+
+async function append(log: StreamLog, data: Uint8Array, msgId: string): Promise<void> {
+  const answer = await log.append(data, { msgId, timeoutMs: appendTimeoutMs })
+  if (answer.kind !== 'stored') throw new Error(`the journal cannot be copied: ${JSON.stringify(answer)}`)
+}

@@ -1,0 +1,58 @@
+/**
+ * Looking at a stream of the broker, and what its refusals mean. JetStream answers late, or not at all, while a stream
+ * has no leader or is just being made.
+ */
+
+import { ErrorCode, type JetStreamManager, NatsError, type StreamInfo } from 'nats'
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import { messageOf } from '../../runtime/thrown.ts'
+import { UnusableBrokerError } from '../connection.ts'
+import { streamNotFound } from './stream-api.ts'
+
+const temporarilyUnavailable = 10008
+
+/** How long a stream without leader is waited for at the start, ms. */
+const leaderWaitMs = 15_000
+const pauseMs = 250
+
+/** Another node is making the streams at this moment, and not every server knows of all of them. */
+export class UnsettledError extends Error {}
+
+/** undefined: there is none. Waits for a leader: a stream that exists and does not answer is not a missing one. */
+export async function lookUp(
+  manager: JetStreamManager,
+  clock: Clock,
+  name: string,
+): Promise<StreamInfo | undefined> {
+  const deadline = clock.monotonic() + leaderWaitMs
+  for (;;) {
+    try {
+      return await manager.streams.info(name)
+    } catch (cause) {
+      if (codeOf(cause) === streamNotFound) return undefined
+      if (clock.monotonic() > deadline) {
+        throw new UnusableBrokerError(`stream ${name} exists, but does not answer: ${messageOf(cause)}`, {
+          cause,
+        })
+      }
+      await pause(clock)
+    }
+  }
+}
+
+/** Nobody answered in time, or what was asked for is under way. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof UnsettledError || codeOf(error) === temporarilyUnavailable) return true
+  return error instanceof NatsError && error.code === ErrorCode.Timeout
+}
+
+/** Before the broker is asked once more. */
+export function pause(clock: Clock): Promise<void> {
+  return sleep(clock, pauseMs)
+}
+
+/** JetStream's error code, undefined for what is no answer of it. */
+export function codeOf(error: unknown): number | undefined {
+  return error instanceof NatsError ? error.api_error?.err_code : undefined
+}

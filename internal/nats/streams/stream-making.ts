@@ -1,0 +1,149 @@
+/**
+ * Making the streams of an installation (docs/architecture/protocol.md, "Logs"): as large as the broker has room for,
+ * and all shards alike, also when several nodes make them at once.
+ */
+
+import type { JetStreamManager, StreamInfo } from 'nats'
+import type { Clock } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/thrown.ts'
+import { UnusableBrokerError } from '../connection.ts'
+import type { LogName } from '../names.ts'
+import { type StreamSizes, sizeStreams, sizesFor, streamConfig } from './stream-config.ts'
+import { codeOf, lookUp, mayPass } from './stream-lookup.ts'
+
+export interface StreamOptions {
+  clock: Clock
+  shards: number
+  replicas: number
+  /** In front of stream names and subjects; default empty. */
+  prefix?: string
+  /** Bytes that all logs together may take of the broker's store; default: what its account allows. */
+  storeBytes?: number
+}
+
+/** A stream that an installation has. */
+export interface Wanted {
+  name: LogName
+  bytesOf: (sizes: StreamSizes) => number
+}
+
+/** Member of a stream's metadata: the count of shards that the logs were made for. */
+export const shardsKey = 'penstock.shards'
+
+/** When neither configuration nor account says what the store holds, bytes; halved until it fits. */
+const assumedStoreBytes = 64 * 1024 ** 3
+
+const nameInUse = 10058
+/** Storage or account limits, whichever the broker meets first. */
+const tooLarge = new Set([10002, 10005, 10023, 10028, 10047])
+
+export class StreamMaking {
+  readonly #manager: JetStreamManager
+  readonly #options: StreamOptions
+
+  constructor(manager: JetStreamManager, options: StreamOptions) {
+    this.#manager = manager
+    this.#options = options
+  }
+
+  /** Makes them, as large as the broker has room for. Rejects with UnusableBrokerError when it has none. */
+  async create(missing: readonly Wanted[]): Promise<void> {
+    const made = new Set<string>()
+    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? assumedStoreBytes
+    let refusal: string | undefined
+    while (missing.length > made.size) {
+      const sizes = sizeStreams(storeBytes, this.#options.shards)
+      if (sizes === undefined) {
+        const why = refusal ?? `${storeBytes} bytes are not enough`
+        throw new UnusableBrokerError(`no room for the logs of ${this.#options.shards} shards: ${why}`)
+      }
+      refusal = await this.#createSized(missing, sizes, made)
+      storeBytes = Math.floor(storeBytes / 2)
+      if (refusal === undefined) return
+    }
+  }
+
+  /** What the account may store on each server, undefined when that is not limited. */
+  async #accountBytes(): Promise<number | undefined> {
+    const { limits } = await this.#manager.getAccountInfo()
+    return limits.max_storage > 0 ? Math.floor(limits.max_storage / this.#options.replicas) : undefined
+  }
+
+  /** The broker's words when it has no room for these sizes; `made` gathers what it had room for. */
+  async #createSized(
+    missing: readonly Wanted[],
+    sizes: StreamSizes,
+    made: Set<string>,
+  ): Promise<string | undefined> {
+    // Shrunk, not removed: another node that starts at the same time may count on it already.
+    for (const wanted of missing) if (made.has(wanted.name.stream)) await this.#shrink(wanted, sizes)
+    for (const wanted of missing) {
+      if (made.has(wanted.name.stream)) continue
+      const refusal = await this.#add(wanted, wanted.bytesOf(sizes))
+      if (refusal !== undefined) return refusal
+      made.add(wanted.name.stream)
+    }
+    return undefined
+  }
+
+  /**
+   * One size for all shards, the smallest that is there: nodes that start together halve each on its own, and a journal
+   * that another made must not be smaller than its inbox. Whoever changed something looks once more, so the last one ends
+   * with all of them equal.
+   */
+  async level(all: readonly Wanted[]): Promise<void> {
+    for (;;) {
+      const inboxBytes: number[] = []
+      for (const { name, bytesOf } of all) {
+        const info = await this.#info(name.stream)
+        if (info !== undefined) inboxBytes.push(info.config.max_bytes - bytesOf(sizesFor(0)))
+      }
+      const sizes = sizesFor(Math.min(...inboxBytes))
+      let shrunk = false
+      for (const wanted of all) shrunk = (await this.#shrink(wanted, sizes)) || shrunk
+      if (!shrunk) return
+    }
+  }
+
+  /** Whether it was larger. Never raised: another node found that there is no room. */
+  async #shrink({ name, bytesOf }: Wanted, sizes: StreamSizes): Promise<boolean> {
+    const info = await this.#info(name.stream)
+    if (info === undefined || info.config.max_bytes <= bytesOf(sizes)) return false
+    try {
+      await this.#manager.streams.update(name.stream, { max_bytes: bytesOf(sizes) })
+    } catch (cause) {
+      // It was made even smaller meanwhile, and nothing is left to make it larger again.
+      const code = codeOf(cause)
+      if (code === undefined || !tooLarge.has(code)) throw cause
+    }
+    return true
+  }
+
+  /** The broker's words when that is too large for it. */
+  async #add({ name }: Wanted, maxBytes: number): Promise<string | undefined> {
+    const { clock, replicas, shards } = this.#options
+    const metadata = { [shardsKey]: String(shards) }
+    const config = streamConfig({
+      name,
+      maxBytes,
+      replicas,
+      createdAt: clock.now(),
+      metadata,
+    })
+    try {
+      await this.#manager.streams.add(config)
+      return undefined
+    } catch (cause) {
+      const code = codeOf(cause)
+      // Another node starts at the same time; only `first_seq` differs.
+      if (code === nameInUse) return undefined
+      if (code !== undefined && tooLarge.has(code)) return messageOf(cause)
+      if (mayPass(cause)) throw cause
+      throw new UnusableBrokerError(`stream ${config.name} cannot be created: ${messageOf(cause)}`, { cause })
+    }
+  }
+
+  #info(stream: string): Promise<StreamInfo | undefined> {
+    return lookUp(this.#manager, this.#options.clock, stream)
+  }
+}

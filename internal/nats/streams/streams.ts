@@ -1,0 +1,193 @@
+/**
+ * Creates the streams of an installation at its first start and verifies them at every later one
+ * (docs/architecture/protocol.md, "Logs").
+ *
+ * Every stream carries the shard count in its metadata, and, once all streams of the first start exist, a
+ * mark that they were complete. So a lost stream is told from an interrupted first start: what is missing
+ * beside a marked stream was there once, and making it anew would hide the loss.
+ *
+ * When *all* streams are gone this looks like a first start, and nothing refuses it: new logs begin at the present
+ * moment, above every position and epoch of the former ones, so nothing comes to mean two things, and what the
+ * former ones held is lost. Owners report it where Postgres has counted below that beginning (`shard/claim/epoch.ts`).
+ * Only where this node's clock is behind the former logs do the epochs in Postgres stop the shards.
+ */
+
+import { type JetStreamManager, nanos, type StreamInfo } from 'nats'
+import { messageOf } from '../../runtime/thrown.ts'
+import { type Connection, UnusableBrokerError } from '../connection.ts'
+import { inboxName, journalName } from '../names.ts'
+import { duplicateWindowMs, type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
+import { lookUp, mayPass, pause, UnsettledError } from './stream-lookup.ts'
+import { StreamMaking, type StreamOptions, shardsKey, type Wanted } from './stream-making.ts'
+
+const completeKey = 'penstock.complete'
+
+/** How long a start waits for a busy broker, and for streams that another node is making, ms. */
+const settleMs = 60_000
+
+/**
+ * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
+ * missing beside others that were complete, or the logs are not empty and made for another count of shards. What
+ * may pass is waited for: at a first start all nodes make the same streams at once, in a cluster of brokers.
+ */
+export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  const { clock } = options
+  const deadline = clock.monotonic() + settleMs
+  for (;;) {
+    try {
+      return await new Installation(manager, options).ensure()
+    } catch (cause) {
+      if (!mayPass(cause)) throw cause
+      if (clock.monotonic() > deadline)
+        throw new UnusableBrokerError(`the streams are not ready: ${messageOf(cause)}`, { cause })
+    }
+    await pause(clock)
+  }
+}
+
+/** The shard count of the first start, as the logs carry it; undefined when there are none. */
+export async function recordedShards(
+  connection: Connection,
+  options: Omit<StreamOptions, 'shards'>,
+): Promise<number | undefined> {
+  const manager = await connection.nats.jetstreamManager({ checkAPI: false })
+  return new Installation(manager, { ...options, shards: 1 }).recorded()
+}
+
+class Installation {
+  readonly #manager: JetStreamManager
+  readonly #options: StreamOptions
+  readonly #prefix: string
+
+  constructor(manager: JetStreamManager, options: StreamOptions) {
+    this.#manager = manager
+    this.#options = options
+    this.#prefix = options.prefix ?? ''
+  }
+
+  async recorded(): Promise<number | undefined> {
+    return madeFor(await this.#found())
+  }
+
+  async ensure(): Promise<void> {
+    const found = await this.#found()
+    const kept = await this.#reshard(found)
+    const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
+    await this.#refuseLoss(kept, missing)
+    // Those that are there, before any is made: a refusal changes nothing.
+    for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
+    const making = new StreamMaking(this.#manager, this.#options)
+    await making.create(missing)
+    if (missing.length > 0) await making.level(this.#wanted())
+    for (const wanted of this.#wanted()) await this.#verify(wanted)
+    await this.#markComplete()
+  }
+
+  #wanted(): Wanted[] {
+    const shards = Array.from({ length: this.#options.shards }, (_, shard) => shard)
+    const inboxes = shards.map((shard) => ({
+      name: inboxName(shard, this.#prefix),
+      bytesOf: (sizes: StreamSizes) => sizes.inboxBytes,
+    }))
+    const journals = shards.map((shard) => ({
+      name: journalName(shard, this.#prefix),
+      bytesOf: (sizes: StreamSizes) => sizes.journalBytes,
+    }))
+    return [...inboxes, ...journals]
+  }
+
+  /** Every log there is, of whatever shard count, by stream name. */
+  async #found(): Promise<Map<string, StreamInfo>> {
+    const logs = new Map<string, StreamInfo>()
+    for await (const name of this.#manager.streams.names()) {
+      if (this.#shardOf(name) === undefined) continue
+      const info = await this.#info(name)
+      if (info !== undefined) logs.set(name, info)
+    }
+    return logs
+  }
+
+  #shardOf(stream: string): number | undefined {
+    const number = /^(?:INBOX|JOURNAL)_(\d+)$/.exec(stream.slice(this.#prefix.length))?.[1]
+    return stream.startsWith(this.#prefix) && number !== undefined ? Number(number) : undefined
+  }
+
+  #info(stream: string): Promise<StreamInfo | undefined> {
+    return lookUp(this.#manager, this.#options.clock, stream)
+  }
+
+  #isInbox(stream: string): boolean {
+    return stream.startsWith(`${this.#prefix}INBOX_`)
+  }
+
+  /** With another shard count: refuses, or begins anew when no inbox ever held an item. */
+  async #reshard(found: Map<string, StreamInfo>): Promise<Map<string, StreamInfo>> {
+    const { shards } = this.#options
+    const made = madeFor(found)
+    if (made === undefined || made === shards) return found
+    for (const name of found.keys()) {
+      // Looked at once more: a node with the former count may have started meanwhile.
+      const info = await this.#info(name)
+      if (info !== undefined && this.#isInbox(name) && everHeld(info)) {
+        throw new UnusableBrokerError(
+          `the logs were made for ${made} shards and ${name} is not empty: they cannot be used with ${shards}`,
+        )
+      }
+    }
+    for (const name of found.keys()) await this.#manager.streams.delete(name)
+    return new Map()
+  }
+
+  async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): Promise<void> {
+    const lost = missing[0]?.name.stream
+    if (lost === undefined) return
+    const witness = [...kept.values()].find((info) => info.config.metadata?.[completeKey] || everHeld(info))
+    if (witness === undefined) return
+    // Looked at once more: between the two looks another node may have made all of them and marked them.
+    if ((await this.#info(lost)) !== undefined) throw new UnsettledError(`stream ${lost} was just made`)
+    throw new UnusableBrokerError(
+      `stream ${lost} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
+    )
+  }
+
+  async #verify(wanted: Wanted): Promise<void> {
+    const { stream } = wanted.name
+    const info = await this.#info(stream)
+    if (info === undefined) throw new UnsettledError(`stream ${stream} is not there`)
+    this.#refuseFaults(wanted, info)
+  }
+
+  #refuseFaults({ name }: Wanted, info: StreamInfo | undefined): void {
+    if (info === undefined) return
+    const demands = { name, replicas: this.#options.replicas }
+    const faults = streamFaults(info.config as ReportedConfig, demands)
+    if (faults.length > 0) throw new UnusableBrokerError(`stream ${name.stream}: ${faults.join('; ')}`)
+  }
+
+  async #markComplete(): Promise<void> {
+    for (const { name } of this.#wanted()) {
+      const info = await this.#info(name.stream)
+      if (info === undefined) continue
+      const { metadata: known, duplicate_window: window } = info.config
+      if (known?.[completeKey] && window >= nanos(duplicateWindowMs)) continue
+      const metadata = { ...known, [completeKey]: 'true' }
+      const duplicate_window = Math.max(window, nanos(duplicateWindowMs))
+      await this.#manager.streams.update(name.stream, { metadata, duplicate_window })
+    }
+  }
+}
+
+/** The shard count that these logs carry, undefined when none does. */
+function madeFor(found: Map<string, StreamInfo>): number | undefined {
+  for (const { config } of found.values()) {
+    const shards = Number(config.metadata?.[shardsKey])
+    if (shards > 0) return shards
+  }
+  return undefined
+}
+
+/** Whether anything was ever stored: a purged stream counts. */
+function everHeld({ state, config }: StreamInfo): boolean {
+  return state.messages > 0 || state.last_seq >= Math.max(1, config.first_seq ?? 1)
+}

@@ -1,9 +1,0 @@
-/** A batch is named by its group and the sequence of its sealing commit together (design, section 5). */
-export interface BatchName {
-  readonly groupId: string
-  readonly version: number
-}
-
-export function batchKey({ groupId, version }: BatchName): string {
-  return `${groupId}:${version}`
-}

@@ -1,0 +1,151 @@
+/**
+ * Attempts of sealed batches: those that run here, and those that still run at the last owner. Each ends with a result,
+ * or was withdrawn because nothing was sent.
+ *
+ * Invariant: once results were passed on to the next owner, none of them is an event here any more.
+ */
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import type { OpenGroup } from '../held/live.ts'
+import type { AttemptResult } from '../ports.ts'
+import { SERIALIZER, UnknownSerializerError } from './body.ts'
+import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
+import type { AttemptName, PassedResults, RemoteAttempts } from './handover.ts'
+
+/** Before an attempt that could not begin is tried again. */
+const UNSENT_PAUSE_MS = 200
+/** Before a batch that only a newer version can build is looked at again, if nobody took the shard meanwhile. */
+const UNBUILDABLE_PAUSE_MS = 60_000
+/** An attempt takes at most so long (docs/reference/api.md, "Limits"), with some time for its result to arrive. */
+export const ATTEMPT_MS = 11_000
+/** A result that came before its buffer was known is looked at again after this. */
+const CONFIGURED_EVERY_MS = 50
+
+/** What the next owner is told of an attempt that did not begin. */
+const UNSENT: AttemptResult = {
+  ...{ delivered: false, retryable: true, statusCode: 0, errorClass: null, error: null },
+  ...{ durationMs: 0, responseBody: null, unsent: true },
+}
+
+export interface AttemptEvents {
+  /** The destination answered, or failed to. */
+  ended(sealed: SealedBatch, result: AttemptResult): void
+  /** Nothing was sent. The batch may be attempted again after `pauseMs`. */
+  withdrawn(sealed: SealedBatch, pauseMs: number): void
+  /** The body cannot be built. Rejects when that is not the batch's fault. */
+  unbuildable(sealed: SealedBatch, error: unknown): Promise<void>
+}
+
+export interface AttemptsOptions {
+  readonly clock: Clock
+  readonly scheduler: DeliveryScheduler
+  /** Attempts that the last owner released while they ran. */
+  readonly remoteAttempts: RemoteAttempts
+  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
+  readonly mayAct: () => boolean
+}
+
+export class Attempts {
+  readonly #options: AttemptsOptions
+  readonly #events: AttemptEvents
+  /** Those that run or wait for their turn, here or at the last owner. */
+  readonly #underWay = new Map<SealedBatch, Promise<void>>()
+  /** Of them, those that run at the last owner. */
+  readonly #remote = new Set<SealedBatch>()
+  #draining = false
+  #stopped = false
+  #passed: PassedResults | undefined
+
+  constructor(options: AttemptsOptions, events: AttemptEvents) {
+    this.#options = options
+    this.#events = events
+  }
+
+  /** Those that run or wait for their turn, here or at the last owner. */
+  get count(): number {
+    return this.#underWay.size
+  }
+
+  /** Their batches with the latest end of each, Unix ms. One that was due when nothing was begun any more is none of them. */
+  inFlight(now: number, where: 'here' | 'anywhere'): (AttemptName & { deadline: number })[] {
+    return [...this.#underWay.keys()]
+      .filter((sealed) => where === 'anywhere' || !this.#remote.has(sealed))
+      .map((sealed) => ({ ...attemptNameOf(sealed), deadline: now + ATTEMPT_MS }))
+  }
+
+  /** From now on no attempt begins; what runs is finished. */
+  drain(): void {
+    this.#draining = true
+  }
+
+  /** After `drain`: results of what still runs are no longer this owner's to commit. */
+  passOn(passed: PassedResults): void {
+    this.#passed = passed
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#draining = true
+  }
+
+  /** One attempt here, when its turn comes. Rejects when the shard cannot go on. */
+  async begin(sealed: SealedBatch): Promise<void> {
+    await this.#track(sealed, this.#attempt(sealed))
+  }
+
+  /** The attempt at the last owner. Should its result not come in time, the batch is attempted here. */
+  async awaitRemote(sealed: SealedBatch): Promise<void> {
+    await this.#track(sealed, this.#remoteAttempt(sealed))
+  }
+
+  async #track(sealed: SealedBatch, attempt: Promise<void>): Promise<void> {
+    this.#underWay.set(sealed, attempt)
+    await attempt.finally(() => {
+      // Its end may have begun the next one.
+      if (this.#underWay.get(sealed) === attempt) this.#underWay.delete(sealed)
+    })
+  }
+
+  async #attempt(sealed: SealedBatch): Promise<void> {
+    const { scheduler, mayAct } = this.#options
+    const { group } = sealed
+    try {
+      // Groups learn in slices that their node may have been replaced; nothing is sent meanwhile.
+      const mayBegin = () => !this.#draining && mayAct() && group.machine.policy.state === 'active'
+      this.#ended(sealed, await scheduler.attempt(sealed, mayBegin), UNSENT_PAUSE_MS)
+    } catch (error) {
+      if (error instanceof UnknownSerializerError) return this.#events.withdrawn(sealed, UNBUILDABLE_PAUSE_MS)
+      await this.#events.unbuildable(sealed, error)
+      // The next owner was told that this attempt runs.
+      this.#passed?.tell(attemptNameOf(sealed), UNSENT)
+    }
+  }
+
+  async #remoteAttempt(sealed: SealedBatch): Promise<void> {
+    const { group, batch } = sealed
+    this.#remote.add(sealed)
+    const result = await this.#options.remoteAttempts.result({ groupId: group.id, version: batch.version })
+    this.#remote.delete(sealed)
+    await this.#untilConfigured(group)
+    // A node that cannot build the body cannot store it as a dead letter either: it leaves failures to one that can.
+    const usable = result?.delivered || sealed.serializer <= SERIALIZER
+    this.#ended(sealed, usable ? result : null, 0)
+  }
+
+  /** What a result means depends on the buffer: how often it may fail, and whether the log shows it. */
+  async #untilConfigured(group: OpenGroup): Promise<void> {
+    while (group.provisional && !this.#passed && !this.#stopped)
+      await sleep(this.#options.clock, CONFIGURED_EVERY_MS)
+  }
+
+  #ended(sealed: SealedBatch, result: AttemptResult | null, pauseMs: number): void {
+    if (this.#passed) this.#passed.tell(attemptNameOf(sealed), result ?? UNSENT)
+    else if (this.#stopped) return
+    else if (result && !result.unsent) this.#events.ended(sealed, result)
+    else this.#events.withdrawn(sealed, pauseMs)
+  }
+}
+
+function attemptNameOf({ group, batch }: SealedBatch): AttemptName {
+  return { groupId: group.id, version: batch.version, attempt: batch.attempt }
+}

@@ -1,0 +1,273 @@
+/**
+ * Carries out what the group machines want: seals, attempts, acknowledgements, dead-letter writes, discards. Every
+ * decision is committed to the journal first; the machine goes on with what the fold answered.
+ */
+
+import type { DlqReason } from '../../domain/model.ts'
+import { step } from '../../group/machine.ts'
+import type { Batch, Effect, Input } from '../../group/model.ts'
+import type { Clock, Randomness } from '../../runtime/clock.ts'
+import { asError } from '../../runtime/thrown.ts'
+import type { Groups } from '../held/groups.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
+import { MissingMessageError } from '../held/payload-cache.ts'
+import type { ReplayState } from '../held/replay.ts'
+import { Wakes } from '../held/wakes.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { AttemptResult, ShardTelemetry } from '../ports.ts'
+import { Attempts } from './attempts.ts'
+import { BodyMismatchError, type DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
+import type { PassedResults, RemoteAttempts } from './handover.ts'
+import type { Sealer } from './sealer.ts'
+import type { BatchEvents, Settlement } from './settlement.ts'
+
+export interface BatchesOptions {
+  readonly shard: number
+  readonly clock: Clock
+  readonly randomness: Randomness
+  readonly journal: Journal
+  readonly groups: Groups
+  readonly replay: Pick<ReplayState, 'replaying'>
+  readonly sealer: Sealer
+  readonly scheduler: DeliveryScheduler
+  readonly settlement: Settlement
+  /** Attempts that the last owner released while they ran. */
+  readonly remoteAttempts: RemoteAttempts
+  readonly telemetry: ShardTelemetry
+  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
+  readonly mayAct: () => boolean
+  /** The shard cannot go on: it was lost, or an invariant is broken. */
+  readonly onFatal: (error: Error) => void
+}
+
+/** A batch of the last owner, with all its items at hand. */
+export interface RestoredBatch {
+  readonly version: number
+  readonly attempt: number
+  /** When that attempt may begin, Unix ms. */
+  readonly nextAt: number
+  readonly items: LiveItem[]
+  readonly segment: number
+  readonly sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last' | 'sealedAt'>
+}
+
+export class Batches {
+  readonly #options: BatchesOptions
+  readonly #attempts: Attempts
+  readonly #wakes: Wakes<OpenGroup>
+  readonly #events: BatchEvents
+  readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
+  #deadLettering = 0
+  #draining = false
+  #stopped = false
+
+  constructor(options: BatchesOptions) {
+    this.#options = options
+    this.#attempts = new Attempts(options, {
+      ended: (sealed, result) => this.#attempted(sealed, result),
+      withdrawn: (sealed, pauseMs) => this.#withdraw(sealed, pauseMs),
+      unbuildable: (sealed, error) => this.#giveUp(sealed, error),
+    })
+    this.#events = { stopped: () => this.#stopped, over: (sealed) => this.#over(sealed) }
+    this.#wakes = new Wakes(options.clock, (group, at) => this.step(group, { kind: 'tick', at }))
+    options.groups.follow((group) => this.resume(group))
+  }
+
+  /** Attempts that run or wait for their turn, here or at the last owner. */
+  get attempting(): number {
+    return this.#attempts.count
+  }
+
+  /** Batches on their way into the dead letter queue. */
+  get deadLettering(): number {
+    return this.#deadLettering
+  }
+
+  /** Batches whose attempt runs, with the latest end of it, Unix ms. */
+  inFlight(now: number, where: 'here' | 'anywhere'): ReturnType<Attempts['inFlight']> {
+    return this.#attempts.inFlight(now, where)
+  }
+
+  /** From now on nothing is sealed and no attempt begins; what runs is finished. */
+  drain(): void {
+    this.#draining = true
+    this.#attempts.drain()
+  }
+
+  /** After `drain`: results of what still runs are no longer this owner's to commit. */
+  passOn(passed: PassedResults): void {
+    this.#attempts.passOn(passed)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#draining = true
+    this.#attempts.stop()
+    this.#wakes.stop()
+  }
+
+  /** One input of a group's machine, and what follows from it. */
+  step(group: OpenGroup, input: Input<LiveItem>): void {
+    if (this.#stopped) return
+    try {
+      const { state, effects } = step(group.machine, input)
+      group.machine = state
+      for (const effect of effects) this.#perform(group, effect)
+    } catch (error) {
+      this.#options.onFatal(asError(error))
+    }
+  }
+
+  /** The group follows its buffer again. It is held while it may not act. */
+  resume(group: OpenGroup): void {
+    const { groups, clock, replay } = this.#options
+    for (const item of groups.beginAnew(group)) this.step(group, { kind: 'item', at: clock.now(), item })
+    const held = replay.replaying || group.restoring > 0 || groups.paused
+    const policy = held ? group.buffer.heldPolicy : group.buffer.policy
+    this.step(group, { kind: 'policy', at: clock.now(), policy })
+  }
+
+  restore(group: OpenGroup, from: RestoredBatch): void {
+    const { version, attempt, items, segment, nextAt: nextAttemptAt } = from
+    const { clock, remoteAttempts } = this.#options
+    const at = clock.now()
+    const before = new Set(group.machine.batches ?? [])
+    const running = remoteAttempts.has({ groupId: group.id, version })
+    this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt, segment, running })
+    for (const batch of group.machine.batches ?? []) {
+      if (before.has(batch)) continue
+      const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
+      this.#sealed.set(batch, sealed)
+      if (running) this.#guard(this.#attempts.awaitRemote(sealed))
+    }
+  }
+
+  #perform(group: OpenGroup, effect: Effect<LiveItem>): void {
+    switch (effect.kind) {
+      case 'seal':
+        if (!this.#draining) this.#guard(this.#seal(group, effect.batch))
+        break
+      case 'deliver':
+        if (!this.#draining) this.#guard(this.#attempts.begin(this.#sealedOf(group, effect.batch)))
+        break
+      case 'record-attempt':
+        this.#recordAttempt(group, effect.batch)
+        break
+      case 'ack':
+        this.#options.settlement.acknowledge(this.#sealedOf(group, effect.batch), this.#events)
+        break
+      case 'dead-letter':
+        this.#guard(this.#deadLetter(this.#sealedOf(group, effect.batch), effect.reason))
+        break
+      case 'discard':
+        this.#discard(group, effect.items, effect.batch)
+        break
+      case 'wake':
+        this.#wakes.arm(group, effect.at)
+        break
+      case 'retire':
+        if (group.restoring === 0) this.#options.groups.retire(group)
+        break
+    }
+  }
+
+  #guard(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      if (!this.#stopped) this.#options.onFatal(asError(error))
+    })
+  }
+
+  async #seal(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
+    await this.#options.sealer.seal(group, batch, {
+      wanted: () => !this.#draining,
+      sealed: (sealed, version) => {
+        this.#sealed.set(batch, sealed)
+        this.step(group, { kind: 'sealed', at: this.#options.clock.now(), batch, version })
+      },
+    })
+  }
+
+  /** Its body cannot be had again. Nothing follows from that before a commit: a stale owner sees the purges of its successor. */
+  async #giveUp(sealed: SealedBatch, error: unknown): Promise<void> {
+    if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
+    // The next owner finds that out for itself.
+    if (this.#draining) return
+    await this.#options.journal.prove()
+    if (!this.#stopped) this.#options.settlement.giveUp(sealed, error, this.#options.onFatal)
+  }
+
+  /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
+  #withdraw({ group, batch }: SealedBatch, pauseMs: number): void {
+    const at = this.#options.clock.now()
+    this.step(group, { kind: 'withdrawn', at, batch, notBefore: at + pauseMs })
+  }
+
+  #attempted(sealed: SealedBatch, result: AttemptResult): void {
+    const { group, batch } = sealed
+    sealed.last = result
+    const outcome = result.delivered ? 'delivered' : result.retryable ? 'retry' : 'rejected'
+    const exhausted = outcome === 'retry' && batch.attempt >= group.machine.policy.maxAttempts
+    this.#tell(sealed, result, exhausted ? 'exhausted' : outcome)
+    if (outcome === 'retry' && !exhausted) sealed.body = null
+    this.step(group, { kind: 'result', at: this.#options.clock.now(), batch, result: outcome })
+  }
+
+  #tell(
+    { group, batch }: SealedBatch,
+    result: AttemptResult,
+    outcome: Parameters<ShardTelemetry['delivery']>[0]['outcome'],
+  ): void {
+    const { telemetry, shard, randomness } = this.#options
+    const { buffer } = group.buffer.record!
+    telemetry.delivery({
+      shard,
+      groupId: group.id,
+      bufferId: buffer.bufferId,
+      version: batch.version,
+      attempt: batch.attempt,
+      outcome,
+      statusCode: result.statusCode,
+      errorClass: result.errorClass,
+      error: result.error,
+      durationMs: result.durationMs,
+      items: batch.items.length,
+      sampled: !result.delivered || randomness.fraction() < buffer.analytics.sampleDeliveryLogs,
+    })
+  }
+
+  #recordAttempt(group: OpenGroup, batch: Batch<LiveItem>): void {
+    const { version, attempt, nextAttemptAt } = batch
+    const record = { type: 'attempt', groupId: group.id, version, attempt, nextAt: nextAttemptAt } as const
+    this.#options.journal.write(record, () =>
+      this.step(group, { kind: 'attempt-recorded', at: this.#options.clock.now(), batch }),
+    )
+  }
+
+  #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
+    const { settlement } = this.#options
+    if (batch) settlement.discardBatch(this.#sealedOf(group, batch), this.#events)
+    else settlement.discardItems(group, items)
+  }
+
+  #over({ group, batch }: SealedBatch): void {
+    this.#sealed.delete(batch)
+    this.step(group, { kind: 'settled', at: this.#options.clock.now(), batch })
+  }
+
+  async #deadLetter(sealed: SealedBatch, reason: DlqReason): Promise<void> {
+    this.#deadLettering++
+    try {
+      await this.#options.settlement.deadLetter(sealed, reason, this.#events)
+    } catch (error) {
+      await this.#giveUp(sealed, error)
+    } finally {
+      this.#deadLettering--
+    }
+  }
+
+  #sealedOf(group: OpenGroup, batch: Batch<LiveItem>): SealedBatch {
+    const sealed = this.#sealed.get(batch)
+    if (!sealed) throw new Error(`batch ${batch.version} of ${group.id} goes on before it is sealed`)
+    return sealed
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Attempts of sealed batches. One stalled destination must not delay other buffers of its shard, nor fill
+ * memory: a buffer has a bounded number of attempts at once, and a batch that waits for its turn past a
+ * budget gives its body back and is rebuilt from its items.
+ */
+
+import { idempotencyKey } from '../../domain/group.ts'
+import type { Batch } from '../../group/model.ts'
+import { Semaphore } from '../../runtime/semaphore.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
+import type { PayloadCache } from '../held/payload-cache.ts'
+import type { AttemptResult, Deliverer } from '../ports.ts'
+import { builderOf } from './body.ts'
+
+/** A sealed batch with what the seal promised of its body. */
+export interface SealedBatch {
+  readonly group: OpenGroup
+  readonly batch: Batch<LiveItem>
+  readonly sha256: Uint8Array
+  readonly itemsHash: Uint8Array
+  /** Version of the join that built it. */
+  readonly serializer: number
+  readonly firstItemAt: number
+  readonly lastActivityAt: number
+  /** When its seal was committed, or taken over, Unix ms. */
+  readonly sealedAt: number
+  /** null: rebuilt from the items when it is needed. */
+  body: Buffer | null
+  /** Result of the last attempt of this owner. */
+  last: AttemptResult | null
+}
+
+/** The items do not give the sealed body any more: nothing may be sent under its key. */
+export class BodyMismatchError extends Error {
+  override readonly name = 'BodyMismatchError'
+}
+
+export interface DeliverySchedulerOptions {
+  readonly payloads: PayloadCache
+  readonly deliverer: Deliverer
+  /** Attempts at once a buffer and shard. */
+  readonly attemptsPerBuffer: number
+  /** Bytes of bodies that may wait for their turn. */
+  readonly waitingBodyBudget: number
+}
+
+export class DeliveryScheduler {
+  readonly #options: DeliverySchedulerOptions
+  /** Attempts of each buffer that has one under way, by its uid. */
+  readonly #attempts = new Map<string, Semaphore>()
+  #waitingBytes = 0
+
+  constructor(options: DeliverySchedulerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * One attempt, when its buffer's turn comes; null when `stillWanted` says no by then. Rejects as `bodyOf`,
+   * never for what the destination does.
+   */
+  async attempt(sealed: SealedBatch, stillWanted: () => boolean): Promise<AttemptResult | null> {
+    const { uid } = sealed.group.buffer
+    const attempts = this.#attemptsOf(uid)
+    if (!attempts.tryAcquire()) await this.#turn(attempts, sealed)
+    try {
+      if (!stillWanted()) return null
+      const body = await this.bodyOf(sealed)
+      const record = sealed.group.buffer.record
+      if (!record || !stillWanted()) return null
+      const key = idempotencyKey(sealed.group.id, sealed.batch.version)
+      return await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
+    } finally {
+      attempts.release()
+      if (attempts.held === 0) this.#attempts.delete(uid)
+    }
+  }
+
+  /**
+   * The sealed body, from memory or from the items again. Rejects with BodyMismatchError, MissingMessageError or
+   * UnknownSerializerError.
+   */
+  async bodyOf(sealed: SealedBatch): Promise<Buffer> {
+    if (sealed.body) return sealed.body
+    const { group, batch } = sealed
+    const owner = group.buffer.record?.buffer
+    if (!owner) throw new Error(`batch ${batch.version} of ${group.id} is wanted before its buffer is known`)
+    const build = builderOf(sealed.serializer)
+    const built = await this.#options.payloads.with(batch.items, (data) =>
+      build(owner, group.id, batch.segment, batch.items, data),
+    )
+    if (!built.sha256.equals(sealed.sha256) || !built.itemsHash.equals(sealed.itemsHash)) {
+      throw new BodyMismatchError(`batch ${batch.version} of ${group.id} has another body than was sealed`)
+    }
+    sealed.body = built.body
+    return built.body
+  }
+
+  #attemptsOf(uid: string): Semaphore {
+    let attempts = this.#attempts.get(uid)
+    if (!attempts) {
+      attempts = new Semaphore(this.#options.attemptsPerBuffer)
+      this.#attempts.set(uid, attempts)
+    }
+    return attempts
+  }
+
+  async #turn(attempts: Semaphore, sealed: SealedBatch): Promise<void> {
+    const bytes = sealed.body?.length ?? 0
+    if (this.#waitingBytes + bytes > this.#options.waitingBodyBudget) sealed.body = null
+    const held = sealed.body ? bytes : 0
+    this.#waitingBytes += held
+    await attempts.acquire()
+    this.#waitingBytes -= held
+  }
+}

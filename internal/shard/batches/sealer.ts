@@ -1,0 +1,99 @@
+/**
+ * Closes batches: builds the body, commits the seal; the sequence of that commit is the version
+ * (docs/architecture/protocol.md, "Seals and versions").
+ */
+
+import type { Batch } from '../../group/model.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
+import { type BytesOf, MissingMessageError, type PayloadCache } from '../held/payload-cache.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { ShardTelemetry } from '../ports.ts'
+import { type BatchBody, buildBody, SERIALIZER } from './body.ts'
+import type { SealedBatch } from './delivery-scheduler.ts'
+
+export interface SealerOptions {
+  readonly shard: number
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly payloads: PayloadCache
+  readonly telemetry: ShardTelemetry
+}
+
+export interface SealEvents {
+  /** Whether the batch is still to be sealed; asked when its body is there. */
+  wanted(): boolean
+  /** The seal is committed. `version`: the sequence of that commit. */
+  sealed(sealed: SealedBatch, version: number): void
+}
+
+export class Sealer {
+  readonly #options: SealerOptions
+
+  constructor(options: SealerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Builds the body and commits the seal. Rejects with MissingMessageError after a commit proved that it is no successor's purge, or with
+   * what the proof rejects with.
+   */
+  async seal(group: OpenGroup, batch: Batch<LiveItem>, events: SealEvents): Promise<void> {
+    const owner = group.buffer.record!.buffer
+    const build = (data: BytesOf) => buildBody(owner, group.id, batch.segment, batch.items, data)
+    const ready = this.#options.payloads.with(batch.items, build)
+    const built = ready instanceof Promise ? await this.#proven(ready, events) : ready
+    if (built === undefined || !events.wanted()) return
+    this.#commit(group, batch, built, events)
+  }
+
+  /**
+   * Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor.
+   * undefined: there was none, and no batch is wanted any more.
+   */
+  async #proven<T>(reading: Promise<T>, events: SealEvents): Promise<T | undefined> {
+    try {
+      return await reading
+    } catch (error) {
+      if (error instanceof MissingMessageError) {
+        if (!events.wanted()) return undefined
+        await this.#options.journal.prove()
+      }
+      throw error
+    }
+  }
+
+  #commit(group: OpenGroup, batch: Batch<LiveItem>, built: BatchBody, events: SealEvents): void {
+    const { body, sha256, itemsHash, firstItemAt, lastActivityAt } = built
+    const record = {
+      type: 'seal',
+      groupId: group.id,
+      bufferUid: group.buffer.uid,
+      ...{ segment: batch.segment, reason: batch.reason, firstItemAt, lastActivityAt, itemsHash },
+      positions: batch.items,
+      bodySha256: sha256,
+      serializer: SERIALIZER,
+    } as const
+    this.#options.journal.write(record, (version, applied) => {
+      if (!applied) throw new Error(`the seal ${version} of ${group.id} is void`)
+      const sealedAt = this.#options.clock.now()
+      this.#tell(group, batch, version, sealedAt)
+      const promise = { sha256, itemsHash, serializer: SERIALIZER, firstItemAt, lastActivityAt }
+      events.sealed({ ...{ group, batch, body, sealedAt, last: null }, ...promise }, version)
+    })
+  }
+
+  #tell(group: OpenGroup, batch: Batch<LiveItem>, version: number, at: number): void {
+    this.#options.telemetry.flush({
+      shard: this.#options.shard,
+      groupId: group.id,
+      bufferId: group.buffer.record!.buffer.bufferId,
+      version,
+      reason: batch.reason,
+      items: batch.items.length,
+      payloadBytes: batch.bytes,
+      latenessMs: Math.max(0, at - batch.dueAt),
+      segment: batch.segment,
+    })
+  }
+}

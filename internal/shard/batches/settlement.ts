@@ -1,0 +1,145 @@
+/**
+ * How batches end: done, dead, discarded, or given up. An item is over only once the record that says so is
+ * committed; until then it stays live and holds the horizon back.
+ */
+
+import type { DlqReason } from '../../domain/model.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Duplicates } from '../held/duplicates.ts'
+import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
+import type { Committed, Journal } from '../journal/journal.ts'
+import type { JournalRecord } from '../journal/records.ts'
+import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
+import type { DeadLetterWriter } from './dead-letter-write.ts'
+import type { SealedBatch } from './delivery-scheduler.ts'
+import type { Projector } from './projector.ts'
+
+/** Positions in one discard record. */
+const DISCARD_SLICE = 5_000
+
+export interface SettlementOptions {
+  readonly fence: Fence
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly live: LiveItems
+  readonly duplicates: Duplicates
+  readonly deadLetterWriter: DeadLetterWriter
+  readonly projector: Projector
+  readonly deadLetters: Pick<DeadLetters, 'forgetTombstones'>
+  readonly telemetry: ShardTelemetry
+}
+
+/** What the end of a batch means to whoever runs its group. */
+export interface BatchEvents {
+  /** This owner has ended: nothing is committed any more. */
+  stopped(): boolean
+  /** The items of the batch are over. */
+  over(sealed: SealedBatch): void
+}
+
+export class Settlement {
+  readonly #options: SettlementOptions
+
+  constructor(options: SettlementOptions) {
+    this.#options = options
+  }
+
+  /** The destination acknowledged it. */
+  acknowledge(sealed: SealedBatch, events: BatchEvents): void {
+    this.#settle(sealed, 'done', events)
+  }
+
+  /** Rejects as `DeadLetterWriter.write`; nothing is committed when `stopped` by then. */
+  async deadLetter(sealed: SealedBatch, reason: DlqReason, events: BatchEvents): Promise<void> {
+    const { deadLetterWriter, telemetry, fence } = this.#options
+    const { paused } = await deadLetterWriter.write(sealed, reason, () => events.stopped())
+    if (events.stopped()) return
+    const { group, batch } = sealed
+    telemetry.dead({
+      ...{ shard: fence.shard, groupId: group.id, version: batch.version, reason, paused },
+      bufferId: group.buffer.record!.buffer.bufferId,
+      items: batch.items.length,
+    })
+    this.#settle(sealed, 'dead', events)
+  }
+
+  /** A sealed batch of a buffer that was deleted while disabled. */
+  discardBatch(sealed: SealedBatch, events: BatchEvents): void {
+    const { group, batch } = sealed
+    const name = { groupId: group.id, version: batch.version }
+    this.#options.journal.write({ type: 'discard', batch: name, positions: [] }, () => {
+      this.#forget(batch.items)
+      events.over(sealed)
+    })
+    this.#tellDiscarded(group, batch.items.length)
+  }
+
+  /** Items of such a buffer that were not sealed. */
+  discardItems(group: OpenGroup, items: readonly LiveItem[]): void {
+    for (let from = 0; from < items.length; from += DISCARD_SLICE) {
+      const positions = items.slice(from, from + DISCARD_SLICE)
+      this.#options.journal.write({ type: 'discard', batch: null, positions }, () => this.#forget(positions))
+    }
+    this.#tellDiscarded(group, items.length)
+  }
+
+  /**
+   * The sealed body cannot be had again: never guess. The seal is given up under our own fence, and what is
+   * left of its items is sealed anew, under another version, by whoever replays: `then` ends this owner.
+   */
+  giveUp({ group, batch }: SealedBatch, error: Error, then: (error: Error) => void): void {
+    const { journal, telemetry, fence } = this.#options
+    const detail = { groupId: group.id, version: batch.version, items: batch.items.length }
+    const what = 'a sealed batch cannot be rebuilt'
+    telemetry.problem({ shard: fence.shard, what, error: error.message, detail })
+    journal.write({ type: 'unseal', groupId: group.id, version: batch.version }, () => {
+      then(new Error(`batch ${batch.version} of ${group.id} was given up: ${error.message}`))
+    })
+  }
+
+  #settle(sealed: SealedBatch, type: 'done' | 'dead', events: BatchEvents): void {
+    const { group, batch } = sealed
+    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
+    const record: JournalRecord = { type, groupId: group.id, version: batch.version, fact }
+    const committed: Committed = (seq, applied) => {
+      if (applied) this.#options.projector.add(seq, fact)
+      if (type === 'dead') this.#forgetTombstone(group, batch.version)
+      this.#forget(batch.items)
+      events.over(sealed)
+    }
+    // Of a delivered batch: its group goes on without it, so it rides with whatever is committed next.
+    if (type === 'done') this.#options.journal.writeSoon(record, committed)
+    else this.#options.journal.write(record, committed)
+  }
+
+  #factOf({ group, batch, sealedAt, last }: SealedBatch, outcome: DeliveryFact['outcome']): DeliveryFact {
+    return {
+      outcome,
+      bufferUid: group.buffer.uid,
+      at: this.#options.clock.now(),
+      items: batch.items.length,
+      attempts: Math.max(1, batch.attempt),
+      timeToFlushMs: Math.max(0, Math.round(sealedAt - batch.items[0]!.at)),
+      durationMs: Math.round(last?.durationMs ?? 0),
+    }
+  }
+
+  #forgetTombstone({ id }: OpenGroup, version: number): void {
+    const { deadLetters, fence, telemetry } = this.#options
+    deadLetters.forgetTombstones(fence, [{ groupId: id, version }]).catch((error: unknown) => {
+      telemetry.problem({ shard: fence.shard, what: 'a tombstone stays', error: String(error) })
+    })
+  }
+
+  #forget(items: readonly LiveItem[]): void {
+    for (const item of items) {
+      this.#options.duplicates.remove(item)
+      this.#options.live.remove(item)
+    }
+  }
+
+  #tellDiscarded(group: OpenGroup, items: number): void {
+    const { telemetry, fence } = this.#options
+    telemetry.discarded({ shard: fence.shard, bufferId: group.buffer.record!.buffer.bufferId, items })
+  }
+}

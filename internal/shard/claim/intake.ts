@@ -1,0 +1,184 @@
+/**
+ * Reads the inbox in order from the shard's own cursor and gives every item its place: over, known, a member
+ * of an outstanding batch, a duplicate, or buffered in its group. Reading twice is harmless.
+ *
+ * Invariant: until the replay has passed what the inbox held at the claim, every group is held, or a batch
+ * could be sealed before older items of its group are seen.
+ */
+import { decodePack, type ItemView, readItem, readPackHeader } from '../../domain/pack.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Batches } from '../batches/batches.ts'
+import type { LogMessage, LogState } from '../broker.ts'
+import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
+import type { Groups } from '../held/groups.ts'
+import type { KeptEntry } from '../held/kept.ts'
+import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
+import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
+import type { ReplayState } from '../held/replay.ts'
+import type { Position } from '../journal/records.ts'
+import { type FoldState, isOver } from '../journal/state.ts'
+import type { Restoration } from './restoration.ts'
+
+/** Packs older than this are not answered any more: their ingress asked, or gave up. */
+const VERDICT_AGE_MS = 60_000
+
+export interface IntakeOptions {
+  readonly clock: Clock
+  readonly state: FoldState
+  readonly replay: ReplayState
+  readonly payloads: PayloadCache
+  readonly live: LiveItems
+  readonly groups: Groups
+  readonly duplicates: Duplicates
+  readonly batches: Batches
+  readonly restoration: Restoration
+  /** The inbox at the claim. */
+  readonly head: Pick<LogState, 'firstSeq' | 'lastSeq'>
+  /** Kept items in ascending order of their positions. */
+  readonly kept: Iterator<KeptEntry>
+  readonly onReplayed: () => void
+  /** Messages that should be there are not: `from` up to and without `to`. */
+  readonly onGap: (from: number, to: number) => void
+}
+
+export class Intake {
+  readonly #options: IntakeOptions
+  #nextKept: KeptEntry | undefined
+  #bytesRead = 0
+
+  constructor(options: IntakeOptions) {
+    this.#options = options
+    this.#nextKept = options.kept.next().value
+  }
+
+  /** Bytes of packs read since the claim. */
+  get bytesRead(): number {
+    return this.#bytesRead
+  }
+
+  take(messages: readonly LogMessage[]): void {
+    const { replay, head, onGap } = this.#options
+    for (const message of messages) {
+      if (message.seq < replay.cursor) continue
+      const next = Math.max(replay.cursor, head.firstSeq)
+      if (message.seq > next) onGap(next, message.seq)
+      this.#takePack(message)
+      replay.cursor = message.seq + 1
+      this.#bytesRead += message.data.length
+    }
+    this.#endReplay()
+  }
+
+  /** The broker has nothing above `seq`: what is missing below was purged. */
+  reachedEnd(seq: number): void {
+    const { replay } = this.#options
+    if (seq + 1 > replay.cursor) replay.cursor = seq + 1
+    this.#endReplay()
+  }
+
+  #endReplay(): void {
+    const { replay, head, onReplayed } = this.#options
+    if (!replay.replaying || replay.cursor <= head.lastSeq) return
+    this.#placeKeptBelow(Number.POSITIVE_INFINITY, 0)
+    replay.replaying = false
+    onReplayed()
+  }
+
+  #takePack({ seq, at, data }: LogMessage): void {
+    const { payloads, duplicates, clock, replay } = this.#options
+    const message = new CachedMessage('inbox', seq)
+    payloads.lend(message, data)
+    let verdict: PackVerdict | null = null
+    const header = decodePack(data, (view, index) => {
+      if (view.explicit && !verdict) verdict = this.#verdictFor(data, at, clock.now())
+      this.#placeKeptBelow(seq, index)
+      this.#place({ seq, index }, at, message, view, verdict)
+    })
+    payloads.offer(message, data)
+    if (seq > (replay.highWater?.seq ?? 0)) replay.highWater = { seq, packId: header.packId }
+    if (verdict) duplicates.settle(verdict)
+  }
+
+  #verdictFor(data: Uint8Array, at: number, now: number): PackVerdict | null {
+    const { packId, replySubject } = readPackHeader(data)
+    return replySubject && at > now - VERDICT_AGE_MS ? new PackVerdict(packId, replySubject) : null
+  }
+
+  /** Kept items stand between those of the inbox in the order of their positions. */
+  #placeKeptBelow(seq: number, index: number): void {
+    for (let kept = this.#nextKept; kept && isBelow(kept.position, seq, index); kept = this.#nextKept) {
+      const view = readItem(kept.data, kept.offset)
+      this.#place(kept.position, kept.at, kept.message, view, null)
+      this.#options.payloads.offer(kept.message, kept.data)
+      this.#nextKept = this.#options.kept.next().value
+    }
+  }
+
+  #place(
+    position: Position,
+    at: number,
+    message: CachedMessage,
+    view: ItemView,
+    verdict: PackVerdict | null,
+  ): void {
+    const { state, groups, live, duplicates, restoration, batches, clock } = this.#options
+    const { replaying } = this.#options.replay
+    // Of what is read for the first time after the replay, the journal can say nothing.
+    if (replaying && this.#isKnown(position, message, view, verdict)) return
+    const batch = replaying ? state.sealed.get(position.seq, position.index) : undefined
+    const token = view.groupToken
+    const given = view.explicit ? { itemId: view.itemId, messageId: view.messageId } : null
+    if (given !== null && !batch) {
+      const { itemId, messageId } = given
+      if (duplicates.isDropping(itemId)) return
+      const original = duplicates.original(token, messageId)
+      if (original) {
+        duplicates.drop({ ...position, itemId }, original, verdict)
+        return
+      }
+    }
+    const group = groups.get(token) ?? groups.open(token, view.bufferUid, replaying)
+    const item = newItem(position, at, message, view, group, given)
+    live.add(item)
+    duplicates.add(item)
+    if (batch) restoration.member(batch, item)
+    else batches.step(group, { kind: 'item', at: clock.now(), item })
+  }
+
+  /** Whether the item is over, or stands elsewhere: carried by a keep. */
+  #isKnown(position: Position, message: CachedMessage, view: ItemView, verdict: PackVerdict | null): boolean {
+    const { state, live, duplicates } = this.#options
+    if (live.get(position)) return true
+    if (isOver(state, position)) {
+      if (verdict && view.explicit) duplicates.tellAgain(view.itemId, position.index, verdict)
+      return true
+    }
+    return message.source === 'inbox' && state.kept.has(position.seq, position.index)
+  }
+}
+
+function isBelow(position: Position, seq: number, index: number): boolean {
+  return position.seq < seq || (position.seq === seq && position.index < index)
+}
+
+function newItem(
+  { seq, index }: Position,
+  at: number,
+  message: CachedMessage,
+  view: ItemView,
+  group: OpenGroup,
+  given: { itemId: string; messageId: string } | null,
+): LiveItem {
+  return {
+    seq,
+    index,
+    at,
+    bytes: view.payloadBytes,
+    message,
+    offset: view.offset,
+    size: view.end - view.offset,
+    group,
+    messageId: given?.messageId ?? null,
+    itemId: given?.itemId ?? null,
+  }
+}

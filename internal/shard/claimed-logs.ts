@@ -1,0 +1,99 @@
+/** The two logs of a shard in the hands of an owner: what it takes to get them, and to trust them after a reconnect. */
+import type { LogState } from './broker.ts'
+import { rememberLoss } from './claim/epoch.ts'
+import {
+  type Claim,
+  checkHighWater,
+  checkInboxHead,
+  checkInboxTail,
+  checkJournalHead,
+  checkJournalTail,
+  claimShard,
+  LostTailError,
+} from './claim/takeover.ts'
+import { type KeptEntry, readKept } from './held/kept.ts'
+import { type ReplayState, replayOf } from './held/replay.ts'
+import { Journal } from './journal/journal.ts'
+import type { ShardEvents, ShardOptions } from './parts.ts'
+
+/** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
+export interface ClaimedLogs {
+  readonly claim: Claim
+  readonly journal: Journal
+  readonly replay: ReplayState
+  /** The inbox at the claim. */
+  readonly head: LogState
+  /** In ascending order of their positions. */
+  readonly kept: readonly KeptEntry[]
+  /** Size of the journal at the claim, bytes. */
+  readonly journalBytes: number
+}
+
+/** Claims, folds, proves and checks. Rejects with FencedError or LostTailError. */
+export async function claimLogs(options: ShardOptions, events: ShardEvents): Promise<ClaimedLogs> {
+  const { shard, broker } = options
+  const [inbox, journalLog] = [broker.inbox(shard), broker.journal(shard)]
+  const claim = await claimShard({ ...options, stopped: events.ended, onRefused: events.onRefused })
+  const replay = replayOf(claim.state)
+  const journal = openJournal(options, claim, replay, events)
+  await journal.prove()
+  checkJournalHead(shard, claim)
+  await checkInboxHead(inbox, shard, claim.state).catch(unlessFenced(journal))
+  await checkInboxTail(inbox, shard, claim.state)
+  const head = await inbox.state()
+  const kept = await readKept(journalLog, claim.state).catch(unlessFenced(journal))
+  const journalBytes = (await journalLog.state()).bytes
+  return { claim, journal, replay, head, kept, journalBytes }
+}
+
+function openJournal(
+  options: ShardOptions,
+  claim: Claim,
+  replay: Readonly<ReplayState>,
+  events: ShardEvents,
+): Journal {
+  const { broker, shard, clock, boot, telemetry } = options
+  return new Journal({
+    log: broker.journal(shard),
+    clock,
+    boot,
+    epoch: claim.epoch,
+    state: claim.state,
+    lastSeq: claim.epoch,
+    highWater: () => replay.highWater,
+    onCommit: (event) => {
+      events.onCommit()
+      telemetry.commit({ shard, ...event })
+    },
+    onRefused: events.onRefused,
+    onLost: events.onFatal,
+  })
+}
+
+/** After every reconnect the broker must still have what this owner saw and wrote (docs/architecture/protocol.md, "Lost tail"). */
+export async function checkLogs(
+  { broker, shard, deadLetters, clock }: ShardOptions,
+  events: ShardEvents,
+  { claim, journal, replay }: ClaimedLogs,
+): Promise<void> {
+  try {
+    await checkJournalTail(broker.journal(shard), shard, journal.lastSeq)
+    await checkHighWater(broker.inbox(shard), shard, replay.highWater)
+    await checkInboxHead(broker.inbox(shard), shard, claim.state).catch(unlessFenced(journal))
+  } catch (error) {
+    if (events.ended()) return
+    if (error instanceof LostTailError) {
+      events.onFatal(error)
+      // Known to this owner alone: not all that it saw is written down.
+      await rememberLoss(deadLetters, shard, clock)
+    } else events.onProblem('the logs cannot be checked', error)
+  }
+}
+
+/** What a successor carried forward or purged is over: only after another commit it is a loss. */
+function unlessFenced(journal: Journal): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await journal.prove()
+    throw error
+  }
+}

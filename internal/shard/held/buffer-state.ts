@@ -1,0 +1,92 @@
+/** Buffers as the shard's groups see them: the current record, its group policy, and what it holds here. */
+
+import type { BufferRecord } from '../../domain/model.ts'
+import type { GroupPolicy } from '../../group/model.ts'
+
+/** Longer than any back-off that can be configured, ms. */
+const LONGEST_MS = 24 * 60 * 60 * 1000
+
+/**
+ * Until the record is known: nothing is sealed or sent. Its back-off bounds nothing either, or a restored
+ * batch would be sent again before its time.
+ */
+const UNKNOWN: GroupPolicy = {
+  maxItems: 10_000,
+  maxBytes: 16 * 1024 * 1024,
+  idleTimeoutMs: 60_000,
+  maxWaitFromFirstMs: 60_000,
+  maxGroupItems: 1_000_000_000,
+  maxGroupBytes: Number.MAX_SAFE_INTEGER,
+  maxAttempts: 1,
+  backoff: { initialMs: LONGEST_MS, maxMs: LONGEST_MS, multiplier: 1 },
+  minDelayBetweenFlushMs: 0,
+  maxConcurrencyPerGroup: 1,
+  state: 'held',
+}
+
+export class BufferState {
+  readonly uid: string
+  /** Open groups of it. */
+  groups = 0
+  record: BufferRecord | undefined
+  /** What groups follow now. */
+  policy: GroupPolicy = UNKNOWN
+  /** The same, but held: for groups whose replay or restoration is not over. */
+  heldPolicy: GroupPolicy = UNKNOWN
+  #items = 0
+  #bytes = 0
+  #storedBytes = 0
+
+  constructor(uid: string) {
+    this.uid = uid
+  }
+
+  get items(): number {
+    return this.#items
+  }
+
+  /** Payload bytes. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Encoded bytes: what the items take of a log. */
+  get storedBytes(): number {
+    return this.#storedBytes
+  }
+
+  hold(bytes: number, storedBytes: number): void {
+    this.#items++
+    this.#bytes += bytes
+    this.#storedBytes += storedBytes
+  }
+
+  let(bytes: number, storedBytes: number): void {
+    this.#items--
+    this.#bytes -= bytes
+    this.#storedBytes -= storedBytes
+  }
+
+  /** Takes a record that is not older than the known one; false when it is. */
+  update(record: BufferRecord): boolean {
+    if (this.record && record.version < this.record.version) return false
+    this.record = record
+    this.policy = groupPolicy(record)
+    this.heldPolicy = { ...this.policy, state: 'held' }
+    return true
+  }
+}
+
+/** Enabled: active. Disabled: held. Deleted: delivered with the last configuration, or discarded when it was disabled. */
+export function groupPolicy({ buffer, deleted }: BufferRecord): GroupPolicy {
+  return {
+    ...buffer.batch,
+    maxGroupItems: buffer.overflow.maxGroupItems,
+    maxGroupBytes: buffer.overflow.maxGroupBytes,
+    maxAttempts: buffer.throughput.maxAttempts,
+    backoff: buffer.throughput.backoff,
+    minDelayBetweenFlushMs: buffer.throughput.minDelayBetweenFlushMs,
+    maxConcurrencyPerGroup: buffer.throughput.maxConcurrencyPerGroup,
+    state: buffer.enabled ? 'active' : deleted ? 'discarding' : 'held',
+  }
+}

@@ -1,0 +1,158 @@
+/** The shard's open groups and the buffers they belong to, with their current configuration. */
+
+import type { BufferRecord } from '../../domain/model.ts'
+import { createGroup } from '../../group/state.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import type { Policies } from '../ports.ts'
+import { BufferState } from './buffer-state.ts'
+import type { LiveItem, OpenGroup } from './live.ts'
+
+const LOAD_RETRY_MS = 500
+/** Groups that are told before others get the event loop: some milliseconds. */
+const TOLD_AT_ONCE = 1_000
+
+export interface GroupsOptions {
+  readonly policies: Policies
+  readonly clock: Clock
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
+export class Groups {
+  readonly #options: GroupsOptions
+  readonly #open = new Map<string, OpenGroup>()
+  readonly #buffers = new Map<string, BufferState>()
+  readonly #unsubscribe: () => void
+  #onPolicy: (group: OpenGroup) => void = () => {}
+  #closed = false
+  #paused = false
+
+  constructor(options: GroupsOptions) {
+    this.#options = options
+    this.#unsubscribe = options.policies.onChange((record) => this.#changed(record))
+  }
+
+  /** From now on `onPolicy` is called for each group whose policy is another one now. */
+  follow(onPolicy: (group: OpenGroup) => void): void {
+    this.#onPolicy = onPolicy
+  }
+
+  /** Nothing is sealed or sent: this node may have been replaced. */
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  /** Every group is told; they differ from what they do now only in being held. */
+  pause(paused: boolean): void {
+    if (this.#paused === paused) return
+    this.#paused = paused
+    this.#tell([...this.#open.values()])
+  }
+
+  /** The replay is over: whoever was held for it goes on, but for those whose batches are still to be restored. */
+  release(): void {
+    this.#tell([...this.#open.values()].filter((group) => group.restoring === 0))
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  buffers(): Iterable<BufferState> {
+    return this.#buffers.values()
+  }
+
+  get(id: string): OpenGroup | undefined {
+    return this.#open.get(id)
+  }
+
+  /** The group; a new one is opened as held when `held`, and whoever follows is told of a change of its buffer. */
+  open(id: string, bufferUid: string, held: boolean): OpenGroup {
+    const known = this.#open.get(id)
+    if (known) return known
+    const buffer = this.#buffer(bufferUid)
+    const now = this.#options.clock.now()
+    const group: OpenGroup = {
+      id,
+      buffer,
+      machine: createGroup(held || this.#paused ? buffer.heldPolicy : buffer.policy, now),
+      wakeAt: Number.POSITIVE_INFINITY,
+      provisional: buffer.record === undefined,
+      restoring: 0,
+    }
+    this.#open.set(id, group)
+    buffer.groups++
+    return group
+  }
+
+  /**
+   * Once the record of its buffer is known, a provisional group begins anew, held: the items, in order, are to
+   * be given to it again, so that its segments are those that the configuration asks for. Otherwise none.
+   */
+  beginAnew(group: OpenGroup): LiveItem[] {
+    if (!group.provisional || !group.buffer.record) return []
+    group.provisional = false
+    if (group.machine.batches) return []
+    const items = group.machine.backlog.drain()
+    group.machine = createGroup(group.buffer.heldPolicy, this.#options.clock.now())
+    group.wakeAt = Number.POSITIVE_INFINITY
+    return items
+  }
+
+  retire(group: OpenGroup): void {
+    this.#open.delete(group.id)
+    group.wakeAt = Number.POSITIVE_INFINITY
+    group.buffer.groups--
+    if (group.buffer.groups === 0) this.#buffers.delete(group.buffer.uid)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#unsubscribe()
+  }
+
+  #buffer(uid: string): BufferState {
+    const known = this.#buffers.get(uid)
+    if (known) return known
+    const buffer = new BufferState(uid)
+    this.#buffers.set(uid, buffer)
+    const record = this.#options.policies.peek(uid)
+    if (record) buffer.update(record)
+    else void this.#load(buffer)
+    return buffer
+  }
+
+  /** Until the record is known the buffer's groups are held. */
+  async #load(buffer: BufferState): Promise<void> {
+    while (!this.#closed && !buffer.record && this.#buffers.get(buffer.uid) === buffer) {
+      try {
+        const record = await this.#options.policies.load(buffer.uid)
+        if (record) return this.#changed(record)
+        this.#options.onProblem(
+          'items of a buffer that does not exist are held',
+          new Error(`buffer ${buffer.uid}`),
+        )
+      } catch (error) {
+        this.#options.onProblem('the configuration of a buffer cannot be read', error)
+      }
+      await sleep(this.#options.clock, LOAD_RETRY_MS)
+    }
+  }
+
+  #changed(record: BufferRecord): void {
+    const buffer = this.#buffers.get(record.uid)
+    if (!buffer?.update(record)) return
+    // Changes are rare: no group pays for an index of its buffer's groups.
+    this.#tell([...this.#open.values()].filter((group) => group.buffer === buffer))
+  }
+
+  /** In slices: hundreds of thousands at once would keep the node's other shards and its lease waiting. */
+  #tell(groups: readonly OpenGroup[], from = 0): void {
+    const to = from + TOLD_AT_ONCE
+    for (const group of groups.slice(from, to)) {
+      if (this.#closed) return
+      if (this.#open.get(group.id) === group) this.#onPolicy(group)
+    }
+    if (to < groups.length) this.#options.clock.after(0, () => this.#tell(groups, to))
+  }
+}

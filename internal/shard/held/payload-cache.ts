@@ -1,0 +1,224 @@
+/**
+ * The payload bytes of buffered items: whole messages of the inbox (packs) or of the journal (keeps), as long
+ * as one of their items is live. Past the budget, and once it has waited for long, a message's bytes are dropped and read
+ * again when a batch needs them (docs/architecture/protocol.md, "Memory"), so memory is bounded whatever is buffered,
+ * and what waits for hours takes none.
+ */
+import type { Clock } from '../../runtime/clock.ts'
+import { Semaphore } from '../../runtime/semaphore.ts'
+import type { LogMessage } from '../broker.ts'
+
+export type MessageLog = 'inbox' | 'journal'
+
+/** One stored message that holds live items. */
+export class CachedMessage {
+  readonly source: MessageLog
+  readonly seq: number
+  /** null: dropped, read again on demand. */
+  data: Buffer | null = null
+  /** Live items in it. */
+  live = 0
+  /** Whether its bytes count against the budget: not while they are only lent. */
+  counted = false
+  /** Monotonic s. */
+  keptAt = 0
+
+  constructor(source: MessageLog, seq: number) {
+    this.source = source
+    this.seq = seq
+  }
+}
+
+/** A message that must be stored is gone: the broker lost it, or a successor purged it. */
+export class MissingMessageError extends Error {
+  override readonly name = 'MissingMessageError'
+}
+
+export type BytesOf = (message: CachedMessage) => Buffer
+
+export interface Stored {
+  readonly message: CachedMessage
+}
+
+/** Messages read again are kept for the next batch up to this share of the budget. */
+const REREAD_SHARE = 8
+/** In one turn of the event loop. */
+const GIVEN_UP_AT_ONCE = 5_000
+const READS_AT_ONCE = 16
+/** Batches that read at once: what they read stands in memory beside the budget until the last of it is there. */
+const READERS_AT_ONCE = 8
+
+export interface PayloadCacheLimits {
+  /** Bytes of payloads kept in memory. */
+  readonly budget: number
+  /** So long a message is kept, ms; a batch that needs it later reads it again. */
+  readonly keepMs: number
+}
+
+export class PayloadCache {
+  readonly #limits: PayloadCacheLimits
+  readonly #clock: Clock
+  readonly #load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>
+  #resident = 0
+  /** Kept since they were read first, oldest first. What came long ago and still waits will wait on: it goes first. */
+  readonly #fresh = new Set<CachedMessage>()
+  /** Read again past the budget, oldest first. */
+  readonly #reread = new Set<CachedMessage>()
+  #rereadBytes = 0
+  /** Under way: batches that are due together need the same messages. */
+  readonly #reading = new Map<CachedMessage, Promise<Buffer | null>>()
+  readonly #readers = new Semaphore(READERS_AT_ONCE)
+
+  constructor(
+    limits: PayloadCacheLimits,
+    clock: Clock,
+    load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>,
+  ) {
+    this.#limits = limits
+    this.#clock = clock
+    this.#load = load
+  }
+
+  get residentBytes(): number {
+    return this.#resident
+  }
+
+  /** The bytes of a message while its items get their places: a batch that one of them fills needs no second reading. `offer` must follow in the same turn. */
+  lend(message: CachedMessage, data: Uint8Array): void {
+    message.data ??= asBuffer(data)
+  }
+
+  /** The bytes of a message that was just read; kept when an item of it is live, and others give way past the budget. */
+  offer(message: CachedMessage, data: Uint8Array): void {
+    if (message.counted) return
+    message.data = null
+    if (message.live === 0 || data.length > this.#limits.budget) return
+    this.#keep(message, data)
+    this.#fresh.add(message)
+    this.#makeSpace()
+  }
+
+  /** One item of it is over. */
+  release(message: CachedMessage): void {
+    if (--message.live === 0) this.#drop(message)
+  }
+
+  /** Gives up what has been kept for its time: it probably waits on for long. To be called every second or so. */
+  giveUpOld(): void {
+    const before = this.#now() - this.#limits.keepMs / 1_000
+    let left = GIVEN_UP_AT_ONCE
+    for (const kept of [this.#fresh, this.#reread]) {
+      for (const oldest of kept) {
+        if (oldest.keptAt >= before || left-- <= 0) break
+        this.#drop(oldest)
+      }
+    }
+  }
+
+  /** Runs `use` with the bytes of all the items' messages: at once when they are resident, else after reading them. Rejects with MissingMessageError. */
+  with<T>(items: readonly Stored[], use: (data: BytesOf) => T): T | Promise<T> {
+    if (items.every(({ message }) => message.data)) return use(({ data }) => data!)
+    return this.#inTurn(() => this.#readAll(items, use))
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    await this.#readers.acquire()
+    try {
+      return await work()
+    } finally {
+      this.#readers.release()
+    }
+  }
+
+  /** Holds what it has while it reads the rest: the budget may drop messages, and a keep may move items, meanwhile. */
+  async #readAll<T>(items: readonly Stored[], use: (data: BytesOf) => T): Promise<T> {
+    const held = new Map<CachedMessage, Buffer>()
+    for (;;) {
+      const missing = new Set<CachedMessage>()
+      for (const { message } of items) {
+        if (message.data) held.set(message, message.data)
+        else if (!held.has(message)) missing.add(message)
+      }
+      // In the same turn: in the next one a keep may have moved an item.
+      if (missing.size === 0) return use((message) => held.get(message)!)
+      for (const [message, data] of await this.#readAgain([...missing])) if (data) held.set(message, data)
+    }
+  }
+
+  async #readAgain(payloads: CachedMessage[]): Promise<Map<CachedMessage, Buffer | null>> {
+    const read = new Map<CachedMessage, Buffer | null>()
+    const next = payloads.values()
+    const worker = async () => {
+      for (const message of next) read.set(message, await this.#read(message))
+    }
+    await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, payloads.length) }, worker))
+    return read
+  }
+
+  /** null: purged, because its items moved on while it was read. */
+  #read(message: CachedMessage): Promise<Buffer | null> {
+    const under = this.#reading.get(message)
+    if (under) return under
+    const reading = this.#readOnce(message).finally(() => this.#reading.delete(message))
+    this.#reading.set(message, reading)
+    return reading
+  }
+
+  async #readOnce(message: CachedMessage): Promise<Buffer | null> {
+    if (message.data) return message.data
+    const stored = await this.#load(message.source, message.seq)
+    if (!stored && message.live === 0) return null
+    if (!stored) throw new MissingMessageError(`${message.source} message ${message.seq} is gone`)
+    const data = asBuffer(stored.data)
+    if (message.live > 0 && !message.data) this.#cache(message, data)
+    return data
+  }
+
+  #cache(message: CachedMessage, data: Buffer): void {
+    this.#keep(message, data)
+    if (this.#resident <= this.#limits.budget) {
+      this.#fresh.add(message)
+      return
+    }
+    this.#reread.add(message)
+    this.#rereadBytes += data.length
+    for (const oldest of this.#reread) {
+      if (this.#rereadBytes <= this.#limits.budget / REREAD_SHARE) break
+      this.#drop(oldest)
+    }
+    this.#makeSpace()
+  }
+
+  #makeSpace(): void {
+    for (const oldest of this.#fresh) {
+      if (this.#resident <= this.#limits.budget) break
+      this.#drop(oldest)
+    }
+  }
+
+  #keep(message: CachedMessage, data: Uint8Array): void {
+    message.data = asBuffer(data)
+    message.counted = true
+    message.keptAt = this.#now()
+    this.#resident += data.length
+  }
+
+  /** Whole seconds: a small integer takes no memory of its own. */
+  #now(): number {
+    return Math.floor(this.#clock.monotonic() / 1_000)
+  }
+
+  #drop(message: CachedMessage): void {
+    if (message.data && message.counted) {
+      this.#resident -= message.data.length
+      this.#fresh.delete(message)
+      if (this.#reread.delete(message)) this.#rereadBytes -= message.data.length
+    }
+    message.counted = false
+    message.data = null
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+}

@@ -1,0 +1,101 @@
+/**
+ * Says in Postgres which deleted buffers the shard has let go of, so that their rows can be removed
+ * (docs/architecture/protocol.md, "Deleted buffers"). A row is needed as long as an item of its buffer is live
+ * anywhere: it says where to deliver, or that what the buffer holds is to be discarded.
+ *
+ * Invariant: a buffer is reported as let go only when its deletion was long enough ago that nothing of it is
+ * appended any more, the shard has read everything that was appended until after that moment, and what ended
+ * its last items is committed. Then nothing of it is live here again, whoever owns the shard.
+ */
+
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import type { Log } from '../broker.ts'
+import type { Groups } from '../held/groups.ts'
+import type { ReplayState } from '../held/replay.ts'
+import { type Journal, JournalClosedError } from '../journal/journal.ts'
+import { type DeletedBuffers, type Fence, FencedError } from '../ports.ts'
+
+export interface DeletedBufferReportsOptions {
+  /** undefined: nothing is reported, and the rows stay. */
+  readonly deletedBuffers: DeletedBuffers | undefined
+  readonly fence: Fence
+  readonly clock: Clock
+  /** Resolves when Postgres knows this epoch. */
+  readonly raised: Promise<void>
+  readonly inboxLog: Pick<Log, 'state'>
+  readonly replay: Readonly<Pick<ReplayState, 'cursor' | 'replaying'>>
+  readonly groups: Pick<Groups, 'buffers'>
+  readonly journal: Pick<Journal, 'prove'>
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
+const READ_POLL_MS = 100
+/** How long the reader may need to come to the end of the inbox; past it the next round tries again. */
+const READ_WAIT_MS = 10_000
+
+export class DeletedBufferReports {
+  readonly #options: DeletedBufferReportsOptions
+  #cancel: (() => void) | null = null
+  #stopped = false
+
+  constructor(options: DeletedBufferReportsOptions) {
+    this.#options = options
+    this.#arm()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#cancel?.()
+  }
+
+  #arm(): void {
+    const { deletedBuffers, clock } = this.#options
+    if (this.#stopped || !deletedBuffers) return
+    this.#cancel = clock.after(deletedBuffers.everyMs, () => {
+      void this.#round(deletedBuffers).then(() => this.#arm())
+    })
+  }
+
+  async #round(deletedBuffers: DeletedBuffers): Promise<void> {
+    try {
+      await this.#options.raised
+      await this.#report(deletedBuffers)
+      // One shard for all: it comes back to what a crash left between a report and the removal.
+      if (this.#options.fence.shard === 0 && !this.#stopped) await deletedBuffers.remove()
+    } catch (error) {
+      const over = this.#stopped || error instanceof FencedError || error instanceof JournalClosedError
+      if (!over) this.#options.onProblem('deleted buffers cannot be reported', error)
+    }
+  }
+
+  async #report(deletedBuffers: DeletedBuffers): Promise<void> {
+    const { fence, inboxLog, replay, journal } = this.#options
+    const { before, uids } = await deletedBuffers.pending(fence.shard)
+    if (uids.length === 0 || this.#stopped) return
+    // Asked after `before` was fixed: whatever was appended until then stands up to here.
+    const { lastSeq } = await inboxLog.state()
+    if (!(await this.#readPast(lastSeq))) return
+    const position = replay.cursor - 1
+    const held = this.#heldOf(new Set(uids))
+    // A group may close before the record that ended its items is committed: all that was written until now.
+    await journal.prove()
+    if (!this.#stopped) await deletedBuffers.report(fence, { before, position, held })
+  }
+
+  /** Every live item belongs to an open group, and every open group to a buffer state. */
+  #heldOf(uids: ReadonlySet<string>): string[] {
+    return [...this.#options.groups.buffers()].flatMap(({ uid }) => (uids.has(uid) ? [uid] : []))
+  }
+
+  async #readPast(seq: number): Promise<boolean> {
+    const { clock, replay } = this.#options
+    const deadline = clock.monotonic() + READ_WAIT_MS
+    for (;;) {
+      if (this.#stopped) return false
+      if (!replay.replaying && replay.cursor > seq) return true
+      if (clock.monotonic() >= deadline) return false
+      await sleep(clock, READ_POLL_MS)
+    }
+  }
+}

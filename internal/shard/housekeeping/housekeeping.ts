@@ -1,0 +1,272 @@
+/**
+ * Keeps both logs short (docs/architecture/protocol.md, "Housekeeping"): the horizon advances, what lags behind it is
+ * carried into the journal, snapshots let the journal be cut, purges follow what is committed. A purge is true
+ * whoever sends it, because it follows a committed record.
+ */
+import type { Clock } from '../../runtime/clock.ts'
+import type { Projector } from '../batches/projector.ts'
+import type { Log, LogState } from '../broker.ts'
+import type { Intake } from '../claim/intake.ts'
+import type { Duplicates } from '../held/duplicates.ts'
+import type { LiveItems } from '../held/live.ts'
+import type { PayloadCache } from '../held/payload-cache.ts'
+import type { ReplayState } from '../held/replay.ts'
+import { type Journal, JournalClosedError } from '../journal/journal.ts'
+import { SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
+import type { FoldState } from '../journal/state.ts'
+import { carry, fitting, laggingItems } from './keeping.ts'
+
+export interface HousekeepingLimits {
+  /** Between two rounds, ms. */
+  readonly everyMs: number
+  /** Purges of the inbox stay so far behind (ms): behind all retries of an append. */
+  readonly purgeLagMs: number
+  /**
+   * What is over above the horizon is carried around when it outweighs what is live so many times. While it is carried
+   * it stands in both logs, so 1.5 is what keeps them together below four times what is live …
+   */
+  readonly keepRatio: number
+  /** … and is at least so large, bytes. */
+  readonly keepBytes: number
+  /** A snapshot is due when the journal grew by its last size, at least by this, bytes. */
+  readonly snapshotBytes: number
+  /** Share of a stream's `max_bytes` from which on housekeeping does not wait for the other limits. */
+  readonly fullShare: number
+}
+
+export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
+  everyMs: 1_000,
+  purgeLagMs: 30_000,
+  keepRatio: 1.5,
+  keepBytes: 32 * 1024 * 1024,
+  snapshotBytes: 1024 * 1024,
+  fullShare: 0.6,
+}
+
+/**
+ * In a crowded inbox a keep is due as soon as what is over above the horizon is this part of what is live: else an
+ * inbox of which more than half is held would stay full, whatever passes through the rest.
+ */
+const CROWDED_RATIO = 0.25
+/**
+ * Of the journal's `max_bytes`, for all kept items: what is kept has to be carried forward before the journal can be
+ * cut, and that takes room.
+ */
+const KEPT_SHARE = 0.5
+/**
+ * Of the journal's `max_bytes`: keeps leave the rest to seals, results and snapshots. Carrying forward may take more
+ * of it, for only that makes room again.
+ */
+const SPACE = { keep: 0.8, carryForward: 0.95 }
+
+export interface HousekeepingOptions {
+  readonly clock: Clock
+  readonly limits: HousekeepingLimits
+  readonly inboxLog: Log
+  readonly journalLog: Log
+  readonly journal: Journal
+  readonly state: FoldState
+  readonly replay: Readonly<ReplayState>
+  readonly intake: Pick<Intake, 'bytesRead'>
+  readonly live: LiveItems
+  readonly duplicates: Duplicates
+  readonly payloads: PayloadCache
+  readonly projector: Projector
+  readonly onProblem: (what: string, error: unknown) => void
+}
+
+/** At that (monotonic) time the owner had read the inbox up to `cursor`: so many bytes since its claim. */
+interface Mark {
+  readonly cursor: number
+  readonly at: number
+  readonly bytes: number
+}
+
+export class Housekeeping {
+  readonly #options: HousekeepingOptions
+  #marks: Mark[] = []
+  #purgedInbox = 0
+  #purgedJournal = 0
+  #snapshotSize = 0
+  #snapshotBegin = 0
+  #grownSince: number
+  #cancel: (() => void) | null = null
+  #running: Promise<void> | null = null
+  #stopped = false
+
+  /** @param journalBytes size of the journal at the claim, bytes. */
+  constructor(options: HousekeepingOptions, journalBytes: number) {
+    this.#options = options
+    this.#grownSince = -journalBytes
+    this.#arm()
+  }
+
+  /** Nothing is begun afterwards. */
+  stop(): void {
+    this.#stopped = true
+    this.#cancel?.()
+  }
+
+  /** One round now, beside those of the timer. */
+  async round(): Promise<void> {
+    while (this.#running) await this.#running
+    this.#running = this.#round()
+      .catch((error: unknown) => {
+        if (!this.#stopped && !(error instanceof JournalClosedError))
+          this.#options.onProblem('housekeeping', error)
+      })
+      .finally(() => {
+        this.#running = null
+      })
+    await this.#running
+  }
+
+  #arm(): void {
+    if (this.#stopped) return
+    this.#cancel = this.#options.clock.after(this.#options.limits.everyMs, () => {
+      void this.round().then(() => this.#arm())
+    })
+  }
+
+  async #round(): Promise<void> {
+    if (this.#options.replay.replaying) return
+    this.#mark()
+    await this.#advanceHorizon()
+    await this.#purgeInbox()
+    await this.#keep()
+    await this.#snapshot()
+    await this.#purgeJournal()
+  }
+
+  #mark(): void {
+    const { replay, intake, clock } = this.#options
+    const last = this.#marks.at(-1)
+    if (last?.cursor === replay.cursor) return
+    this.#marks.push({ cursor: replay.cursor, at: clock.monotonic(), bytes: intake.bytesRead })
+  }
+
+  /** Every inbox position below it is over or kept, and its record is committed. */
+  #lowestOpen(): number {
+    const { live, duplicates, replay } = this.#options
+    return Math.min(
+      live.lowestInboxSeq ?? replay.cursor,
+      duplicates.lowestDropping ?? replay.cursor,
+      replay.cursor,
+    )
+  }
+
+  async #advanceHorizon(): Promise<void> {
+    const seq = this.#lowestOpen()
+    if (seq <= this.#options.state.horizon) return
+    await this.#options.journal.commit({ type: 'horizon', seq })
+  }
+
+  async #purgeInbox(): Promise<void> {
+    const { state, clock, limits, inboxLog } = this.#options
+    const before = clock.monotonic() - limits.purgeLagMs
+    const old = this.#marks.findLast((mark) => mark.at <= before)
+    const target = Math.min(state.horizon, old?.cursor ?? 0)
+    if (target <= this.#purgedInbox) return
+    await inboxLog.purgeBelow(target)
+    this.#purgedInbox = target
+    const first = this.#marks.findLastIndex((mark) => mark.cursor <= target)
+    this.#marks.splice(0, Math.max(0, first))
+  }
+
+  async #keep(): Promise<void> {
+    const { live, replay, intake, state, limits, inboxLog, journalLog, journal, payloads } = this.#options
+    const passed = this.#marks.findLast((mark) => mark.cursor <= state.horizon)?.bytes ?? 0
+    const above = intake.bytesRead - passed
+    const over = above - live.inboxBytes
+    const outweighed = over > limits.keepBytes && over > limits.keepRatio * live.inboxBytes
+    const due = outweighed || (over > CROWDED_RATIO * live.inboxBytes && (await nearlyFull(inboxLog, limits)))
+    if (!due) return
+    // The newest quarter is left: it is likely to be over soon by itself.
+    const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? replay.cursor
+    const lagging = laggingItems(live.inInbox(), until)
+    const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), replay.cursor)
+    const items = fitting(wanted, spaceForKeeps(await journalLog.state(), live.keptBytes))
+    await carry(items, { payloads, journal, live, stopped: () => this.#stopped })
+    await this.#advanceHorizon()
+  }
+
+  async #snapshot(): Promise<void> {
+    const { journal, limits, projector } = this.#options
+    const grown = journal.bytesWritten - this.#grownSince
+    if (grown < Math.max(limits.snapshotBytes, this.#snapshotSize)) return
+    let begin = 0
+    let bytes: Buffer = Buffer.alloc(0)
+    await journal.commit({ type: 'snapshot-begin' }, (seq) => {
+      begin = seq
+      // Exactly what the fold holds after the commit of the begin.
+      bytes = writeSnapshot(this.#options.state)
+    })
+    for (let at = 0; at < bytes.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
+      await journal.commit({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
+    }
+    if (this.#stopped) return
+    await journal.commit({ type: 'snapshot-end' })
+    this.#snapshotBegin = begin
+    this.#snapshotSize = bytes.length
+    this.#grownSince = journal.bytesWritten
+    projector.advance(journal.lastSeq)
+    await projector.flush().catch((error: unknown) => this.#options.onProblem('delivery counters', error))
+    await this.#keepAgain()
+  }
+
+  async #purgeJournal(): Promise<void> {
+    if (this.#snapshotBegin === 0) return
+    const { state, journalLog, projector, limits, onProblem } = this.#options
+    let target = this.#snapshotBegin
+    for (const { commit } of state.kept.values()) target = Math.min(target, commit)
+    const counted = projector.position + 1
+    if (counted < target && (await nearlyFull(journalLog, limits))) {
+      onProblem(
+        'delivery counters lag behind a journal that is nearly full',
+        new Error(`${projector.waiting} wait`),
+      )
+    } else target = Math.min(target, counted)
+    if (target <= this.#purgedJournal) return
+    await journalLog.purgeBelow(target)
+    this.#purgedJournal = target
+  }
+
+  /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */
+  async #keepAgain(): Promise<void> {
+    const { live, journalLog, limits, journal, payloads } = this.#options
+    const log = await journalLog.state()
+    const over = log.bytes - live.keptBytes
+    const outweighed = over > Math.max(limits.keepBytes, limits.keepRatio * live.keptBytes)
+    if (!outweighed && !(over > CROWDED_RATIO * live.keptBytes && isCrowded(log, limits))) return
+    const middle = (log.firstSeq + log.lastSeq) / 2
+    const old = [...live.kept()].filter((item) => item.message.seq < middle)
+    old.sort((a, b) => a.message.seq - b.message.seq)
+    await carry(fitting(old, spaceUntil(SPACE.carryForward, log)), {
+      payloads,
+      journal,
+      live,
+      stopped: () => this.#stopped,
+    })
+  }
+}
+
+async function nearlyFull(log: Log, limits: HousekeepingLimits): Promise<boolean> {
+  return isCrowded(await log.state(), limits)
+}
+
+function isCrowded({ bytes, maxBytes }: LogState, { fullShare }: HousekeepingLimits): boolean {
+  return maxBytes > 0 && bytes > maxBytes * fullShare
+}
+
+/** Bytes that may be kept in the journal beside `kept` bytes. */
+function spaceForKeeps(journal: LogState, kept: number): number {
+  const { maxBytes } = journal
+  return maxBytes > 0
+    ? Math.min(maxBytes * KEPT_SHARE - kept, spaceUntil(SPACE.keep, journal))
+    : Number.POSITIVE_INFINITY
+}
+
+/** Bytes up to this share of the log's limit. */
+function spaceUntil(share: number, { bytes, maxBytes }: LogState): number {
+  return maxBytes > 0 ? maxBytes * share - bytes : Number.POSITIVE_INFINITY
+}

@@ -1,0 +1,147 @@
+/**
+ * A growing byte buffer and a bounds-checked reader. Integers are LEB128 varints up to 2^53 - 1, computed
+ * without bit operations above 2^31.
+ */
+import { readUuid, writeUuid } from '../../domain/uuid.ts'
+
+export class ByteWriter {
+  #buffer: Buffer
+  #length = 0
+
+  constructor(size = 512) {
+    this.#buffer = Buffer.allocUnsafe(size)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  #reserve(size: number): void {
+    if (this.#length + size <= this.#buffer.length) return
+    const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#length + size))
+    this.#buffer.copy(grown, 0, 0, this.#length)
+    this.#buffer = grown
+  }
+
+  byte(value: number): void {
+    this.#reserve(1)
+    this.#buffer[this.#length++] = value
+  }
+
+  integer(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new RangeError(`not a non-negative safe integer: ${value}`)
+    this.#reserve(8)
+    let rest = value
+    while (rest >= 0x80) {
+      this.#buffer[this.#length++] = (rest % 0x80) | 0x80
+      rest = Math.floor(rest / 0x80)
+    }
+    this.#buffer[this.#length++] = rest
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#reserve(value.length)
+    this.#buffer.set(value, this.#length)
+    this.#length += value.length
+  }
+
+  /** Length-prefixed bytes. */
+  block(value: Uint8Array): void {
+    this.integer(value.length)
+    this.bytes(value)
+  }
+
+  text(value: string): void {
+    this.block(Buffer.from(value))
+  }
+
+  /** 16 bytes written as 22 characters of base64url. */
+  token(value: string): void {
+    this.#reserve(16)
+    const written = this.#buffer.write(value, this.#length, 16, 'base64url')
+    if (written !== 16) throw new RangeError(`not 16 bytes of base64url: ${value}`)
+    this.#length += 16
+  }
+
+  /** A UUID in its canonical form, as 16 bytes. */
+  uuid(value: string): void {
+    this.#reserve(16)
+    writeUuid(this.#buffer, this.#length, value)
+    this.#length += 16
+  }
+
+  /** The bytes written; a view that later writes may overwrite. */
+  view(): Buffer {
+    return this.#buffer.subarray(0, this.#length)
+  }
+}
+
+export class CorruptBytesError extends Error {
+  override readonly name = 'CorruptBytesError'
+}
+
+export class ByteReader {
+  readonly #buffer: Buffer
+  #at: number
+
+  constructor(bytes: Uint8Array, at = 0) {
+    this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#at = at
+  }
+
+  get offset(): number {
+    return this.#at
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#buffer.length
+  }
+
+  byte(): number {
+    const value = this.#buffer[this.#at]
+    if (value === undefined) throw new CorruptBytesError(`ends at byte ${this.#at}`)
+    this.#at++
+    return value
+  }
+
+  integer(): number {
+    let value = 0
+    let scale = 1
+    for (let length = 0; length < 8; length++) {
+      const next = this.byte()
+      value += (next & 0x7f) * scale
+      if (next < 0x80) {
+        if (!Number.isSafeInteger(value)) break
+        return value
+      }
+      scale *= 0x80
+    }
+    throw new CorruptBytesError(`integer too long at byte ${this.#at}`)
+  }
+
+  /** A view on the bytes, not a copy. */
+  bytes(size: number): Buffer {
+    const end = this.#at + size
+    if (end > this.#buffer.length) throw new CorruptBytesError(`wants ${size} bytes at ${this.#at}`)
+    const view = this.#buffer.subarray(this.#at, end)
+    this.#at = end
+    return view
+  }
+
+  block(): Buffer {
+    return this.bytes(this.integer())
+  }
+
+  text(): string {
+    return this.block().toString()
+  }
+
+  token(): string {
+    return this.bytes(16).toString('base64url')
+  }
+
+  uuid(): string {
+    return readUuid(this.bytes(16), 0)
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * The state of a shard as a pure fold of its journal (docs/architecture/protocol.md, "The fold"). The same commits
+ * give the same state on every node, and the owner acts only on what the fold answers.
+ *
+ * Invariant: an item is over once a done, dead, drop or discard record named it, and stays over: a record
+ * that names what is already over, or a batch that does not exist, is void.
+ */
+
+import { type BatchName, batchKey } from './batch-name.ts'
+import type {
+  Commit,
+  DiscardRecord,
+  DropRecord,
+  JournalRecord,
+  KeepRecord,
+  Position,
+  SealRecord,
+} from './records.ts'
+import { readSnapshot } from './snapshot.ts'
+import { emptyState, type FoldState, isOver, type OpenBatch } from './state.ts'
+
+/** Drops stay distinguishable from items that are over for another reason for so long. */
+export const DROP_MEMORY_MS = 60_000
+
+/** A commit with its place in the journal. */
+export interface StoredCommit {
+  readonly seq: number
+  readonly commit: Commit
+}
+
+/** Applies one commit; answers for each of its records whether it took effect (false: void). */
+export function applyCommit(state: FoldState, { seq, commit }: StoredCommit): boolean[] {
+  if (commit.highWater && commit.highWater.seq > (state.highWater?.seq ?? 0))
+    state.highWater = commit.highWater
+  const applied = commit.records.map((record) => applyRecord(state, record, seq, commit))
+  forgetDrops(state, commit.at)
+  return applied
+}
+
+function applyRecord(state: FoldState, record: JournalRecord, seq: number, commit: Commit): boolean {
+  switch (record.type) {
+    case 'epoch':
+      state.epoch = seq
+      state.boot = commit.boot
+      return true
+    case 'release':
+      state.released = new Map(record.batches.map((batch) => [batchKey(batch), batch.deadline]))
+      return true
+    case 'seal':
+      return applySeal(state, record, seq)
+    case 'unseal':
+      return removeBatch(state, record) !== undefined
+    case 'attempt': {
+      const batch = state.batches.get(batchKey(record))
+      if (!batch || record.attempt <= batch.attempt) return false
+      batch.attempt = record.attempt
+      batch.nextAt = record.nextAt
+      // Whoever was told of the attempt that ran at a hand-over wrote this: nobody owes its result any more.
+      state.released.delete(batchKey(record))
+      return true
+    }
+    case 'done':
+    case 'dead':
+      return settleBatch(state, record)
+    case 'drop':
+      return applyDrop(state, record, commit.at)
+    case 'discard':
+      return applyDiscard(state, record)
+    case 'keep':
+      return applyKeep(state, record, seq)
+    case 'horizon':
+      return raiseHorizon(state, record.seq)
+    case 'snapshot-begin':
+    case 'snapshot-part':
+    case 'snapshot-end':
+      return true
+  }
+}
+
+export function raiseHorizon(state: FoldState, seq: number): boolean {
+  if (seq <= state.horizon) return false
+  state.horizon = seq
+  state.finished.pruneBelow(seq)
+  return true
+}
+
+function applySeal(state: FoldState, seal: SealRecord, seq: number): boolean {
+  const name = { groupId: seal.groupId, version: seq }
+  if (state.batches.has(batchKey(name))) return false
+  for (const position of seal.positions) {
+    if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
+  }
+  const batch: OpenBatch = { ...name, seal, attempt: 1, nextAt: 0 }
+  state.batches.set(batchKey(name), batch)
+  for (const { seq: at, index } of seal.positions) state.sealed.set(at, index, batch)
+  return true
+}
+
+function removeBatch(state: FoldState, name: BatchName): OpenBatch | undefined {
+  const key = batchKey(name)
+  const batch = state.batches.get(key)
+  if (!batch) return undefined
+  state.batches.delete(key)
+  state.released.delete(key)
+  for (const { seq, index } of batch.seal.positions) state.sealed.delete(seq, index)
+  return batch
+}
+
+function settleBatch(state: FoldState, name: BatchName): boolean {
+  const batch = removeBatch(state, name)
+  if (!batch) return false
+  for (const position of batch.seal.positions) finish(state, position)
+  return true
+}
+
+function finish(state: FoldState, { seq, index }: Position): void {
+  state.kept.delete(seq, index)
+  if (seq >= state.horizon) state.finished.add(seq, index)
+}
+
+function applyDrop(state: FoldState, { position, itemId, originalItemId }: DropRecord, at: number): boolean {
+  if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
+  finish(state, position)
+  state.drops.set(itemId, { ...position, itemId, originalItemId, at })
+  return true
+}
+
+function applyDiscard(state: FoldState, record: DiscardRecord): boolean {
+  if (record.batch) return settleBatch(state, record.batch)
+  let applied = false
+  for (const position of record.positions) {
+    if (isOver(state, position) || state.sealed.has(position.seq, position.index)) continue
+    finish(state, position)
+    applied = true
+  }
+  return applied
+}
+
+function applyKeep(state: FoldState, record: KeepRecord, commit: number): boolean {
+  let applied = false
+  record.items.forEach(({ position }, ordinal) => {
+    if (isOver(state, position)) return
+    state.kept.set(position.seq, position.index, { commit, ordinal })
+    if (position.seq >= state.horizon) state.finished.add(position.seq, position.index)
+    applied = true
+  })
+  return applied
+}
+
+function forgetDrops(state: FoldState, at: number): void {
+  for (const [itemId, drop] of state.drops) {
+    if (drop.at > at - DROP_MEMORY_MS) break
+    state.drops.delete(itemId)
+  }
+}
+
+/**
+ * Folds a journal from its oldest message on. What a purge cut off is brought back by the first complete
+ * snapshot: its state is that after its begin, and the commits since then are applied again on top of it.
+ */
+export class JournalFold {
+  state: FoldState = emptyState()
+  /** Sequence of the commit that completed the first snapshot; 0 before. */
+  restoredAt = 0
+  #since: StoredCommit[] | null = null
+  #parts: Uint8Array[] = []
+
+  apply(stored: StoredCommit): boolean[] {
+    const types = stored.commit.records.map((record) => record.type)
+    if (types.includes('epoch')) this.#since = null
+    const applied = applyCommit(this.state, stored)
+    this.#since?.push(stored)
+    if (types.includes('snapshot-begin')) {
+      this.#since = []
+      this.#parts = []
+    }
+    for (const record of stored.commit.records)
+      if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
+    if (this.#since && types.includes('snapshot-end')) {
+      this.#restore(this.#since)
+      this.restoredAt ||= stored.seq
+    }
+    return applied
+  }
+
+  #restore(since: StoredCommit[]): void {
+    this.#since = null
+    this.state = readSnapshot(Buffer.concat(this.#parts))
+    for (const stored of since) applyCommit(this.state, stored)
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * The owner's end of its journal: group commits, exactly one in flight, each conditional on the last sequence
+ * that the owner knows (docs/architecture/protocol.md, "Commits"). Exactly one, because a pipeline of predicted
+ * sequences does not fence: another claim's record fills the sequence that the next but one expects.
+ *
+ * Invariant: a record's callback runs after the broker stored its commit and the fold took it, in the order
+ * of the writes; once fenced or closed no callback runs any more.
+ */
+
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import { asError } from '../../runtime/thrown.ts'
+import type { Log } from '../broker.ts'
+import { FencedError } from '../ports.ts'
+import { encodeCommit, encodeRecord } from './codec.ts'
+import { applyCommit } from './fold.ts'
+import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
+import { Refusals } from './refusals.ts'
+import type { FoldState } from './state.ts'
+
+/** One try of an append; then again under the same id. */
+const APPEND_TIMEOUT_MS = 2_000
+/** Pause after an answer that asks for patience. */
+const RETRY_PAUSE_MS = 50
+/** What nobody waits for shares the next commit, or has one of its own after so long, ms. */
+const PATIENCE_MS = 5
+/** Every so many commits carry the high-water mark, beside horizons and snapshots. */
+const HIGH_WATER_EVERY = 1_000
+
+/** @param seq sequence of the record's commit. @param applied false: the record was void. @param data the commit's bytes. */
+export type Committed = (seq: number, applied: boolean, data: Buffer) => void
+
+interface Queued {
+  /** null: only the commit is wanted. */
+  readonly record: JournalRecord | null
+  readonly bytes: Buffer
+  readonly committed: Committed | undefined
+  readonly lost?: (error: Error) => void
+}
+
+export class JournalClosedError extends Error {
+  override readonly name = 'JournalClosedError'
+}
+
+export interface JournalOptions {
+  readonly log: Log
+  readonly clock: Clock
+  readonly boot: string
+  readonly epoch: number
+  /** The sequence that the next commit expects: the claim's. */
+  readonly lastSeq: number
+  readonly state: FoldState
+  /** What the owner has read of the inbox, for the high-water mark. */
+  readonly highWater: () => HighWater | null
+  /** Round trip of a commit, ms. */
+  readonly onCommit: (event: { ms: number; records: number; bytes: number }) => void
+  /** A commit is not taken, and tried again; told after 5 s and every 30 s. */
+  readonly onRefused?: (error: Error) => void
+  /** Called once, when this owner lost its shard or the journal broke; nothing is written afterwards. */
+  readonly onLost: (error: Error) => void
+}
+
+export class Journal {
+  readonly #options: JournalOptions
+  #queue: Queued[] = []
+  #lastSeq: number
+  #number = 0
+  #flying: Promise<void> | null = null
+  #scheduled = false
+  /** Something in the queue is waited for, or has waited long enough. */
+  #urgent = false
+  #cancelPatience: (() => void) | null = null
+  #closed = false
+  /** The release record is written: it has to stay the last one, for by it the next owner knows that it may claim. */
+  #ending = false
+  #bytes = 0
+
+  constructor(options: JournalOptions) {
+    this.#options = options
+    this.#lastSeq = options.lastSeq
+  }
+
+  /** Sequence of the last own commit. */
+  get lastSeq(): number {
+    return this.#lastSeq
+  }
+
+  /** Bytes that this owner appended. */
+  get bytesWritten(): number {
+    return this.#bytes
+  }
+
+  get idle(): boolean {
+    return this.#queue.length === 0 && !this.#flying
+  }
+
+  write(record: JournalRecord, committed?: Committed): void {
+    this.#enqueue({ record, bytes: encodeRecord(record), committed })
+  }
+
+  /** As `write`, for what nobody waits for: it need not have a commit of its own, but one within 5 ms. */
+  writeSoon(record: JournalRecord, committed?: Committed): void {
+    this.#enqueue({ record, bytes: encodeRecord(record), committed }, false)
+  }
+
+  /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
+  commit(record: JournalRecord, committed?: Committed): Promise<number> {
+    return this.#promised(record, encodeRecord(record), committed)
+  }
+
+  /** A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError when it was not. */
+  async prove(): Promise<void> {
+    await this.#promised(null, Buffer.alloc(0), undefined)
+  }
+
+  #promised(record: JournalRecord | null, bytes: Buffer, then: Committed | undefined): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const committed: Committed = (seq, applied, data) => {
+        then?.(seq, applied, data)
+        resolve(seq)
+      }
+      this.#enqueue({ record, bytes, committed, lost: reject })
+    })
+  }
+
+  #enqueue(queued: Queued, urgent = true): void {
+    if (this.#closed || this.#ending) {
+      queued.lost?.(new JournalClosedError('the journal is closed'))
+      return
+    }
+    this.#ending = queued.record?.type === 'release'
+    this.#queue.push(queued)
+    if (urgent) this.#hurry()
+    else this.#cancelPatience ??= this.#options.clock.after(PATIENCE_MS, () => this.#hurry())
+  }
+
+  #hurry(): void {
+    this.#urgent = true
+    if (this.#scheduled || this.#flying) return
+    this.#scheduled = true
+    // After the running task, so that what it writes shares one commit.
+    queueMicrotask(() => {
+      this.#scheduled = false
+      this.#pump()
+    })
+  }
+
+  /** Nothing more is written; resolves when the commit in flight has its answer or was given up. */
+  async close(): Promise<void> {
+    this.#refuse(new JournalClosedError('the journal is closed'))
+    await this.#flying
+  }
+
+  #pump(): void {
+    if (this.#flying || this.#closed || !this.#urgent) return
+    const taken = this.#take()
+    // What one commit could not hold has waited already.
+    this.#urgent = this.#queue.length > 0
+    this.#cancelPatience?.()
+    this.#cancelPatience = null
+    this.#flying = this.#commit(taken)
+      .catch((error: unknown) => this.#lose(error, taken))
+      .finally(() => {
+        this.#flying = null
+        this.#pump()
+      })
+  }
+
+  /**
+   * As much of the queue as one commit may hold, with at most one seal of a group (its sequence is the version)
+   * and at most one keep (a kept item is named by commit and ordinal).
+   */
+  #take(): Queued[] {
+    let size = 0
+    let count = 0
+    const taken = new Set<string>()
+    for (const { record, bytes } of this.#queue) {
+      if (count > 0 && size + bytes.length > MAX_COMMIT_BYTES) break
+      const single = record?.type === 'seal' ? record.groupId : record?.type === 'keep' ? record.type : null
+      if (single !== null && taken.has(single)) break
+      if (single !== null) taken.add(single)
+      size += bytes.length
+      count++
+    }
+    return this.#queue.splice(0, count)
+  }
+
+  async #commit(taken: Queued[]): Promise<void> {
+    const { clock, boot, epoch, state, onCommit } = this.#options
+    const number = ++this.#number
+    const marked = taken.some(({ record }) => record?.type === 'horizon' || record?.type === 'snapshot-begin')
+    const highWater = marked || number % HIGH_WATER_EVERY === 1 ? this.#options.highWater() : null
+    const header = { boot, epoch, at: clock.now(), highWater }
+    const began = clock.monotonic()
+    const data = encodeCommit(
+      header,
+      taken.map(({ bytes }) => bytes),
+    )
+    const seq = await this.#store(data, `${epoch}:${number}`)
+    this.#lastSeq = seq
+    this.#bytes += data.length
+    onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
+    const records = taken.flatMap(({ record }) => record ?? [])
+    const applied = applyCommit(state, { seq, commit: { ...header, records } }).values()
+    if (this.#closed)
+      throw new JournalClosedError('the journal was closed before its last commit was answered')
+    for (const { record, committed } of taken) {
+      committed?.(seq, record === null || applied.next().value === true, data)
+    }
+  }
+
+  async #store(data: Buffer, msgId: string): Promise<number> {
+    const { log, clock } = this.#options
+    const refusals = new Refusals(clock, this.#options.onRefused ?? (() => {}))
+    for (;;) {
+      const answer = await log.append(data, {
+        msgId,
+        expectLastSeq: this.#lastSeq,
+        timeoutMs: APPEND_TIMEOUT_MS,
+      })
+      if (answer.kind === 'stored') return answer.seq
+      if (answer.kind === 'wrong-sequence') {
+        const own = await this.#ownLast(msgId)
+        if (own !== undefined) return own
+      }
+      if (this.#closed)
+        throw new JournalClosedError('the journal was closed before its last commit was answered')
+      refusals.again(answer)
+      await sleep(clock, RETRY_PAUSE_MS)
+    }
+  }
+
+  /**
+   * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else
+   * is another claim. undefined: the broker did not answer, or its last message is the one that was expected
+   * (a leader that was not up to date): ask again.
+   */
+  async #ownLast(msgId: string): Promise<number | undefined> {
+    const last = await this.#options.log.last().catch(() => null)
+    if (last === null) return undefined
+    if (last?.msgId === msgId) return last.seq
+    if (last?.seq === this.#lastSeq) return undefined
+    throw new FencedError(
+      `the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`,
+    )
+  }
+
+  #lose(cause: unknown, taken: Queued[]): void {
+    const error = asError(cause)
+    const wasClosed = this.#closed
+    for (const { lost } of taken) lost?.(error)
+    this.#refuse(error)
+    if (!wasClosed) this.#options.onLost(error)
+  }
+
+  #refuse(error: Error): void {
+    this.#closed = true
+    this.#cancelPatience?.()
+    this.#cancelPatience = null
+    for (const { lost } of this.#queue.splice(0)) lost?.(error)
+  }
+}

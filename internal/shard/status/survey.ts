@@ -1,0 +1,103 @@
+/**
+ * What the logs and the leases tell of each shard to somebody who is no node of the installation (`npm run
+ * shards`), and the one thing that he may do to a shard from outside: make its owner let go.
+ */
+
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
+import type { Broker, Log, LogState } from '../broker.ts'
+import { appendEpoch, proofSubject } from '../claim/takeover.ts'
+import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
+import type { Lease } from '../ownership/membership.ts'
+import { FencedError } from '../ports.ts'
+
+export interface SurveyedShard {
+  readonly shard: number
+  readonly inbox: LogState
+  readonly journal: LogState
+  /** By the last commit of the journal; null: nobody ever claimed it. */
+  readonly owner: {
+    readonly boot: string
+    readonly epoch: number
+    /** It has let go: anybody may claim the shard. */
+    readonly released: boolean
+    /** When the broker stored that commit, Unix ms. */
+    readonly at: number
+    /** Its lease, when it stands; undefined: the process is gone, or about to be known as gone. */
+    readonly lease: Lease | undefined
+  } | null
+  /** Nodes whose leases list the shard, owner or not. */
+  readonly listedBy: readonly Lease[]
+}
+
+/** Rejects when the broker does not answer. */
+export function surveyShards(
+  broker: Pick<Broker, 'inbox' | 'journal'>,
+  shards: number,
+  leases: readonly Lease[],
+): Promise<SurveyedShard[]> {
+  const numbers = Array.from({ length: shards }, (_, shard) => shard)
+  return Promise.all(numbers.map((shard) => surveyShard(broker, shard, leases)))
+}
+
+export async function surveyShard(
+  broker: Pick<Broker, 'inbox' | 'journal'>,
+  shard: number,
+  leases: readonly Lease[],
+): Promise<SurveyedShard> {
+  const [inbox, journal] = [broker.inbox(shard), broker.journal(shard)]
+  const [inboxState, journalState, last] = await Promise.all([inbox.state(), journal.state(), journal.last()])
+  const listedBy = leases.filter((lease) => lease.shards.includes(shard))
+  if (last === undefined) return { shard, inbox: inboxState, journal: journalState, owner: null, listedBy }
+  const { boot, epoch, records } = decodeCommit(last.data)
+  const owner = {
+    boot,
+    // The claim itself carries none: its sequence is the epoch.
+    epoch: epoch || last.seq,
+    released: records.at(-1)?.type === 'release',
+    at: last.at,
+    lease: leases.find((lease) => lease.boot === boot),
+  }
+  return { shard, inbox: inboxState, journal: journalState, owner, listedBy }
+}
+
+const APPEND_TIMEOUT_MS = 2_000
+const RETRY_PAUSE_MS = 50
+
+/**
+ * Makes the owner of a shard let go: a claim of one's own, which fences it, and its release. Who should run the
+ * shard by the plan of the nodes claims it next, which may be the same node again. What was being sent may be
+ * sent once more, under its key. Rejects with FencedError when a node claimed it in between: then it is anew in
+ * somebody's hands, too.
+ */
+export async function forceRelease(
+  { journal, publish }: Pick<Broker, 'journal' | 'publish'>,
+  shard: number,
+  /** UUID of this release. */
+  boot: string,
+  clock: Clock,
+): Promise<{ epoch: number }> {
+  const log = journal(shard)
+  const epoch = await appendEpoch(log, { boot, claim: 1, clock, stopped: () => false })
+  const header = { boot, epoch, at: clock.now(), highWater: null }
+  const data = encodeCommit(header, [encodeRecord({ type: 'release', batches: [] })])
+  await appendNext(log, { data, msgId: `${epoch}:1`, expectLastSeq: epoch }, clock)
+  publish(proofSubject(shard), Buffer.alloc(0))
+  return { epoch }
+}
+
+async function appendNext(
+  log: Log,
+  { data, msgId, expectLastSeq }: { data: Uint8Array; msgId: string; expectLastSeq: number },
+  clock: Clock,
+): Promise<void> {
+  for (;;) {
+    const answer = await log.append(data, { msgId, expectLastSeq, timeoutMs: APPEND_TIMEOUT_MS })
+    if (answer.kind === 'stored') return
+    if (answer.kind === 'wrong-sequence') {
+      if ((await log.last())?.msgId === msgId) return
+      throw new FencedError('a node claimed the shard meanwhile')
+    }
+    await sleep(clock, RETRY_PAUSE_MS)
+  }
+}

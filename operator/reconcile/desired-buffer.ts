@@ -1,0 +1,99 @@
+/** The buffer that a resource asks for, in the words of the admin API, with the values of its Secrets in place. */
+import { parseBufferCreate } from '../../internal/domain/buffer.ts'
+import { isJsonObject } from '../../internal/domain/merge-patch.ts'
+import type { BufferConfig } from '../../internal/domain/model.ts'
+import type { BufferResource, BufferSpec, SecretKeyRef } from '../resource.ts'
+import type { JsonBody } from './ports.ts'
+import { type FindSecret, headerValue, type SecretProblem, secretValue } from './secret-values.ts'
+
+/** What is managed: `enabled` only where the resource has it. */
+export type Wanted = Omit<BufferConfig, 'enabled'> & { enabled?: boolean }
+
+export interface DesiredBuffer {
+  readonly ok: true
+  readonly bufferId: string
+  readonly projectId: string
+  /** Complete, defaults filled in. */
+  readonly config: Wanted
+}
+
+export type DesiredBufferProblem = SecretProblem | { ok: false; reason: 'InvalidSpec'; error: string }
+
+export function bufferIdOf({ spec, metadata }: BufferResource): string {
+  return spec.bufferId ?? metadata.name
+}
+
+/** Never with a value of a Secret in its error. */
+export function desiredBufferOf(
+  resource: BufferResource,
+  find: FindSecret,
+): DesiredBuffer | DesiredBufferProblem {
+  const values = resolve(resource.spec, find)
+  if ('ok' in values) return values
+  const parsed = parseBufferCreate(bodyOf(resource, values))
+  if (!parsed.ok) return { ok: false, reason: 'InvalidSpec', error: parsed.error }
+  const { bufferId, projectId, config } = parsed.value
+  const { enabled, ...rest } = config
+  const managed = resource.spec.enabled === undefined ? rest : { ...rest, enabled }
+  return { ok: true, bufferId, projectId, config: managed }
+}
+
+/** Body of `POST /v1/admin/buffers`. */
+export function creationOf({ bufferId, projectId, config }: DesiredBuffer): JsonBody {
+  return { bufferId, projectId, ...config }
+}
+
+interface Values {
+  readonly signing: string | undefined
+  readonly source: string | undefined
+  readonly headers: readonly (readonly [name: string, value: string])[]
+}
+
+function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret): Values | SecretProblem {
+  const problems: SecretProblem[] = []
+  const read = (ref: SecretKeyRef, take = secretValue): string => {
+    const value = take(ref, find)
+    if (!value.ok) problems.push(value)
+    return value.ok ? value.value : ''
+  }
+  const values = {
+    signing: delivery.signing && read(delivery.signing.secretKeyRef),
+    source: sourceVerification?.secretKeyRef && read(sourceVerification.secretKeyRef),
+    headers: (delivery.headersFrom ?? []).map(
+      ({ name, secretKeyRef }) => [name, read(secretKeyRef, headerValue)] as const,
+    ),
+  }
+  return problems[0] ?? values
+}
+
+function bodyOf(resource: BufferResource, values: Values): JsonBody {
+  const { spec, metadata } = resource
+  const { groupKey, batch, overflow, throughput, dlqPauseThreshold, analytics, projectId, enabled } = spec
+  return present({
+    ...{ bufferId: bufferIdOf(resource), projectId, name: spec.displayName ?? metadata.name, enabled },
+    ...{ groupKey, batch, overflow, throughput, dlqPauseThreshold, analytics },
+    delivery: deliveryOf(spec, values),
+    sourceVerification: sourceVerificationOf(spec, values),
+  })
+}
+
+function deliveryOf({ delivery }: BufferSpec, values: Values): object {
+  const { signing, headersFrom: _from, headers, ...rest } = delivery
+  const { secretKeyRef: _ref, ...signature } = signing ?? {}
+  const extra = [...Object.entries(headers ?? {}), ...values.headers]
+  return present({
+    ...rest,
+    headers: extra.length > 0 ? Object.fromEntries(extra) : undefined,
+    signing: signing && { ...signature, secret: values.signing },
+  })
+}
+
+function sourceVerificationOf({ sourceVerification }: BufferSpec, values: Values): object | undefined {
+  if (!isJsonObject(sourceVerification)) return undefined
+  const { secretKeyRef: _ref, ...rest } = sourceVerification
+  return present({ ...rest, signingSecret: values.source })
+}
+
+function present(members: Record<string, unknown>): JsonBody {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+}

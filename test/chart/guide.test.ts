@@ -1,0 +1,221 @@
+/**
+ * The commands of docs/guide/kubernetes.md, pasted into one shell. Nodes are simulated, so the test itself is what would
+ * run in the pods: the service that the local values describe, and the operator as the chart's account.
+ */
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import { freePort } from '../../internal/embedded/port.ts'
+import { type Kube, kubectlOk, start, stopKube } from '../kube/kube.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase, natsAccount } from '../support/servers.ts'
+import { type Service, startService, untilHealthy } from '../support/service.ts'
+import { Shell, shellSections } from '../support/shell-commands.ts'
+import { tempFolder } from '../support/temp-folders.ts'
+import { type Manifest, nameOf } from './helm.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const PATIENCE = { timeoutMs: 120_000, everyMs: 50 }
+/** As a cluster of NATS is named. */
+const BROKERS = 'nats://nats-0:4222,nats://nats-1:4222'
+
+describe('the commands of the guide to Kubernetes', function () {
+  this.timeout(240_000)
+  const sections = shellSections('docs/guide/kubernetes.md')
+  // A cluster of its own: the definition of Buffers is deleted at the end.
+  let cluster: Kube | undefined
+  let shell: Shell
+  let service: Service
+  let operator: Service
+  let url: string
+
+  before(async function () {
+    cluster = await start({ parts: 'controller-manager scheduler kwok' })
+    if (cluster === undefined) return this.skip()
+    await kubectlOk(cluster, ['apply', '-f', '-'], JSON.stringify(volume))
+    url = `http://127.0.0.1:${await freePort()}`
+    shell = shellBeside(cluster, url)
+  })
+
+  after(async () => {
+    await shell?.close()
+    for (const each of [operator, service]) {
+      each?.child.kill('SIGKILL')
+      await each?.exited()
+    }
+    if (cluster) await stopKube(cluster)
+  })
+
+  const api = async (path: string) => {
+    const answer = await fetch(`${url}${path}`, { headers: { 'x-api-key': await ownerKey() } })
+    return { status: answer.status, body: answer.status === 204 ? undefined : await answer.json() }
+  }
+  const ownerKey = async () => {
+    const get = [
+      '-n',
+      'penstock',
+      'get',
+      'secret',
+      'penstock-owner-keys',
+      '-o',
+      'jsonpath={.data.owner-keys}',
+    ]
+    return Buffer.from(await kubectlOk(cluster!, get), 'base64')
+      .toString()
+      .split('=')[1]!
+  }
+  const names = async (kinds: string): Promise<string[]> =>
+    JSON.parse(await kubectlOk(cluster!, ['-n', 'penstock', 'get', kinds, '-o', 'json'])).items.map(nameOf)
+
+  it('are all run here', () => {
+    expect([...sections.keys()]).to.deep.equal([
+      ...[
+        'Install',
+        'A first Buffer',
+        'Ingest',
+        'Rotate a Secret',
+        'Pause and resume',
+        'Upgrade',
+        'Uninstall',
+      ],
+      'On your NATS and Postgres',
+    ])
+  })
+
+  it('installs the local values, and the pod becomes ready', async () => {
+    const output = await shell.paste(sections.get('Install')!)
+    expect(output).to.include('STATUS: deployed')
+    expect(output).to.match(/Phase: +Succeeded/)
+    await playPods()
+  })
+
+  it('makes a first Buffer of a sample', async () => {
+    const output = await shell.paste(sections.get('A first Buffer')!)
+    expect(output).to.include('buffer.buffering.penstock.dev/orders condition met')
+    expect(output).to.match(/^orders +True +Synced +orders +true/m)
+    expect((await api('/v1/admin/buffers/orders')).body).to.include({ projectId: 'shop', enabled: true })
+  })
+
+  it('ingests through it and shows the batch', async () => {
+    const output = await shell.paste(sections.get('Ingest')!)
+    expect(output).to.include('"status":"accepted"')
+    expect(output).to.include('"payload":{"data":{"customer":"ada"},"order":1}')
+  })
+
+  it('rotates a Secret, and the service signs with the new value', async () => {
+    await shell.paste(sections.get('Rotate a Secret')!)
+    const { body } = await api('/v1/admin/buffers/orders')
+    expect((body as Manifest).delivery.signing.secret).to.equal('s3cret-2')
+  })
+
+  it('pauses and resumes', async () => {
+    const output = await shell.paste(sections.get('Pause and resume')!)
+    expect(output.match(/orders condition met/g)).to.have.length(3)
+    expect(output).to.include('orders annotated')
+    expect((await api('/v1/admin/buffers/orders')).body).to.include({ enabled: true })
+  })
+
+  it('upgrades, and the Buffers stay ready', async () => {
+    const output = await shell.paste(sections.get('Upgrade')!)
+    expect(output).to.match(/REVISION: 2/)
+    expect(output).to.include('orders condition met')
+  })
+
+  it('uninstalls: what it says stays does, and then goes', async () => {
+    const output = await shell.paste(sections.get('Uninstall')!)
+    expect(output).to.include('buffers.buffering.penstock.dev  ')
+    expect(output).to.match(/^persistentvolumeclaim\/data-penstock-local-0 /m)
+    expect(output).to.match(/^secret\/penstock-api-key /m)
+    expect(output).to.not.include('penstock-owner-keys ')
+    expect(output).to.match(/namespace "penstock" deleted/)
+    const found = JSON.parse(await kubectlOk(cluster!, ['get', 'crd', '-o', 'json'])).items as Manifest[]
+    expect(found.map(nameOf)).to.deep.equal([])
+  })
+
+  it('installs the production values over stores that are there', async () => {
+    const output = await shell.paste(sections.get('On your NATS and Postgres')!)
+    expect(output).to.include('STATUS: deployed')
+    const workloads = await names('deployments,statefulsets')
+    expect(workloads.sort()).to.deep.equal(
+      ['actor', 'admin', 'ingress', 'operator'].map((each) => `Deployment/penstock-${each}`),
+    )
+    expect(await kubectlOk(cluster!, ['-n', 'penstock', 'get', 'deployments', '-o', 'json'])).to.include(
+      BROKERS,
+    )
+    expect(output).to.match(/^penstock-ingress-\S+ +1\/1 +Running/m)
+  })
+
+  /** The programs that the pods would run, as the chart configures them as far as it matters here. */
+  async function playPods(): Promise<void> {
+    const { port } = new URL(url)
+    service = await startService({
+      dataDir: tempFolder('data'),
+      env: {
+        PENSTOCK_PORT: port,
+        PENSTOCK_SHARDS: '2',
+        PENSTOCK_NATS_URL: (await natsAccount()).url,
+        PENSTOCK_DATABASE_URL: await freshDatabase(),
+        PENSTOCK_OWNER_KEYS: `local=${await ownerKey()}`,
+      },
+    })
+    await untilHealthy(service)
+    const token = await kubectlOk(cluster!, ['-n', 'penstock', 'create', 'token', 'penstock-operator'])
+    const kubeconfig = join(tempFolder('account'), 'kubeconfig')
+    const ours = readFileSync(cluster!.kubeconfig, 'utf8')
+    writeFileSync(kubeconfig, ours.replace(/token: "[^"]+"/, `token: "${token.trim()}"`))
+    operator = await startService({
+      dataDir: tempFolder('operator'),
+      program: 'cmd/operator/main.ts',
+      env: {
+        KUBECONFIG: kubeconfig,
+        PENSTOCK_ADMIN_URL: url,
+        PENSTOCK_LEASE_NAMESPACE: 'penstock',
+        PENSTOCK_LEASE_NAME: 'penstock-operator',
+      },
+    })
+    await eventually(() => operator.events.some(({ msg }) => msg === 'leading'), PATIENCE)
+  }
+})
+
+/** Of a claim, which no storage class of this cluster would fill. */
+const volume = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'local-data' },
+  spec: {
+    capacity: { storage: '8Gi' },
+    accessModes: ['ReadWriteOnce'],
+    hostPath: { path: '/simulated' },
+  },
+}
+
+/** In a folder that has what the commands name of the repository. */
+function shellBeside(cluster: Kube, url: string): Shell {
+  const folder = tempFolder('guide')
+  for (const each of ['charts', 'crds']) symlinkSync(join(ROOT, each), join(folder, each))
+  writeFileSync(join(folder, 'nats.creds'), 'not looked at\n')
+  return new Shell({
+    cwd: folder,
+    env: {
+      PATH: `${forwarding(cluster)}:${cluster.bin}:${process.env.PATH}`,
+      HOME: folder,
+      KUBECONFIG: cluster.kubeconfig,
+      P: url,
+      DATABASE_URL: 'postgres://postgres/penstock',
+      NATS_URL: BROKERS,
+    },
+  })
+}
+
+/** Simulated nodes forward no ports: a kubectl that only waits then, and is the real one in everything else. */
+function forwarding(cluster: Kube): string {
+  const folder = join(tempFolder('bin'), 'bin')
+  mkdirSync(folder)
+  const script = `#!/bin/sh
+case " $* " in *' port-forward '*) exec sleep 3600 ;; esac
+exec ${join(cluster.bin, 'kubectl')} "$@"
+`
+  writeFileSync(join(folder, 'kubectl'), script, { mode: 0o755 })
+  return folder
+}

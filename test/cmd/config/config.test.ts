@@ -1,0 +1,282 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import {
+  ConfigError,
+  defaultProcesses,
+  defaultShards,
+  describeEnvironment,
+  readConfig,
+} from '../../../cmd/config/config.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+const OWNER_KEY = `svk_${'0a'.repeat(24)}`
+const CLUSTER = {
+  PENSTOCK_NATS_URL: 'nats://n1:4222,tls://user:pass@n2:4222',
+  PENSTOCK_DATABASE_URL: 'postgres://u:p@db/penstock',
+  PENSTOCK_SECRET_KEY: KEY,
+}
+
+describe('the configuration', () => {
+  it('of a bare machine needs nothing', () => {
+    const config = readConfig({ PATH: '/bin', OTEL_SERVICE_NAME: 'x' }, 'penstock')
+    expect(config).to.deep.include({
+      host: '127.0.0.1',
+      port: 8080,
+      opsPort: 9464,
+      dataDir: '.penstock',
+      natsUrls: undefined,
+      databaseUrl: undefined,
+      shards: undefined,
+      replicas: 1,
+      subjects: 'group',
+      processes: defaultProcesses(),
+      sync: 'always',
+      ownerKeys: undefined,
+      secretKeys: undefined,
+      local: true,
+      initialCredits: 100_000,
+      oidc: undefined,
+      maxBodyBytes: 1_000_000,
+      deadLetters: {},
+      logLevel: 'info',
+    })
+    expect(config.allowDestinations.map(({ prefix }) => prefix)).to.deep.equal([8, 128])
+  })
+
+  it('of a role of a cluster is no local instance', () => {
+    const config = readConfig(CLUSTER, 'actor')
+    expect(config).to.deep.include({ local: false, initialCredits: 0, allowDestinations: [] })
+    expect(config.natsUrls).to.deep.equal(['nats://n1:4222', 'tls://user:pass@n2:4222'])
+    expect(config.secretKeys).to.have.length(1)
+  })
+
+  it('of the operator needs the address of the management API, and nothing of the servers', () => {
+    expect(readConfig({ PENSTOCK_ADMIN_URL: 'http://admin:8080' }, 'operator').operator).to.deep.equal({
+      adminUrl: 'http://admin:8080',
+      adminCaFile: undefined,
+      watchNamespaces: undefined,
+      leaseNamespace: undefined,
+      leaseName: 'penstock-operator',
+      verifySeconds: 300,
+    })
+  })
+
+  it('of a whole cluster on this machine is local, on three replicas, with ports and data of its own', () => {
+    expect(readConfig({}, 'cluster')).to.deep.include({
+      ...{ local: true, replicas: 3, port: 0, opsPort: 0, dataDir: '.penstock-cluster' },
+      ...{ natsUrls: undefined, databaseUrl: undefined, secretKeys: undefined },
+    })
+    expect(() => readConfig({ PENSTOCK_LOCAL: 'false' }, 'cluster')).to.throw(
+      ConfigError,
+      'PENSTOCK_SECRET_KEY: is required outside the local instance',
+    )
+  })
+
+  it('takes every value that is given', () => {
+    const config = readConfig(
+      {
+        ...CLUSTER,
+        PENSTOCK_HOST: '::1',
+        PENSTOCK_PORT: '0',
+        PENSTOCK_OPS_PORT: '65535',
+        PENSTOCK_DATA_DIR: '/data',
+        PENSTOCK_NATS_CREDS: '/creds',
+        PENSTOCK_SHARDS: '16',
+        PENSTOCK_REPLICAS: '3',
+        PENSTOCK_SUBJECTS: 'shard',
+        PENSTOCK_PROCESSES: '4',
+        PENSTOCK_CATALOG: 'plans.json',
+        PENSTOCK_SYNC: '10s',
+        PENSTOCK_OWNER_KEYS: `acme=${OWNER_KEY}, other=${OWNER_KEY}`,
+        PENSTOCK_LOCAL: 'false',
+        PENSTOCK_ALLOW_DESTINATIONS: '10.0.0.0/8,fd00::/8',
+        PENSTOCK_INITIAL_CREDITS: '5',
+        PENSTOCK_OIDC_ISSUER: 'https://id.example',
+        PENSTOCK_OIDC_AUDIENCE: 'penstock',
+        PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys',
+        PENSTOCK_MAX_BODY_BYTES: '2000',
+        PENSTOCK_DLQ_RETENTION_DAYS: '30',
+        PENSTOCK_DLQ_QUOTA: '10000',
+        NATS_SERVER_BIN: '/bin/nats-server',
+        PENSTOCK_ADMIN_URL: 'https://admin.example/base',
+        PENSTOCK_ADMIN_CA_FILE: '/ca.crt',
+        PENSTOCK_WATCH_NAMESPACES: 'one, two',
+        PENSTOCK_LEASE_NAMESPACE: 'penstock',
+        PENSTOCK_LEASE_NAME: 'operator.v1',
+        PENSTOCK_VERIFY_SECONDS: '60',
+        PENSTOCK_LOG_LEVEL: 'warn',
+      },
+      'penstock',
+    )
+    expect(config).to.deep.include({
+      host: '::1',
+      port: 0,
+      opsPort: 65_535,
+      dataDir: '/data',
+      natsCredsFile: '/creds',
+      shards: 16,
+      replicas: 3,
+      subjects: 'shard',
+      processes: 4,
+      catalogFile: 'plans.json',
+      sync: '10s',
+      local: false,
+      initialCredits: 5,
+      maxBodyBytes: 2_000,
+      deadLetters: { retentionDays: 30, quota: 10_000 },
+      natsServerBin: '/bin/nats-server',
+      operator: {
+        adminUrl: 'https://admin.example/base',
+        adminCaFile: '/ca.crt',
+        watchNamespaces: ['one', 'two'],
+        leaseNamespace: 'penstock',
+        leaseName: 'operator.v1',
+        verifySeconds: 60,
+      },
+      logLevel: 'warn',
+      oidc: { issuer: 'https://id.example', audience: 'penstock', jwksUrl: 'https://id.example/keys' },
+      ownerKeys: [
+        { customerId: 'acme', secret: OWNER_KEY },
+        { customerId: 'other', secret: OWNER_KEY },
+      ],
+    })
+    expect(config.allowDestinations).to.have.length(2)
+  })
+
+  it('counts an empty variable as unset', () => {
+    expect(readConfig({ PENSTOCK_PORT: '', PENSTOCK_NATS_URL: '' }, 'penstock').port).to.equal(8080)
+  })
+
+  it('refuses a name that nobody knows', () => {
+    expect(problem({ PENSTOCK_PRT: '1' })).to.equal('PENSTOCK_PRT: no such variable')
+  })
+
+  const bad: Record<string, string[]> = {
+    PENSTOCK_PORT: ['65536', '-1', 'tcp://10.0.0.1:80', '80.5', ' 80'],
+    PENSTOCK_OPS_PORT: ['x'],
+    PENSTOCK_NATS_URL: ['http://n1', 'n1:4222', 'nats://n1,'],
+    PENSTOCK_DATABASE_URL: ['mysql://db', 'db'],
+    PENSTOCK_SHARDS: ['0', '1025', 'many'],
+    PENSTOCK_REPLICAS: ['0', '6'],
+    PENSTOCK_SUBJECTS: ['groups', 'Group'],
+    PENSTOCK_PROCESSES: ['0'],
+    PENSTOCK_SYNC: ['never', '0s', '10', 'always; store_dir: /'],
+    PENSTOCK_OWNER_KEYS: ['acme', `acme=svk_${'0'.repeat(47)}`, `a/b=${OWNER_KEY}`, `=${OWNER_KEY}`],
+    PENSTOCK_SECRET_KEY: ['short', `a:${KEY},a:${KEY}`],
+    PENSTOCK_LOCAL: ['yes', 'TRUE', '1'],
+    PENSTOCK_ALLOW_DESTINATIONS: ['10.0.0.0/33', 'example.org'],
+    PENSTOCK_INITIAL_CREDITS: ['-1', '1e3'],
+    PENSTOCK_OIDC_ISSUER: ['id.example'],
+    PENSTOCK_OIDC_JWKS_URL: ['ftp://id.example'],
+    PENSTOCK_MAX_BODY_BYTES: ['0', '64000001'],
+    PENSTOCK_DLQ_RETENTION_DAYS: ['0', '3651', '30d'],
+    PENSTOCK_DLQ_QUOTA: ['0', '1.5', 'many'],
+    PENSTOCK_ADMIN_URL: [
+      'ftp://admin',
+      'admin:8080',
+      'http://u:p@admin',
+      'http://admin/?a=b',
+      'http://admin/#a',
+    ],
+    PENSTOCK_WATCH_NAMESPACES: ['One', 'one,', 'a'.repeat(64), '-one', 'a.b'],
+    PENSTOCK_LEASE_NAMESPACE: ['one,two'],
+    PENSTOCK_LEASE_NAME: ['Lease', 'a/b', '.a'],
+    PENSTOCK_VERIFY_SECONDS: ['0', '86401', '5m'],
+    PENSTOCK_LOG_LEVEL: ['verbose'],
+  }
+  for (const [name, values] of Object.entries(bad)) {
+    it(`refuses a bad ${name} in one line that names it`, () => {
+      for (const value of values)
+        expect(problem({ [name]: value }), value).to.match(new RegExp(`^${name}: [^\\n]+$`))
+    })
+  }
+
+  it('never repeats a secret in its refusal', () => {
+    expect(problem({ PENSTOCK_OWNER_KEYS: 'acme=hunter2' })).to.not.include('hunter2')
+    expect(problem({ PENSTOCK_ADMIN_URL: 'http://u:hunter2@admin' })).to.not.include('hunter2')
+    expect(problem({ PENSTOCK_SECRET_KEY: 'hunter2' })).to.not.include('hunter2')
+    expect(problem({ PENSTOCK_DATABASE_URL: 'mysql://u:hunter2@db' })).to.not.include('hunter2')
+  })
+
+  it('refuses a role of a cluster without what it works with', () => {
+    for (const name of Object.keys(CLUSTER)) {
+      expect(problem({ ...CLUSTER, [name]: '' }, 'ingress')).to.equal(`${name}: is required for ingress`)
+    }
+    expect(problem({}, 'operator')).to.equal('PENSTOCK_ADMIN_URL: is required for operator')
+    expect(problem({}, 'migrate')).to.equal('PENSTOCK_DATABASE_URL: is required for migrate')
+    expect(problem({ PENSTOCK_LOCAL: 'false' })).to.equal(
+      'PENSTOCK_SECRET_KEY: is required outside the local instance',
+    )
+  })
+
+  it('refuses half an identity provider, and an insecure one outside the local instance', () => {
+    expect(problem({ PENSTOCK_OIDC_ISSUER: 'https://id.example' })).to.match(/^PENSTOCK_OIDC_AUDIENCE: /)
+    expect(problem({ PENSTOCK_OIDC_AUDIENCE: 'penstock' })).to.match(/^PENSTOCK_OIDC_ISSUER: /)
+    const plain = { PENSTOCK_OIDC_ISSUER: 'http://id.example', PENSTOCK_OIDC_AUDIENCE: 'penstock' }
+    expect(problem({ ...CLUSTER, ...plain }, 'admin')).to.match(/^PENSTOCK_OIDC_ISSUER: /)
+    expect(readConfig(plain, 'penstock').oidc?.issuer).to.equal('http://id.example')
+    const upper = { ...plain, PENSTOCK_OIDC_ISSUER: 'HTTP://id.example' }
+    expect(problem({ ...CLUSTER, ...upper }, 'admin')).to.match(/^PENSTOCK_OIDC_ISSUER: must be https/)
+    const keys = {
+      ...{ ...plain, PENSTOCK_OIDC_ISSUER: 'https://id.example' },
+      PENSTOCK_OIDC_JWKS_URL: 'http://id.example/keys',
+    }
+    expect(problem({ ...CLUSTER, ...keys }, 'admin')).to.match(/^PENSTOCK_OIDC_JWKS_URL: must be https/)
+    expect(readConfig(keys, 'penstock').oidc?.jwksUrl).to.equal('http://id.example/keys')
+  })
+
+  it('refuses an identity provider whose address cannot be one', () => {
+    const oidc = { PENSTOCK_OIDC_ISSUER: 'https://id.example', PENSTOCK_OIDC_AUDIENCE: 'penstock' }
+    for (const issuer of [
+      'https://id.example?a=1',
+      'https://id.example/#x',
+      'https://u:hunter2@id.example',
+    ]) {
+      const text = problem({ ...oidc, PENSTOCK_OIDC_ISSUER: issuer })
+      expect(text, issuer).to.match(/^PENSTOCK_OIDC_ISSUER: must (have|hold) no [^\n]+$/)
+      expect(text).to.not.include('hunter2')
+    }
+    const jwksUrl = { PENSTOCK_OIDC_JWKS_URL: 'https://u:hunter2@id.example/keys' }
+    expect(problem({ ...oidc, ...jwksUrl })).to.match(/^PENSTOCK_OIDC_JWKS_URL: must hold no user [^\n]+$/)
+    const query = { PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys?v=2' }
+    expect(readConfig({ ...oidc, ...query }, 'penstock').oidc?.jwksUrl).to.equal(
+      'https://id.example/keys?v=2',
+    )
+  })
+
+  it('is shown without its secrets', () => {
+    const shown = describeEnvironment({ ...CLUSTER, PENSTOCK_PORT: '80', HOME: '/root' })
+    expect(shown).to.deep.equal({
+      PENSTOCK_PORT: '80',
+      PENSTOCK_NATS_URL: 'set',
+      PENSTOCK_DATABASE_URL: 'set',
+      PENSTOCK_SECRET_KEY: 'set',
+      PENSTOCK_OWNER_KEYS: 'unset',
+    })
+  })
+})
+
+describe('the number of processes', () => {
+  it('is half the cores, 1 to 16, and one of every other program', () => {
+    expect([1, 2, 3, 4, 8, 64].map((cores) => defaultProcesses(cores))).to.deep.equal([1, 1, 1, 2, 4, 16])
+    expect(readConfig({}, 'penstock').processes).to.equal(defaultProcesses())
+    expect(readConfig({}, 'cluster').processes).to.equal(1)
+  })
+})
+
+describe('the number of shards', () => {
+  it('is half the cores, 1 to 8', () => {
+    expect([1, 2, 4, 7, 16, 64].map((cores) => defaultShards(cores))).to.deep.equal([1, 1, 2, 3, 8, 8])
+  })
+})
+
+function problem(env: Record<string, string>, role: Parameters<typeof readConfig>[1] = 'penstock'): string {
+  try {
+    readConfig(env, role)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return 'accepted'
+}

@@ -1,0 +1,45 @@
+/** Which records of a batch's end wait for a commit to share. */
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import type { SealedBatch } from '../../../internal/shard/batches/delivery-scheduler.ts'
+import { Settlement, type SettlementOptions } from '../../../internal/shard/batches/settlement.ts'
+
+const sealed = {
+  group: { id: 'g', buffer: { uid: randomUUID(), record: { buffer: { bufferId: 'b' } } } },
+  batch: { version: 7, attempt: 1, items: [{ at: 1 }] },
+  sealedAt: 2,
+  last: null,
+} as unknown as SealedBatch
+
+const events = { stopped: () => false, over: () => {} }
+
+/** What was written to the journal, by the way it was. */
+function settlement() {
+  const written: string[] = []
+  const options = {
+    journal: {
+      write: ({ type }: { type: string }) => written.push(`${type} now`),
+      writeSoon: ({ type }: { type: string }) => written.push(`${type} soon`),
+    },
+    clock: { now: () => 3 },
+    deadLetterWriter: { write: async () => ({ paused: false }) },
+    fence: { shard: 0 },
+    telemetry: { dead: () => {} },
+  }
+  return { written, settlement: new Settlement(options as unknown as SettlementOptions) }
+}
+
+describe('the end of a batch', () => {
+  it('by a 2xx shares a later commit, for nobody waits for it', () => {
+    const { written, settlement: of } = settlement()
+    of.acknowledge(sealed, events)
+    expect(written).to.deep.equal(['done soon'])
+  })
+
+  it('as a dead letter is committed at once, for its tombstone waits for that', async () => {
+    const { written, settlement: of } = settlement()
+    await of.deadLetter(sealed, 'max_retries_exceeded', events)
+    expect(written).to.deep.equal(['dead now'])
+  })
+})

@@ -1,0 +1,75 @@
+/** Payload bytes in memory: for how long they are kept, and how they are had again. Pure, with a broker that is a function. */
+import { setImmediate } from 'node:timers/promises'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { CachedMessage, PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+
+const BYTES = 100
+
+function liveMessage(seq: number): CachedMessage {
+  const message = new CachedMessage('inbox', seq)
+  message.live = 1
+  return message
+}
+
+/** `budget`: of messages of 100 bytes. */
+function memory(budget: number, load?: (seq: number) => Promise<void>) {
+  const clock = new ManualClock()
+  const loads: number[] = []
+  const payloads = new PayloadCache({ budget: budget * BYTES, keepMs: 60_000 }, clock, async (_, seq) => {
+    loads.push(seq)
+    await load?.(seq)
+    return { seq, at: 0, data: Buffer.alloc(BYTES, seq), subject: '', msgId: null }
+  })
+  return { clock, payloads, loads }
+}
+
+describe('shard: the payload cache', () => {
+  it('give up what has been kept for its time, and nothing before', () => {
+    const { clock, payloads } = memory(10)
+    payloads.offer(liveMessage(1), Buffer.alloc(BYTES))
+    clock.advance(30_000)
+    payloads.offer(liveMessage(2), Buffer.alloc(BYTES))
+    clock.advance(30_000)
+    payloads.giveUpOld()
+    expect(payloads.residentBytes).to.equal(2 * BYTES)
+    clock.advance(2_000)
+    payloads.giveUpOld()
+    expect(payloads.residentBytes).to.equal(BYTES)
+    clock.advance(30_000)
+    payloads.giveUpOld()
+    expect(payloads.residentBytes).to.equal(0)
+  })
+
+  it('give up what was read again past the budget, too', async () => {
+    const { clock, payloads } = memory(16)
+    for (let seq = 1; seq <= 16; seq++) payloads.offer(liveMessage(seq), Buffer.alloc(BYTES))
+    await payloads.with([{ message: liveMessage(17) }], () => {})
+    clock.advance(62_000)
+    payloads.giveUpOld()
+    expect(payloads.residentBytes).to.equal(0)
+  })
+
+  it('are read once for all who need one at a time', async () => {
+    const { payloads, loads } = memory(10)
+    const message = liveMessage(7)
+    const used = Array.from({ length: 3 }, () => payloads.with([{ message }], (data) => data(message)[0]))
+    expect(await Promise.all(used)).to.deep.equal([7, 7, 7])
+    expect(loads).to.deep.equal([7])
+  })
+
+  it('are used in the turn in which all is there: whenever an item moves, its bytes are at hand', async () => {
+    for (let ticks = 0; ticks < 20; ticks++) {
+      const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+      const { payloads } = memory(10, (seq) => (seq === 1 ? answered : Promise.resolve()))
+      const item = { message: liveMessage(1) }
+      const used = payloads.with([item], (data) => data(item.message)?.[0])
+      await setImmediate()
+      answer()
+      for (let tick = 0; tick < ticks; tick++) await null
+      item.message = liveMessage(2)
+      expect(await used, `moved after ${ticks} ticks`).to.be.oneOf([1, 2])
+    }
+  })
+})

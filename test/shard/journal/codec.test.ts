@@ -1,0 +1,76 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { describe, it } from 'mocha'
+import { keptPlaces } from '../../../internal/shard/held/kept.ts'
+import { CorruptBytesError } from '../../../internal/shard/journal/bytes.ts'
+import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { BOOT, commitOf, everyRecord, FIRST } from '../journal-records.ts'
+
+/** The same value whether bytes came as Buffer or Uint8Array. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return `bytes:${Buffer.from(value).toString('hex')}`
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, plain(part)]))
+}
+
+describe('journal codec', () => {
+  it('reads back every commit that it wrote', () => {
+    const header = fc.record({
+      boot: fc.constant(BOOT),
+      epoch: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+      at: fc.integer({ min: 0, max: 2 ** 45 }),
+      highWater: fc.option(fc.record({ seq: fc.integer({ min: 1, max: 2 ** 52 }), packId: fc.string() }), {
+        nil: null,
+      }),
+    })
+    fc.assert(
+      fc.property(header, fc.array(everyRecord, { maxLength: 8 }), (head, records) => {
+        const data = encodeCommit(head, records.map(encodeRecord))
+        expect(plain(decodeCommit(data))).to.deep.equal(plain({ ...head, records }))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('refuses every commit that was cut or has an unknown version or record', () => {
+    const data = encodeCommit(commitOf([]), [encodeRecord({ type: 'horizon', seq: FIRST })])
+    for (let end = 0; end < data.length; end++) {
+      if (end === data.length - encodeRecord({ type: 'horizon', seq: FIRST }).length) continue
+      expect(() => decodeCommit(data.subarray(0, end)), `cut at ${end}`).to.throw(CorruptBytesError)
+    }
+    expect(() => decodeCommit(Buffer.concat([Buffer.from([9]), data.subarray(1)]))).to.throw('version 9')
+    expect(() => decodeCommit(Buffer.concat([data, Buffer.from([200])]))).to.throw('type 200')
+  })
+
+  it('never reads outside of random bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (noise) => {
+        try {
+          decodeCommit(Buffer.concat([Buffer.from([1, 0]), noise]))
+        } catch (error) {
+          expect(error).to.be.instanceOf(CorruptBytesError)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('tells where kept items stand in a commit', () => {
+    const items = [5, 6].map((index) => ({
+      position: { seq: FIRST, index },
+      at: 7,
+      item: Buffer.from(`item-${index}`),
+    }))
+    const data = encodeCommit(commitOf([]), [
+      encodeRecord({ type: 'horizon', seq: FIRST }),
+      encodeRecord({ type: 'keep', items }),
+    ])
+    const places = keptPlaces(data)
+    expect(places.map(({ position }) => position.index)).to.deep.equal([5, 6])
+    expect(places.map(({ offset }) => data.subarray(offset, offset + 6).toString())).to.deep.equal([
+      'item-5',
+      'item-6',
+    ])
+  })
+})

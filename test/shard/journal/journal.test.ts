@@ -1,0 +1,120 @@
+/** The end of an owner's journal, on a log that answers when the test says so. */
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import type { Clock } from '../../../internal/runtime/clock.ts'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
+import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
+import { Journal, JournalClosedError } from '../../../internal/shard/journal/journal.ts'
+import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { SteppedClock, settled } from '../../ingest/support.ts'
+import { eventually } from '../../support/eventually.ts'
+
+const EPOCH = 7
+
+function heldLog() {
+  const stored: Uint8Array[] = []
+  const waiting: (() => void)[] = []
+  const log = {
+    append: (data: Uint8Array) =>
+      new Promise<AppendAnswer>((resolve) => {
+        const seq = EPOCH + stored.push(Buffer.from(data))
+        waiting.push(() => resolve({ kind: 'stored', seq, duplicate: false }))
+      }),
+  } as Pick<Log, 'append'> as Log
+  return { log, stored, answer: () => waiting.shift()!() }
+}
+
+describe('journal', () => {
+  const horizon = (seq: number): JournalRecord => ({ type: 'horizon', seq })
+
+  function journalOn(log: Log, clock: Clock = systemClock(), onRefused?: (error: Error) => void): Journal {
+    return new Journal({
+      ...{ log, clock, boot: randomUUID(), epoch: EPOCH, lastSeq: EPOCH, state: emptyState() },
+      ...{ highWater: () => null, onCommit: () => {}, onLost: () => {} },
+      ...(onRefused && { onRefused }),
+    })
+  }
+
+  it('commits what nobody waits for with what somebody does, before it when it was written before', async () => {
+    const { log, stored, answer } = heldLog()
+    const clock = new SteppedClock()
+    const journal = journalOn(log, clock)
+    const order: string[] = []
+    journal.writeSoon(horizon(1), () => order.push('soon'))
+    await settled()
+    expect(stored).to.have.lengthOf(0)
+    journal.write(horizon(2), () => order.push('now'))
+    await settled()
+    expect(stored.map((data) => decodeCommit(data).records)).to.deep.equal([[horizon(1), horizon(2)]])
+    answer()
+    await settled()
+    expect(order).to.deep.equal(['soon', 'now'])
+    expect([clock.pending, journal.idle]).to.deep.equal([0, true])
+  })
+
+  it('commits it by itself within 5 ms, and behind a commit in flight at once when it is over', async () => {
+    const { log, stored, answer } = heldLog()
+    const clock = new SteppedClock()
+    const journal = journalOn(log, clock)
+    journal.writeSoon(horizon(1))
+    await clock.pass(4, 1)
+    expect([stored.length, journal.idle]).to.deep.equal([0, false])
+    await clock.pass(1)
+    expect(stored).to.have.lengthOf(1)
+    journal.writeSoon(horizon(2))
+    await clock.pass(10, 1)
+    answer()
+    await settled()
+    expect(stored).to.have.lengthOf(2)
+    journal.writeSoon(horizon(3))
+    answer()
+    await settled()
+    expect(stored).to.have.lengthOf(2)
+    await journal.close()
+    await clock.pass(10, 1)
+    expect([stored.length, clock.pending]).to.deep.equal([2, 0])
+  })
+
+  it('asks again when a commit is refused that expected the last message there is', async () => {
+    const answers: AppendAnswer[] = [{ kind: 'wrong-sequence' }, { kind: 'stored', seq: 9, duplicate: false }]
+    const log = {
+      append: async () => answers.shift()!,
+      last: async () => ({ seq: EPOCH, at: 0, data: Buffer.alloc(0), msgId: 'the claim' }),
+    } as Partial<Log> as Log
+    expect(await journalOn(log).commit(horizon(1))).to.equal(9)
+    expect(answers).to.deep.equal([])
+  })
+
+  it('tells after 5 s, and then every 30 s, that its commit is not taken', async () => {
+    const clock = new SteppedClock()
+    const log = { append: async () => ({ kind: 'full' }) as AppendAnswer } as Partial<Log> as Log
+    const told: string[] = []
+    const journal = journalOn(log, clock, ({ message }) => told.push(message))
+    journal.write(horizon(1))
+    await clock.pass(4_900, 50)
+    expect(told).to.deep.equal([])
+    await clock.pass(200, 50)
+    expect(told).to.deep.equal(['the journal does not take a commit: full'])
+    await clock.pass(29_000, 50)
+    expect(told).to.have.lengthOf(1)
+    await clock.pass(2_000, 50)
+    expect(told).to.have.lengthOf(2)
+    await Promise.all([journal.close(), clock.pass(100, 50)])
+  })
+
+  it('writes nothing behind its release, by which the next owner knows that it may claim', async () => {
+    const { log, stored, answer } = heldLog()
+    const journal = journalOn(log)
+    const release = journal.commit({ type: 'release', batches: [] })
+    await eventually(() => stored.length === 1)
+    const late = journal.prove().catch((error: unknown) => error)
+    answer()
+    await release
+    expect(await late).to.be.instanceOf(JournalClosedError)
+    await journal.close()
+    expect(stored.map((data) => decodeCommit(data).records.at(-1)?.type)).to.deep.equal(['release'])
+  })
+})
