@@ -4,15 +4,15 @@ import { after, describe, it } from 'mocha'
 import type { CreditStatements } from '../../internal/billing/ports.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { eventually } from '../support/eventually.ts'
-import { Line } from '../support/line.ts'
 import { balanceOf, unsettledOf } from '../support/rows.ts'
 import { seededFractions } from '../support/seeded.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { clockOf, failureOf, ledgersOfEachTest, PATIENCE_MS, paidOf, times } from './ledgers.ts'
 
 describe('billing: the ledger and a Postgres that fails', () => {
   const here = ledgersOfEachTest()
-  let line: Line | undefined
-  after(() => line?.close())
+  let proxy: TcpProxy | undefined
+  after(() => proxy?.close())
 
   it('goes on in advance while Postgres does not answer, for a bounded number of credits', async () => {
     const { customerId, buffer } = await here.account(1_000_000)
@@ -113,15 +113,15 @@ describe('billing: the ledger and a Postgres that fails', () => {
     this.timeout(120_000)
     const seed = Number(process.env.PENSTOCK_TEST_SEED ?? Date.now() % 1_000_000)
     const random = seededFractions(seed)
-    line = await Line.to(Number(new URL(here.url).port))
-    const node = here.ledger({ statements: here.client(line.through(here.url), 2_000) })
+    proxy = await TcpProxy.to(Number(new URL(here.url).port))
+    const node = here.ledger({ statements: here.client(proxy.through(here.url), 2_000) })
     const { customerId, buffer } = await here.account(1_000_000)
     let spent = 0
     for (let round = 0; round < 200; round++) {
-      const there = random() < 0.5
-      line.cutAt({
-        direction: there ? 'there' : 'back',
-        afterBytes: Math.floor(random() * (there ? 300 : 90)),
+      const up = random() < 0.5
+      proxy.cutAt({
+        direction: up ? 'up' : 'down',
+        afterBytes: Math.floor(random() * (up ? 300 : 90)),
       })
       const charges = times(1 + Math.floor(random() * 5), () => ({
         customerId,
@@ -140,9 +140,9 @@ describe('billing: the ledger and a Postgres that fails', () => {
         }
       }
     }
-    line.cutAt(null)
+    proxy.cutAt(null)
     await node.close()
-    expect(line.cuts, `seed ${seed}`).to.be.above(100)
+    expect(proxy.cuts, `seed ${seed}`).to.be.above(100)
     expect(await balanceOf(here.db, customerId), `seed ${seed}`).to.equal(1_000_000 - spent)
     const [booked] = await here.db`SELECT sum(amount)::bigint AS sum FROM credit_transactions
       WHERE customer_id = ${customerId}`

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { eventually } from '../support/eventually.ts'
+import type { Which } from '../support/nats-proxy.ts'
 import { Load } from './load.ts'
-import type { Which } from './nats-proxy.ts'
 import { committing, judging, nth, packing } from './strikes.ts'
 import { Trial, type TrialOptions, within } from './trial.ts'
 

@@ -6,10 +6,10 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
 import { eventually } from '../support/eventually.ts'
+import type { Which } from '../support/nats-proxy.ts'
 import { startLoad } from './crash.ts'
 import type { SentItem } from './history.ts'
 import type { Load } from './load.ts'
-import type { Which } from './nats-proxy.ts'
 import { committing, purging } from './strikes.ts'
 import { Trial, within } from './trial.ts'
 

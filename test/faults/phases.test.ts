@@ -7,10 +7,10 @@ import { after, before, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { eventually } from '../support/eventually.ts'
+import type { Struck, Which } from '../support/nats-proxy.ts'
 import { readDead } from './aftermath.ts'
 import { versionOf } from './checker.ts'
 import type { SentItem } from './history.ts'
-import type { Struck, Which } from './nats-proxy.ts'
 import { committing, judging } from './strikes.ts'
 import { type BufferFields, Trial } from './trial.ts'
 

@@ -1,7 +1,7 @@
 /** Messages at which a fault strikes, by what they mean to the service. */
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
-import type { Which } from './nats-proxy.ts'
+import type { Which } from '../support/nats-proxy.ts'
 
 /** A journal commit that holds a record of this type. */
 export function committing(type: JournalRecord['type']): Which {

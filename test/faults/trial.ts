@@ -1,5 +1,6 @@
 /** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
 import { eventually } from '../support/eventually.ts'
+import { NatsProxy, type Struck, type Which } from '../support/nats-proxy.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
@@ -8,7 +9,6 @@ import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence } from './evidence.ts'
 import { type Fault, type History, keepFailure, newHistory } from './history.ts'
-import { NatsProxy, type Struck, type Which } from './nats-proxy.ts'
 import { embeddedNatsUrl, StoredLogs } from './stored-logs.ts'
 import { Sender } from './webhooks.ts'
 

@@ -8,9 +8,9 @@ import { Packer } from '../../internal/ingest/packer.ts'
 import type { NewItem, Stored } from '../../internal/ingest/ports.ts'
 import type { NatsBroker } from '../../internal/nats/broker.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import { lossyProxy } from '../nats/lossy-proxy.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
+import { NatsProxy } from '../support/nats-proxy.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
 import { newItem, noTelemetry, randomness } from './support.ts'
 
@@ -153,16 +153,16 @@ describe('the inbox over the broker', () => {
   it('loses PubAcks: every item is answered, and stored once', async () => {
     const server = await ownNats()
     ending.push(() => server.stop())
-    const proxy = await lossyProxy(server.port)
+    const proxy = await NatsProxy.to(server.port)
     ending.push(() => proxy.close())
-    const at = await brokerAt(`nats://${server.user}:${server.password}@${proxy.address}`, shards)
+    const at = await brokerAt(proxy.through(server.url), shards)
     ending.push(() => at.close())
     const packer = packerOver(at)
-    const subject = /_INBOX\.\w+\.\w+ /
-    proxy.swallow((line) => subject.test(line) && proxy.swallowed() < 2)
+    const pubAck = /^_INBOX\.\w+\.\w+$/
+    proxy.swallow(({ subject }) => pubAck.test(subject) && proxy.swallowed < 2)
     const list = items(50)
     await Promise.all(list.map((item) => packer.append(item)))
-    expect(proxy.swallowed()).to.equal(2)
+    expect(proxy.swallowed).to.equal(2)
     expect((await storedItems(at.broker)).sort()).to.deep.equal(list.map(({ itemId }) => itemId).sort())
   })
 

@@ -3,8 +3,8 @@ import { afterEach, describe, it } from 'mocha'
 import type { NatsServer } from '../../internal/embedded/nats-server.ts'
 import type { AppendAnswer, Log } from '../../internal/shard/broker.ts'
 import { eventually } from '../support/eventually.ts'
+import { NatsProxy } from '../support/nats-proxy.ts'
 import { ownNats } from '../support/servers.ts'
-import { type LossyProxy, lossyProxy } from './lossy-proxy.ts'
 import { brokerAt, Received, type TestBroker } from './support.ts'
 
 const timeoutMs = 1_000
@@ -33,10 +33,10 @@ describe('a broker that fails', () => {
     return { server, at }
   }
 
-  async function behindProxy(): Promise<{ proxy: LossyProxy; at: TestBroker }> {
+  async function behindProxy(): Promise<{ proxy: NatsProxy; at: TestBroker }> {
     const server = await ownNats()
-    const proxy = await lossyProxy(server.port)
-    const at = await brokerAt(`nats://${server.user}:${server.password}@${proxy.address}`)
+    const proxy = await NatsProxy.to(server.port)
+    const at = await brokerAt(proxy.through(server.url))
     ending.push(
       () => at.close(),
       () => proxy.close(),
@@ -93,20 +93,20 @@ describe('a broker that fails', () => {
 
   it('answers what is pending with unknown as soon as the connection is gone', async () => {
     const { proxy, at } = await behindProxy()
-    proxy.swallow((line) => line.includes('_INBOX'))
+    proxy.swallow(({ subject }) => subject.startsWith('_INBOX'))
     const pending = at.broker.journal(0).append(Buffer.from('x'), { msgId: 'x', timeoutMs: 60_000 })
-    await eventually(() => proxy.swallowed() > 0)
-    proxy.cut()
+    await eventually(() => proxy.swallowed > 0)
+    proxy.reset()
     expect(await pending).to.deep.equal({ kind: 'unknown', error: 'disconnected' })
   })
 
   it('loses a PubAck: the repetition under the same id finds what was stored', async () => {
     const { proxy, at } = await behindProxy()
     const journal = at.broker.journal(0)
-    proxy.swallow((line) => line.includes('_INBOX'))
+    proxy.swallow(({ subject }) => subject.startsWith('_INBOX'))
     const lost = await journal.append(Buffer.from('x'), { msgId: 'x', timeoutMs: 100 })
     expect(lost).to.deep.equal({ kind: 'unknown', error: 'no answer in time' })
-    proxy.swallow(() => false)
+    proxy.disarm()
     const { firstSeq } = await journal.state()
     expect(await journal.append(Buffer.from('x'), { msgId: 'x', timeoutMs })).to.deep.equal({
       kind: 'stored',
@@ -123,13 +123,13 @@ describe('a broker that fails', () => {
     const reading = journal.follow(seq, received.handler, received.onError)
     await eventually(() => received.messages.length === 1)
     let losing = true
-    proxy.swallow((line) => {
-      const lose = losing && line.includes('$JS.ACK')
+    proxy.swallow(({ reply }) => {
+      const lose = losing && reply.startsWith('$JS.ACK')
       if (lose) losing = false
       return lose
     })
     await untilStored(journal, 'b')
-    await eventually(() => proxy.swallowed() === 1)
+    await eventually(() => proxy.swallowed === 1)
     await untilStored(journal, 'c')
     await eventually(() => received.messages.length === 3)
     await reading.stop()
@@ -148,7 +148,7 @@ describe('a broker that fails', () => {
     const heard: string[] = []
     at.broker.subscribe('to.us', (data) => heard.push(data.toString()))
     await eventually(() => received.messages.length === 1)
-    proxy.cut()
+    proxy.reset()
     await eventually(() => reconnects === 1)
     await untilStored(journal, 'b')
     await eventually(() => received.messages.length === 2)

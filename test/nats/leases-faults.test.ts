@@ -8,9 +8,9 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { NatsServer } from '../../internal/embedded/nats-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { NatsProxy } from '../support/nats-proxy.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
 import { boots, type Member, members, ttlMs } from './lease-members.ts'
-import { type LossyProxy, lossyProxy } from './lossy-proxy.ts'
 
 /** Nobody is gone for so long after a watch began. */
 const unsureMs = ttlMs * 1.2
@@ -32,12 +32,12 @@ describe('leases under faults', function () {
   }
 
   /** One member of each beside the other; the second one behind the proxy. */
-  async function behindProxy(): Promise<{ one: Member; far: Member; proxy: LossyProxy }> {
-    const { url, user, password, port } = await natsAccount()
-    const proxy = await lossyProxy(port)
+  async function behindProxy(): Promise<{ one: Member; far: Member; proxy: NatsProxy }> {
+    const { url, port } = await natsAccount()
+    const proxy = await NatsProxy.to(port)
     ending.push(() => proxy.close())
     const one = await join(url)
-    const far = await join(`nats://${user}:${password}@${proxy.address}`)
+    const far = await join(proxy.through(url))
     await certain(one, far)
     return { one, far, proxy }
   }
@@ -136,7 +136,7 @@ describe('leases under faults', function () {
     expect(timesHeld(far)).to.deep.equal([true, false])
     expect(turnedAt(far)).to.be.below(gone[0]?.at ?? 0)
     expect(boots(far), 'it knows nothing of others').to.have.length(1)
-    proxy.swallow(() => false)
+    proxy.disarm()
     await eventually(() => far.leases.held && boots(one).length === 2 && boots(far).length === 2)
     expect(one.leases.isGone(far.boot)).to.equal(false)
     await certain(one, far)
@@ -146,19 +146,19 @@ describe('leases under faults', function () {
 
   it('a member whose writes are not answered still knows that they were stored', async () => {
     const { one, far, proxy } = await behindProxy()
-    proxy.swallow((line) => !line.includes('$JS.ACK'))
-    const from = proxy.swallowed()
+    proxy.swallow(({ reply }) => !reply.startsWith('$JS.ACK'))
+    const from = proxy.swallowed
     far.leases.announce({ shards: [4] })
-    await eventually(() => proxy.swallowed() > from)
+    await eventually(() => proxy.swallowed > from)
     const said = ({ leases }: Member) => leases.leases().find(({ boot }) => boot === far.boot)?.shards
     await eventually(() => expect(said(one)).to.deep.equal([4]))
     // By what the watch brought: no answer has reached it.
     await eventually(() => expect(said(far)).to.deep.equal([4]))
-    const swallowed = proxy.swallowed()
-    await eventually(() => proxy.swallowed() > swallowed + 10)
+    const swallowed = proxy.swallowed
+    await eventually(() => proxy.swallowed > swallowed + 10)
     expect(far.problems.some((text) => text.includes('the own lease could not be renewed: '))).to.equal(true)
     expect(timesHeld(far)).to.deep.equal([true])
-    proxy.swallow(() => false)
+    proxy.disarm()
     far.leases.announce({ shards: [5] })
     await eventually(() => expect(said(one)).to.deep.equal([5]))
     expect(far.fatal).to.deep.equal([])
@@ -168,7 +168,7 @@ describe('leases under faults', function () {
   it('a write that times out is followed by the next one, in time', async () => {
     const { one, far, proxy } = await behindProxy()
     let answers = 0
-    proxy.swallow((line) => !line.includes('$JS.ACK') && answers++ === 0)
+    proxy.swallow(({ reply }) => !reply.startsWith('$JS.ACK') && answers++ === 0)
     await eventually(() => far.problems.length > 0 && answers > 3)
     expect(timesHeld(far)).to.deep.equal([true])
     expect(boots(one)).to.have.length(2)
@@ -180,8 +180,8 @@ describe('leases under faults', function () {
     const gone = watchful([one, far])
     const losingFrom = performance.now()
     let losing = true
-    proxy.swallow((line) => {
-      const lose = losing && line.includes('$JS.ACK')
+    proxy.swallow(({ reply }) => {
+      const lose = losing && reply.startsWith('$JS.ACK')
       if (lose) losing = false
       return lose
     })
@@ -198,13 +198,13 @@ describe('leases under faults', function () {
     const { one, far, proxy } = await behindProxy()
     const gone = watchful([one, far])
     const from = performance.now()
-    proxy.swallow((line) => line.includes('$JS.ACK'))
+    proxy.swallow(({ reply }) => reply.startsWith('$JS.ACK'))
     await eventually(() => far.problems.some((text) => text.includes('what was stored did not come')))
     await eventually(() => performance.now() - from > 2 * ttlMs)
     expect(gone).to.deep.equal([])
     expect(boots(far)).to.have.length(2)
     expect(timesHeld(far), 'its writes are answered').to.deep.equal([true])
-    proxy.swallow(() => false)
+    proxy.disarm()
     await certain(one, far)
     expect(gone).to.deep.equal([])
   })
@@ -216,7 +216,7 @@ describe('leases under faults', function () {
     await eventually(() => far.leases.isGone(nobody))
     const certainWhenCut: boolean[] = []
     far.connection.onDisconnect(() => certainWhenCut.push(far.leases.isGone(nobody)))
-    proxy.cut()
+    proxy.reset()
     await eventually(() => certainWhenCut.length > 0)
     expect(certainWhenCut).to.deep.equal([false])
     await eventually(() => far.leases.isGone(nobody))

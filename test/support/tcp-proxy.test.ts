@@ -151,4 +151,30 @@ describe('the TCP proxy of the fault suite', () => {
     await exchanged(await join(), 'up', 'down')
     expect(second.far.text).to.equal('')
   })
+  for (const [direction, other] of [
+    ['up', 'down'],
+    ['down', 'up'],
+  ] as const) {
+    it(`cut ${direction}: the bytes before it arrive, then every connection is closed, once`, async () => {
+      const ends = await join()
+      const bystander = await join()
+      proxy.cutAt({ direction, afterBytes: 6 })
+      const [sender, receiver] = direction === 'up' ? [ends.near, ends.far] : [ends.far, ends.near]
+      receiver.socket.write(`all that goes ${other}`)
+      sender.socket.write('four')
+      await eventually(() => receiver.text === 'four' && sender.text === `all that goes ${other}`)
+      sender.socket.write('five!')
+      await eventually(() => [ends, bystander].every(({ near, far }) => near.closed && far.closed))
+      expect([receiver.text, proxy.cuts]).to.deep.equal(['fourfi', 1])
+      await exchanged(await join(), 'more than it took', 'more than it took')
+      expect(proxy.cuts).to.equal(1)
+    })
+  }
+
+  it('forgets a cut that it is told to', async () => {
+    proxy.cutAt({ direction: 'up', afterBytes: 0 })
+    proxy.cutAt(null)
+    await exchanged(await join(), 'up', 'down')
+    expect(proxy.cuts).to.equal(0)
+  })
 })

@@ -1,7 +1,7 @@
 /**
- * A network between a client and its server that can be made bad: slow, silent in one direction or both, cut.
- * What is under way in silence is not lost but late, as TCP repeats it once the network is back: also what a
- * client sent that has gone away meanwhile.
+ * A network between a client and its server that a test can make bad: slow, silent in one direction or both, cut at
+ * once or at a chosen byte. Silence delays bytes and loses none, because TCP repeats them once the network is back.
+ * That holds for the last bytes of a client that has gone away meanwhile, too.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
@@ -11,24 +11,42 @@ export type Direction = 'up' | 'down'
 /** Bytes under way in one direction of one connection; who sends more has to wait. */
 const WINDOW_BYTES = 1024 * 1024
 
+/** Takes the bytes of one direction of one connection as they come, and returns those that go on now. */
+export type Filter = (chunk: Buffer) => Buffer
+
+/** The filters of one new connection. */
+export type Filters = () => Readonly<Record<Direction, Filter>>
+
+export interface Cut {
+  readonly direction: Direction
+  /** Bytes that still pass, of all connections together. */
+  readonly afterBytes: number
+}
+
 interface Weather {
   latencyMs: number
   readonly silent: Set<Direction>
+  cut: { readonly direction: Direction; leftBytes: number } | null
 }
+
+const passAll: Filters = () => ({ up: (chunk) => chunk, down: (chunk) => chunk })
 
 export class TcpProxy {
   readonly #server: Server
-  readonly #weather: Weather = { latencyMs: 0, silent: new Set() }
+  readonly #filters: Filters
+  readonly #weather: Weather = { latencyMs: 0, silent: new Set(), cut: null }
   readonly #pipes = new Set<Pipe>()
+  #cuts = 0
 
-  private constructor(server: Server) {
+  private constructor(server: Server, filters: Filters) {
     this.#server = server
+    this.#filters = filters
   }
 
   /** Listens on a free port of 127.0.0.1; leads to `port` of it. */
-  static async to(port: number): Promise<TcpProxy> {
+  static async to(port: number, filters: Filters = passAll): Promise<TcpProxy> {
     const server = createServer({ allowHalfOpen: true })
-    const proxy = new TcpProxy(server)
+    const proxy = new TcpProxy(server, filters)
     server.on('connection', (near) =>
       proxy.#join(near, connect({ port, host: '127.0.0.1', allowHalfOpen: true })),
     )
@@ -74,6 +92,24 @@ export class TcpProxy {
     for (const pipe of this.#pipes) pipe.reset()
   }
 
+  /** Closes the client's end of every connection. The server gets what was under way, then the end. */
+  hangUp(): void {
+    for (const pipe of this.#pipes) pipe.hangUp()
+  }
+
+  /**
+   * Closes every connection once the bytes have passed; `null`: none. The other end gets the bytes before the cut, so a
+   * server acts on a request whose answer is lost. Replaces an earlier cut that did not take place.
+   */
+  cutAt(cut: Cut | null): void {
+    this.#weather.cut = cut && { direction: cut.direction, leftBytes: cut.afterBytes }
+  }
+
+  /** Cuts of `cutAt` that took place. */
+  get cuts(): number {
+    return this.#cuts
+  }
+
   /** A network without faults again; what was held back arrives. */
   heal(): void {
     this.#weather.latencyMs = 0
@@ -88,7 +124,15 @@ export class TcpProxy {
   }
 
   #join(near: Socket, far: Socket): void {
-    const pipes = [new Pipe(near, far, 'up', this.#weather), new Pipe(far, near, 'down', this.#weather)]
+    const { up, down } = this.#filters()
+    const onCut = () => {
+      this.#cuts += 1
+      for (const pipe of this.#pipes) pipe.close()
+    }
+    const pipes = [
+      new Pipe(near, far, 'up', this.#weather, up, onCut),
+      new Pipe(far, near, 'down', this.#weather, down, onCut),
+    ]
     for (const pipe of pipes) this.#pipes.add(pipe)
     let open = 2
     for (const socket of [near, far]) {
@@ -105,6 +149,8 @@ interface UnderWay {
   readonly due: number
   /** null: the end of the sender's bytes. */
   readonly chunk: Buffer | null
+  /** Called when the receiver's socket has taken the chunk, or is gone. */
+  readonly onPassed: (() => void) | undefined
 }
 
 /** One direction of one connection. */
@@ -113,15 +159,26 @@ class Pipe {
   readonly #to: Socket
   readonly #direction: Direction
   readonly #weather: Weather
+  readonly #filter: Filter
+  readonly #onCut: () => void
   readonly #underWay: UnderWay[] = []
   bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(from: Socket, to: Socket, direction: Direction, weather: Weather) {
+  constructor(
+    from: Socket,
+    to: Socket,
+    direction: Direction,
+    weather: Weather,
+    filter: Filter,
+    onCut: () => void,
+  ) {
     this.#from = from
     this.#to = to
     this.#direction = direction
     this.#weather = weather
+    this.#filter = filter
+    this.#onCut = onCut
     from.on('data', (chunk: Buffer) => this.#take(chunk))
     from.on('end', () => this.#take(null))
     // Without an end it was cut: the other side hears of it as of everything else.
@@ -142,7 +199,7 @@ class Pipe {
         break
       }
       this.#underWay.shift()
-      this.#pass(next.chunk)
+      this.#pass(next)
     }
     if (this.bytes < WINDOW_BYTES) this.#from.resume()
   }
@@ -155,17 +212,41 @@ class Pipe {
     this.#to.resetAndDestroy()
   }
 
-  #take(chunk: Buffer | null): void {
+  hangUp(): void {
+    if (this.#direction === 'up') this.#from.destroy()
+  }
+
+  close(): void {
+    this.#from.destroy()
+    this.#to.destroy()
+  }
+
+  #take(bytes: Buffer | null): void {
+    const chunk = bytes && this.#filter(bytes)
+    if (chunk?.length === 0) return
+    const { cut } = this.#weather
+    if (!chunk || cut?.direction !== this.#direction) this.#put(chunk)
+    else if (chunk.length <= cut.leftBytes) {
+      cut.leftBytes -= chunk.length
+      this.#put(chunk)
+    } else {
+      this.#weather.cut = null
+      this.#put(chunk.subarray(0, cut.leftBytes), this.#onCut)
+    }
+  }
+
+  #put(chunk: Buffer | null, onPassed?: () => void): void {
     this.bytes += chunk?.length ?? 0
-    this.#underWay.push({ due: performance.now() + this.#weather.latencyMs, chunk })
+    this.#underWay.push({ due: performance.now() + this.#weather.latencyMs, chunk, onPassed })
     if (this.bytes >= WINDOW_BYTES) this.#from.pause()
     this.flush()
   }
 
-  #pass(chunk: Buffer | null): void {
+  #pass({ chunk, onPassed }: UnderWay): void {
     if (chunk) {
       this.bytes -= chunk.length
-      if (this.#to.writable) this.#to.write(chunk)
+      if (this.#to.writable) this.#to.write(chunk, onPassed)
+      else onPassed?.()
     } else if (this.#from.destroyed) this.#to.destroySoon()
     else this.#to.end()
   }
