@@ -2,7 +2,7 @@
 import type { ClusterNode } from '../test/support/cluster.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { readMetrics } from '../test/support/metrics.ts'
-import { MEMORY_EVENT, REPORT_SIGNAL, reportOptions } from './cluster/memory-report.ts'
+import { MEMORY_EVENT, REPORT_OPTIONS, REPORT_SIGNAL } from './cluster/memory-report.ts'
 import { startOneShard } from './cluster/one-shard.ts'
 import { table } from './figures.ts'
 import { untilBuffered } from './million/shard.ts'
@@ -27,7 +27,7 @@ export async function measureMemory(groups: number, steps: number): Promise<stri
 /** `groups` are opened on one node in each of `steps`, after a few for warmth. */
 export async function openInSteps(groups: number, steps: number): Promise<MemoryReading[]> {
   const shard = await startOneShard()
-  const actor = await shard.startActor({ NODE_OPTIONS: reportOptions })
+  const actor = await shard.startActor({ NODE_OPTIONS: REPORT_OPTIONS })
   const readings: MemoryReading[] = []
   for (let step = 0, opened = 0; step <= steps; step++) {
     const more = step === 0 ? WARM_GROUPS : groups

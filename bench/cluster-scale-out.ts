@@ -117,8 +117,16 @@ function send({ installation, ingresses }: Arrangement, load: Load, startAt: num
   return generators.map((generator, n) => {
     const target = targetOf(installation, ingresses[n % ingresses.length]!)
     return generator.ask({
-      ...{ kind: 'sliced', ...target, connections, keys, size, explicit: true },
-      ...{ firstId: firstId + n * IDS, startAt, sliceMs: measureMs, slices: 1 },
+      kind: 'sliced',
+      ...target,
+      connections,
+      keys,
+      size,
+      explicit: true,
+      firstId: firstId + n * IDS,
+      startAt,
+      sliceMs: measureMs,
+      slices: 1,
     })
   })
 }

@@ -92,7 +92,12 @@ async function open(lab: Lab, { groups, explicit, connections }: Case): Promise<
   const { penstock, generator, opened } = lab
   const from = { url: penstock.ingestUrl, headers: penstock.headers, firstId: opened, firstKey: opened }
   const { failed } = await generator.ask({
-    ...{ kind: 'fill', ...from, connections, explicit, size: 1_024, items: groups },
+    kind: 'fill',
+    ...from,
+    connections,
+    explicit,
+    size: 1_024,
+    items: groups,
   })
   if (failed > 0) throw new Error(`${failed} of ${groups} items were not accepted`)
   lab.opened += groups

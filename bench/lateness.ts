@@ -99,8 +99,13 @@ export async function openLab(sync: string): Promise<Lab> {
   const { sink, url } = await startSink()
   const penstock = await startPenstock({ sync })
   const lab = {
-    ...{ sink, url, penstock, generator: startGenerator(), watch: startWatch() },
-    ...{ nextId: 0, openGroups: 0 },
+    sink,
+    url,
+    penstock,
+    generator: startGenerator(),
+    watch: startWatch(),
+    nextId: 0,
+    openGroups: 0,
   }
   await createBuffers(penstock, url)
   await measure(lab)
@@ -181,7 +186,8 @@ export async function measure(lab: Lab): Promise<Round> {
     idleLate,
     stolen: cores(stolenMs() - before.stolenMs),
     sealed: between(before.sealed, await sealedLate(penstock)),
-    ...{ ackP50Ms: acked.ackP50Ms, ackP99Ms: acked.ackP99Ms },
+    ackP50Ms: acked.ackP50Ms,
+    ackP99Ms: acked.ackP99Ms,
     cores: [cores(ownCpuMs(lab) - before.ownMs), cores(machineBusyMs() - before.busyMs)],
   }
 }

@@ -87,7 +87,12 @@ async function setUp(): Promise<Setup> {
   const { connection } = await connectTo(nats.url)
   const broker = createBroker(connection, { clock: systemClock() })
   return {
-    ...{ cluster, adminApi, broker, sink, held: held.slice(1), busy: held[0]! },
+    cluster,
+    adminApi,
+    broker,
+    sink,
+    held: held.slice(1),
+    busy: held[0]!,
     writer: new PackWriter(broker),
     async close() {
       await Promise.all([cluster.stop(), sink.stop()])
@@ -133,7 +138,9 @@ async function fill({ held, busy, writer }: Setup, items: number): Promise<numbe
 
 function busyPack(bufferUid: string, n: number): Written[] {
   return Array.from({ length: BUSY.pack }, (_, i) => ({
-    ...{ bufferUid, groupKey: `busy-${(n + i) % BUSY.groups}`, size: BUSY.size },
+    bufferUid,
+    groupKey: `busy-${(n + i) % BUSY.groups}`,
+    size: BUSY.size,
   }))
 }
 

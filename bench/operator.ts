@@ -10,7 +10,7 @@ import { apiServer, names } from '../test/operator/kubernetes/cluster.ts'
 import { OperatorHarness } from '../test/operator/reconcile/harness.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { createInstallation, type Installation, type Service } from '../test/support/service.ts'
-import { MEMORY_EVENT, REPORT_SIGNAL, reportOptions } from './cluster/memory-report.ts'
+import { MEMORY_EVENT, REPORT_OPTIONS, REPORT_SIGNAL } from './cluster/memory-report.ts'
 import { quantile, table } from './figures.ts'
 import { inParallel, Readiness, settle } from './operator/resources.ts'
 
@@ -35,7 +35,7 @@ const PARALLEL = 50
 const ENV = {
   PENSTOCK_LOG_LEVEL: 'info',
   PENSTOCK_VERIFY_SECONDS: '86400',
-  NODE_OPTIONS: reportOptions,
+  NODE_OPTIONS: REPORT_OPTIONS,
 }
 
 interface Lab {

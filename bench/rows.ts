@@ -57,7 +57,8 @@ async function insertBuffers(db: Database, box: SecretBox, account: Account): Pr
 function bufferRow(box: SecretBox, account: Account, n: number): object {
   const uid = randomUUID()
   const wanted = {
-    ...{ bufferId: bufferIdOf(account, n), projectId: projectIdOf(account, n % account.projects) },
+    bufferId: bufferIdOf(account, n),
+    projectId: projectIdOf(account, n % account.projects),
     name: `Bench ${n}`,
     groupKey: { mode: 'jsonpath', path: '$.key' },
     delivery: {

@@ -53,7 +53,9 @@ export async function serve(
     once(app, 'exit').then(([code]) => Promise.reject(new Error(`${name} ended with ${code}`))),
   ])
   return {
-    ...{ name, ingestUrl, headers: {} },
+    name,
+    ingestUrl,
+    headers: {},
     roots: [app.pid!, store.pid],
     cpu: () => new Map([...cpuOf(app.pid!), ...cpuOf(store.pid)]),
     stop: async () => {
@@ -129,7 +131,13 @@ export async function startPenstock(options: PenstockOptions): Promise<Penstock>
   await create(`${url}/v1/admin/projects`, headers, { projectId: 'bench', name: 'Bench' })
   const urlOf = (bufferId: string) => `${url}/v1/ingest/bench/${bufferId}`
   return {
-    ...{ name: 'penstock', child, headers, urlOf, url, as, dataDir },
+    name: 'penstock',
+    child,
+    headers,
+    urlOf,
+    url,
+    as,
+    dataDir,
     ingestUrl: urlOf('items'),
     opsUrl: `http://127.0.0.1:${opsPort}`,
     roots: [child.pid!],
@@ -149,7 +157,10 @@ function newKey(): string {
 
 function bufferOf({ bufferId, batch, deliverTo, secret }: BufferSettings): object {
   return {
-    ...{ bufferId, batch, projectId: 'bench', name: bufferId },
+    bufferId,
+    batch,
+    projectId: 'bench',
+    name: bufferId,
     overflow: { maxGroupItems: Math.max(2_000, batch.maxItems ?? 0) },
     groupKey: { mode: 'jsonpath', path: '$.key' },
     delivery: { url: deliverTo, ...(secret !== undefined && { signing: { type: 'hmac-sha256', secret } }) },

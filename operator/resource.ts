@@ -10,21 +10,21 @@ import type {
   SourceVerification,
 } from '../internal/domain/model.ts'
 
-export const group = 'buffering.penstock.dev'
-export const version = 'v1alpha1'
-export const apiVersion = `${group}/${version}`
-export const kind = 'Buffer'
-export const listKind = 'BufferList'
-export const plural = 'buffers'
+export const GROUP = 'buffering.penstock.dev'
+export const VERSION = 'v1alpha1'
+export const API_VERSION = `${GROUP}/${VERSION}`
+export const KIND = 'Buffer'
+export const LIST_KIND = 'BufferList'
+export const PLURAL = 'buffers'
 
 /** Holds a deleted resource back until the admin API has let go of its buffer. */
-export const finalizer = `${group}/finalizer`
+export const FINALIZER = `${GROUP}/finalizer`
 /** Any new value of it resumes a buffer that was paused automatically. */
-export const resumeAnnotation = `${group}/resume`
+export const RESUME_ANNOTATION = `${GROUP}/resume`
 /** Owner of the fields that the operator applies. */
-export const fieldManager = 'penstock-operator'
+export const FIELD_MANAGER = 'penstock-operator'
 /** Key within the Secret of `credentialsRef` unless it names another. */
-export const defaultCredentialsKey = 'apiKey'
+export const DEFAULT_CREDENTIALS_KEY = 'apiKey'
 
 /** A key within a Secret of the resource's own namespace. */
 export interface SecretKeyRef {
@@ -126,8 +126,8 @@ export interface ResourceMetadata {
 }
 
 export interface BufferResource {
-  readonly apiVersion: typeof apiVersion
-  readonly kind: typeof kind
+  readonly apiVersion: typeof API_VERSION
+  readonly kind: typeof KIND
   readonly metadata: ResourceMetadata
   readonly spec: BufferSpec
   readonly status?: BufferStatus

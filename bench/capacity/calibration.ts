@@ -103,7 +103,9 @@ export async function calibrate(): Promise<Calibration> {
   return {
     fitted: points.slice(0, FITTED.length),
     checked: points.slice(FITTED.length),
-    ...{ three: three.slice(0, 2), threeChecked: three.slice(2), synced },
+    three: three.slice(0, 2),
+    threeChecked: three.slice(2),
+    synced,
   }
 }
 
@@ -151,8 +153,16 @@ async function measure(
   await sink.ask({ kind: 'reset' })
   const before = { at: performance.now(), cpu: await cpuMsOf(on), counts: await countsOf(on) }
   const sent = await generator.ask({
-    ...{ kind: 'recorded', ...targetOf(on, on.ingresses[0]!), size: SIZE, explicit: true },
-    ...{ connections: CONNECTIONS, firstId: lab.firstId, keys: { count: keys }, seed: 1, ms, rate },
+    kind: 'recorded',
+    ...targetOf(on, on.ingresses[0]!),
+    size: SIZE,
+    explicit: true,
+    connections: CONNECTIONS,
+    firstId: lab.firstId,
+    keys: { count: keys },
+    seed: 1,
+    ms,
+    rate,
   })
   const accepted = sent.keys.length
   if (sent.firstFailure !== undefined) throw new Error(`a request failed: ${sent.firstFailure}`)
@@ -162,7 +172,9 @@ async function measure(
   const count = (of: keyof Counts) => after.counts[of] - before.counts[of]
   const cpuUs = ROLES.map((role, n) => [role, ((after.cpu[n]! - before.cpu[n]!) * 1_000) / accepted])
   return {
-    ...{ shards: on.shards, keys, itemsPerSecond: (accepted * 1_000) / ms },
+    shards: on.shards,
+    keys,
+    itemsPerSecond: (accepted * 1_000) / ms,
     secondsAnItem: (after.at - before.at) / 1_000 / accepted,
     packItems: count('items') / count('packs'),
     batchItems: accepted / count('batches'),
@@ -194,7 +206,8 @@ function middle(points: readonly Point[]): Point {
   const [{ shards, keys }] = points as [Point]
   const cpuUs = ROLES.map((role) => [role, of((point) => point.cpuUs[role])])
   return {
-    ...{ shards, keys },
+    shards,
+    keys,
     itemsPerSecond: of(({ itemsPerSecond }) => itemsPerSecond),
     secondsAnItem: of(({ secondsAnItem }) => secondsAnItem),
     packItems: of(({ packItems }) => packItems),

@@ -28,12 +28,17 @@ const GROUPS = 100_000
 
 /** A million items a second over ten million open groups. */
 const FLEET: Fleet = {
-  ...{ shards: 512, nodes: 128, itemsPerSecond: 1_000_000, itemBytes: 1_024 },
+  shards: 512,
+  nodes: 128,
+  itemsPerSecond: 1_000_000,
+  itemBytes: 1_024,
   // A quarter of all keys is between two groups at any time.
   keys: 13_250_000,
   policy: { ...defaultPolicy, idleTimeoutMs: 30_000, maxWaitFromFirstMs: 40_000 },
   // A group's life, and the time until the next one of its key.
-  ...{ rampMs: 52_500, warmMs: 95_000, measureMs: 15_000 },
+  rampMs: 52_500,
+  warmMs: 95_000,
+  measureMs: 15_000,
 }
 
 const TABLES: Record<string, (measured: Measured) => string> = {

@@ -4,7 +4,7 @@
  * number, and everything that is paid a pack is paid more often.
  */
 import { PAYLOAD_BUDGET } from '../../cmd/wiring/actor.ts'
-import { defaultMaxInFlight, gatherMs as spacingMs } from '../../internal/ingest/packer.ts'
+import { DEFAULT_MAX_IN_FLIGHT, GATHER_MS as spacingMs } from '../../internal/ingest/packer.ts'
 
 /** CPU, µs; what a role does not do is 0. */
 export interface Costs {
@@ -71,7 +71,10 @@ export function packItems(perPairAndSecond: number, packMs: number): number {
  * that takes longer.
  */
 export function openMs(shards: number, packMs: number, gatherMs: number): number {
-  return Math.max(packMs + gatherMs, (shards / defaultMaxInFlight) * Math.max(spacingMs + gatherMs, packMs))
+  return Math.max(
+    packMs + gatherMs,
+    (shards / DEFAULT_MAX_IN_FLIGHT) * Math.max(spacingMs + gatherMs, packMs),
+  )
 }
 
 /** RSS of an actor with so many open groups, each with so much of a payload in memory as long as there is room. */
@@ -156,7 +159,10 @@ export function plan(demand: Demand, choice: Choice, constants: Constants): Plan
     return (moving(role) + processes[role] * second + shards * shard) / 1e6 / BUSY
   }
   return {
-    ...{ ingresses, actors, brokers, packItems: items },
+    ingresses,
+    actors,
+    brokers,
+    packItems: items,
     shards,
     packsPerSecond: perSecond / items,
     openMs: openMs(shards, packMs, gatherMs),

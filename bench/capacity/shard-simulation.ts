@@ -55,8 +55,13 @@ class SimulatedShard {
   #counting = false
   #thisMs = { at: 0, seals: 0 }
   readonly #figures: ShardFigures = {
-    ...{ items: 0, batches: 0, wakes: 0, armed: 0 },
-    ...{ openGroups: 0, mostAtOnce: 0, lateMs: 0 },
+    items: 0,
+    batches: 0,
+    wakes: 0,
+    armed: 0,
+    openGroups: 0,
+    mostAtOnce: 0,
+    lateMs: 0,
   }
 
   constructor(load: ShardLoad, fraction: () => number) {

@@ -28,8 +28,11 @@ export interface Measured {
 }
 
 export const DEMANDS: readonly Demand[] = [10_000, 100_000, 1_000_000].map((itemsPerSecond) => ({
-  ...{ itemsPerSecond, itemBytes: 1_024, openGroups: 10 * itemsPerSecond },
-  ...{ batchItems: 4, replicas: 3 },
+  itemsPerSecond,
+  itemBytes: 1_024,
+  openGroups: 10 * itemsPerSecond,
+  batchItems: 4,
+  replicas: 3,
 }))
 const CHOICE: Choice = { cells: 1, shardsAnActor: 1, gatherMs: 0, fsyncMs: 0 }
 export const CHOICES: readonly Choice[] = [

@@ -5,7 +5,7 @@ declare const gc: (() => void) | undefined
 export const MEMORY_EVENT = 'memory'
 export const REPORT_SIGNAL = 'SIGUSR2'
 /** NODE_OPTIONS of a node that does so. */
-export const reportOptions = `--expose-gc --import ${import.meta.filename}`
+export const REPORT_OPTIONS = `--expose-gc --import ${import.meta.filename}`
 
 // The one who asks reads the names above from the same file.
 if (typeof gc === 'function') {

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { createBroker } from '../../internal/nats/broker.ts'
-import { defaultLeaseTtlMs, leaseTimes } from '../../internal/nats/leases/lease-times.ts'
+import { DEFAULT_LEASE_TTL_MS, leaseTimes } from '../../internal/nats/leases/lease-times.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { connectTo } from '../../test/nats/support.ts'
 import { Cluster, type ClusterNode } from '../../test/support/cluster.ts'
@@ -81,7 +81,7 @@ export async function startOneShard(): Promise<OneShard> {
     async startStandby() {
       const actor = await cluster.start('actor')
       // Before that a node takes nobody for gone.
-      const { unsureMs, heartbeatMs } = leaseTimes(defaultLeaseTtlMs)
+      const { unsureMs, heartbeatMs } = leaseTimes(DEFAULT_LEASE_TTL_MS)
       await delay(unsureMs + heartbeatMs)
       return actor
     },

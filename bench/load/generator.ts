@@ -155,7 +155,8 @@ async function slicedLoop(load: SlicedLoop): Promise<Sliced> {
   )
   const [even, odd] = ackMs
   return {
-    ...{ ...sums, counts },
+    ...sums,
+    counts,
     ackP50Ms: [quantile(even, 0.5), quantile(odd, 0.5)],
     ackP99Ms: [quantile(even, 0.99), quantile(odd, 0.99)],
   }

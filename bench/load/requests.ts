@@ -1,6 +1,6 @@
 /** Requests as finished texts: building one costs the generator a few microseconds. */
 import { createHmac } from 'node:crypto'
-import { defaultSourceSignatureHeader } from '../../internal/domain/buffer-schema.ts'
+import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../internal/domain/buffer-schema.ts'
 import { markerOf } from './marker.ts'
 
 export interface RequestTemplate {
@@ -36,7 +36,7 @@ export function requestWriter(template: RequestTemplate): (id: number, key: stri
 
 function signatureLine(body: string, secret: string | undefined): string {
   if (secret === undefined) return ''
-  return `${defaultSourceSignatureHeader}: ${createHmac('sha256', secret).update(body).digest('hex')}\r\n`
+  return `${DEFAULT_SOURCE_SIGNATURE_HEADER}: ${createHmac('sha256', secret).update(body).digest('hex')}\r\n`
 }
 
 function randomText(length: number): string {

@@ -49,8 +49,14 @@ export class PackWriter {
     const head = `{"key":"${groupKey}","id":"${markerOf(this.#items++)}","pad":"`
     const itemId = randomUUID()
     return {
-      ...{ itemId, bufferUid, groupKey, groupToken: groupToken(bufferUid, groupKey) },
-      ...{ messageId: itemId, explicit: false, credits: 1, receivedAt: Date.now() },
+      itemId,
+      bufferUid,
+      groupKey,
+      groupToken: groupToken(bufferUid, groupKey),
+      messageId: itemId,
+      explicit: false,
+      credits: 1,
+      receivedAt: Date.now(),
       payload: Buffer.from(`${head}${'x'.repeat(Math.max(0, size - head.length - 2))}"}`),
     }
   }

@@ -3,12 +3,12 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import type { ApiServer } from '../../operator/kubernetes/api-server.ts'
 import { Reflector } from '../../operator/kubernetes/reflector.ts'
 import {
-  apiVersion,
+  API_VERSION,
   type BufferResource,
-  finalizer,
-  group,
-  plural,
-  version,
+  FINALIZER,
+  GROUP,
+  PLURAL,
+  VERSION,
 } from '../../operator/resource.ts'
 import { eventually } from '../../test/support/eventually.ts'
 
@@ -22,8 +22,12 @@ export class Readiness {
 
   constructor(api: ApiServer, namespace: string) {
     const reflector = new Reflector<BufferResource>({
-      ...{ api, namespace, clock: systemClock(), randomness: systemRandomness(), log: silent },
-      collection: { root: `/apis/${group}/${version}`, plural },
+      api,
+      namespace,
+      clock: systemClock(),
+      randomness: systemRandomness(),
+      log: silent,
+      collection: { root: `/apis/${GROUP}/${VERSION}`, plural: PLURAL },
       replica: {
         put: (buffer) => this.#see(buffer),
         remove: () => {},
@@ -68,12 +72,12 @@ export async function settle(
   names: readonly string[],
   { parallel, until }: { parallel: number; until: number },
 ): Promise<number> {
-  const path = `/apis/${apiVersion}/namespaces/${model.metadata.namespace}/${plural}`
+  const path = `/apis/${API_VERSION}/namespaces/${model.metadata.namespace}/${PLURAL}`
   let made = 0
   await inParallel(names, parallel, async (name) => {
     if (performance.now() > until) return
     const { apiVersion, kind, spec } = model
-    const body = { apiVersion, kind, metadata: { name, finalizers: [finalizer] }, spec }
+    const body = { apiVersion, kind, metadata: { name, finalizers: [FINALIZER] }, spec }
     await api.request('POST', path, { body })
     const status = { ...model.status, bufferId: name }
     const contentType = 'application/merge-patch+json'

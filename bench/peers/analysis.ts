@@ -37,7 +37,8 @@ export function outcomeOf(sent: Recorded, arrived: Batches, window: Window, warm
   const { seen, order, items, batches, lastAt, lateMs } = deliveries(sent, arrived, window)
   return {
     ...acceptance(sent, warmMs),
-    ...{ batches, lateMs },
+    batches,
+    lateMs,
     delivered: order.length,
     deliveredPerSecond: (order.length / (lastAt - sent.sentAt[0]!)) * 1_000,
     meanBatch: items / batches,

@@ -50,8 +50,16 @@ async function deliver(
   await sink.ask({ kind: 'reset' })
   for (let item = 0; item < ITEMS; item++) {
     const { failed } = await generator.ask({
-      ...{ kind: 'fill', url, headers, secret: SECRET, size: SIZE, connections: CONNECTIONS, explicit: true },
-      ...{ firstId: firstId + item * groups, firstKey: 0, items: groups },
+      kind: 'fill',
+      url,
+      headers,
+      secret: SECRET,
+      size: SIZE,
+      connections: CONNECTIONS,
+      explicit: true,
+      firstId: firstId + item * groups,
+      firstKey: 0,
+      items: groups,
     })
     if (failed > 0) throw new Error(`${failed} of ${groups} items were not accepted`)
   }

@@ -85,11 +85,15 @@ export function cellOf(name: string): Cell | undefined {
   if (beside !== undefined && (beside !== GRAPHILE || work === 'ingest')) return undefined
   if (sync !== 'default' && sync !== 'always') return undefined
   return {
-    ...{ name, work, sync, size: bytes },
+    name,
+    work,
+    sync,
+    size: bytes,
     keys: distribution === 'zipf' ? { count, zipf: ZIPF } : { count },
     rows: rowsOf(work, beside === GRAPHILE ? ['penstock', GRAPHILE] : ROWS[work]),
     ...(work === 'rate' && { rate: RATE }),
-    ...{ ms: SENDING_MS[work], unmeasuredMs: UNMEASURED_MS[size]! },
+    ms: SENDING_MS[work],
+    unmeasuredMs: UNMEASURED_MS[size]!,
   }
 }
 

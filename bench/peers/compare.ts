@@ -87,15 +87,17 @@ async function play(
   await load.sink.ask({ kind: 'reset' })
   const before = usage(contender, load)
   const sent = await load.generator.ask({
-    ...{ kind: 'recorded', url: system.ingestUrl, headers: system.headers, secret: SECRET, explicit },
-    ...{
-      connections: CONNECTIONS,
-      firstId: load.nextId,
-      keys: cell.keys,
-      size: cell.size,
-      seed,
-      ms: cell.ms,
-    },
+    kind: 'recorded',
+    url: system.ingestUrl,
+    headers: system.headers,
+    secret: SECRET,
+    explicit,
+    connections: CONNECTIONS,
+    firstId: load.nextId,
+    keys: cell.keys,
+    size: cell.size,
+    seed,
+    ms: cell.ms,
     ...(cell.rate !== undefined && { rate: cell.rate }),
   })
   load.nextId += sent.keys.length
@@ -115,7 +117,9 @@ async function play(
   const [own, machine] = [after.system - before.system, after.machine - before.machine]
   const items = cell.work === 'ingest' ? accepted : outcome.delivered
   return {
-    ...{ outcome, memory, firstFailure: sent.firstFailure },
+    outcome,
+    memory,
+    firstFailure: sent.firstFailure,
     cpuUs: (own * 1_000) / items,
     storesUs: ((own - after.app + before.app) * 1_000) / items,
     foreign: Math.max(0, (machine - own - (after.load - before.load)) / machine),

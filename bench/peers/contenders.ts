@@ -109,7 +109,9 @@ async function graphile(setting: Setting, tools: Tools): Promise<System> {
   const commit = setting.sync === 'always' ? 'on' : 'off'
   const env = {
     DATABASE_URL: `${postgres.url}?options=${encodeURIComponent(`-c synchronous_commit=${commit}`)}`,
-    ...{ PEER_MODULES: modules, NO_LOG_SUCCESS: '1', NODE_ENV: 'production' },
+    PEER_MODULES: modules,
+    NO_LOG_SUCCESS: '1',
+    NODE_ENV: 'production',
   }
   return serve('graphile', programOf('graphile'), postgres, { ...env, ...batching(setting) })
 }

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defaultSourceSignatureHeader } from '../../internal/domain/buffer-schema.ts'
+import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../internal/domain/buffer-schema.ts'
 import { spread, table } from '../figures.ts'
 import { type Generator, type Sink, startGenerator, startSink } from '../load/programs.ts'
 import { type Penstock, SECRET, startPenstock } from '../systems.ts'
@@ -86,7 +86,7 @@ async function sendBodies({ ingestUrl, headers }: Penstock, body: string): Promi
       headers: {
         ...headers,
         'Content-Type': 'application/json',
-        [defaultSourceSignatureHeader]: signature,
+        [DEFAULT_SOURCE_SIGNATURE_HEADER]: signature,
       },
       body,
     })
@@ -100,9 +100,18 @@ async function sendSegment(lab: Lab): Promise<void> {
   const { penstock, generator, sink } = lab
   await sink.ask({ kind: 'reset' })
   await generator.ask({
-    ...{ kind: 'recorded', url: penstock.urlOf('segments'), headers: penstock.headers, firstId: lab.nextId },
-    ...{ connections: 64, size: 1_024, explicit: true, secret: SECRET, keys: { count: 1 }, seed: 1 },
-    ...{ rate: SEGMENT_RATE, ms: (SEGMENT_ITEMS / SEGMENT_RATE) * 1_000 },
+    kind: 'recorded',
+    url: penstock.urlOf('segments'),
+    headers: penstock.headers,
+    firstId: lab.nextId,
+    connections: 64,
+    size: 1_024,
+    explicit: true,
+    secret: SECRET,
+    keys: { count: 1 },
+    seed: 1,
+    rate: SEGMENT_RATE,
+    ms: (SEGMENT_ITEMS / SEGMENT_RATE) * 1_000,
   })
   lab.nextId += SEGMENT_ITEMS
   await drained(sink, SEGMENT_ITEMS)

@@ -50,8 +50,16 @@ async function open(
   items: number,
 ): Promise<void> {
   const { failed } = await generator.ask({
-    ...{ kind: 'fill', url: system.ingestUrl, headers: system.headers, secret: SECRET, size: SIZE },
-    ...{ connections: CONNECTIONS, explicit: true, firstId: first, firstKey: first, items },
+    kind: 'fill',
+    url: system.ingestUrl,
+    headers: system.headers,
+    secret: SECRET,
+    size: SIZE,
+    connections: CONNECTIONS,
+    explicit: true,
+    firstId: first,
+    firstKey: first,
+    items,
   })
   if (failed > 0) throw new Error(`${failed} of ${items} items were not accepted`)
 }

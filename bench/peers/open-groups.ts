@@ -67,8 +67,13 @@ async function startWith(groups: number, deliverTo: string): Promise<Instance> {
 
 async function open({ penstock, groups }: Instance, lab: Lab): Promise<void> {
   const { failed } = await lab.toHeld.ask({
-    ...{ kind: 'fill', ...LOAD, url: penstock.urlOf('held'), headers: penstock.headers },
-    ...{ firstId: lab.nextId, firstKey: 0, items: groups },
+    kind: 'fill',
+    ...LOAD,
+    url: penstock.urlOf('held'),
+    headers: penstock.headers,
+    firstId: lab.nextId,
+    firstKey: 0,
+    items: groups,
   })
   if (failed > 0) throw new Error(`${failed} of ${groups} items were not accepted`)
   lab.nextId += groups
@@ -80,8 +85,14 @@ async function play(instance: Instance, lab: Lab, ms: number, round: number): Pr
   const before = sumOf(penstock.cpu())
   const send = async (generator: Generator, bufferId: string, keys: number, firstId: number) => {
     const { ackedAt, firstFailure } = await generator.ask({
-      ...{ kind: 'recorded', ...LOAD, url: penstock.urlOf(bufferId), headers: penstock.headers },
-      ...{ firstId, keys: { count: keys }, seed: round, ms },
+      kind: 'recorded',
+      ...LOAD,
+      url: penstock.urlOf(bufferId),
+      headers: penstock.headers,
+      firstId,
+      keys: { count: keys },
+      seed: round,
+      ms,
     })
     const accepted = ackedAt.filter((at) => !Number.isNaN(at)).length
     instance.refused += ackedAt.length - accepted

@@ -18,14 +18,21 @@ export interface Redis {
 export async function startRedis(appendfsync: 'everysec' | 'always'): Promise<Redis> {
   const port = await freePort()
   const settings = {
-    ...{ port, bind: '127.0.0.1', dir: tempFolder('redis'), save: '', logfile: '/dev/null' },
-    ...{ appendonly: 'yes', appendfsync, 'maxmemory-policy': 'noeviction' },
+    port,
+    bind: '127.0.0.1',
+    dir: tempFolder('redis'),
+    save: '',
+    logfile: '/dev/null',
+    appendonly: 'yes',
+    appendfsync,
+    'maxmemory-policy': 'noeviction',
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   const server = run(['redis-server', ...args], {})
   await eventually(async () => (await command(port, 'PING')) === '+PONG', { timeoutMs: 10_000 })
   return {
-    ...{ pid: server.pid!, port },
+    pid: server.pid!,
+    port,
     flush: async () => {
       const answer = await command(port, 'FLUSHALL')
       if (answer !== '+OK') throw new Error(`Redis answered ${answer}`)

@@ -4,7 +4,10 @@ import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
 
 runProgram({
-  ...{ role: 'admin', ingress: false, admin: true, actor: false },
+  role: 'admin',
+  ingress: false,
+  admin: true,
+  actor: false,
   backends: backendsOfCluster,
   routes: ({ config, clock }) => (config.local ? [new Receiver(clock).middleware] : []),
 })

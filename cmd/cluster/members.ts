@@ -19,15 +19,26 @@ export function membersOf({ nats, postgres }: Servers, nodes: ClusterNodes): Mem
   const at = (port: number) => ({ address: `127.0.0.1:${port}`, opsUrl: undefined })
   return [
     ...nats.members.map(({ name, server: { pid, port, exited }, command }) => ({
-      ...{ name, pid, exited, command },
+      name,
+      pid,
+      exited,
+      command,
       ...at(port),
     })),
     {
-      ...{ name: 'postgres', pid: postgres.pid, exited: postgres.exited, command: undefined },
+      name: 'postgres',
+      pid: postgres.pid,
+      exited: postgres.exited,
+      command: undefined,
       ...at(postgres.port),
     },
     ...nodes.all.map(({ name, pid, url, opsUrl, exited, command }) => ({
-      ...{ name, pid, address: url, opsUrl, exited, command },
+      name,
+      pid,
+      address: url,
+      opsUrl,
+      exited,
+      command,
     })),
   ]
 }

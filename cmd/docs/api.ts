@@ -43,8 +43,13 @@ const OWN_PAGES: Partial<Record<SchemaName, string>> = {
 
 /** What path parameters name. */
 const NAMED: Readonly<Record<string, string>> = {
-  ...{ customerId: 'customer', projectId: 'project', bufferId: 'buffer', dlqId: 'dead letter' },
-  ...{ keyId: 'API key', packId: 'credit pack', invoiceId: 'invoice' },
+  customerId: 'customer',
+  projectId: 'project',
+  bufferId: 'buffer',
+  dlqId: 'dead letter',
+  keyId: 'API key',
+  packId: 'credit pack',
+  invoiceId: 'invoice',
 }
 
 const ACTIONS: Record<Action, string> = {

@@ -2,8 +2,8 @@
 
 import { LEASE_MS } from '../../internal/dlq/retry.ts'
 import { type ErrorEntry, type ErrorKey, errors } from '../../internal/domain/errors.ts'
-import { maxGroupKeyBytes, maxMessageIdBytes } from '../../internal/domain/extract.ts'
-import { headersTimeoutMs, requestTimeoutMs } from '../../internal/http/listener.ts'
+import { MAX_GROUP_KEY_BYTES, MAX_MESSAGE_ID_BYTES } from '../../internal/domain/extract.ts'
+import { HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../internal/http/listener.ts'
 import { code, grouped, table } from './table.ts'
 
 interface Advice {
@@ -64,11 +64,11 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Send the key, or change `groupKey` of the buffer.',
   },
   groupKeyUnusable: {
-    means: `The group key is longer than ${grouped(maxGroupKeyBytes)} bytes or has the character U+0000. The text says which.`,
+    means: `The group key is longer than ${grouped(MAX_GROUP_KEY_BYTES)} bytes or has the character U+0000. The text says which.`,
     action: 'Send a shorter key without that character.',
   },
   messageIdUnusable: {
-    means: `The message id is longer than ${grouped(maxMessageIdBytes)} bytes or has the character U+0000. The text says which.`,
+    means: `The message id is longer than ${grouped(MAX_MESSAGE_ID_BYTES)} bytes or has the character U+0000. The text says which.`,
     action: 'Send a shorter id without that character.',
   },
   bufferDisabled: {
@@ -145,7 +145,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Correct the path.',
   },
   bodyTimeout: {
-    means: `Headers took longer than ${headersTimeoutMs / 1000} s to arrive, or the whole request longer than ${requestTimeoutMs / 1000} s.`,
+    means: `Headers took longer than ${HEADERS_TIMEOUT_MS / 1000} s to arrive, or the whole request longer than ${REQUEST_TIMEOUT_MS / 1000} s.`,
     action: 'Send it again over a faster connection.',
   },
   bodyTooLarge: {

@@ -124,21 +124,39 @@ function valuesOf<T extends string>(all: Record<T, true>): T[] {
 }
 
 const OUTCOMES = valuesOf<'delivered' | 'retry' | 'rejected' | 'exhausted'>({
-  ...{ delivered: true, retry: true, rejected: true, exhausted: true },
+  delivered: true,
+  retry: true,
+  rejected: true,
+  exhausted: true,
 })
 const CLASSES = valuesOf<ErrorClass>({
-  ...{ timeout: true, connection: true, dns: true, tls: true, blocked_destination: true },
-  ...{ http_4xx: true, http_5xx: true, http_other: true },
+  timeout: true,
+  connection: true,
+  dns: true,
+  tls: true,
+  blocked_destination: true,
+  http_4xx: true,
+  http_5xx: true,
+  http_other: true,
 })
 const FLUSHES = valuesOf<FlushReason>({
-  ...{ items: true, bytes: true, segment: true, idle: true, max_wait: true },
+  items: true,
+  bytes: true,
+  segment: true,
+  idle: true,
+  max_wait: true,
 })
 const DEATHS = valuesOf<DlqReason>({ max_retries_exceeded: true, non_retryable_error: true })
 const DEPENDENCIES = valuesOf<Parameters<IngestTelemetry['unavailable']>[0]>({
-  ...{ buffers: true, keys: true, ledger: true, inbox: true },
+  buffers: true,
+  keys: true,
+  ledger: true,
+  inbox: true,
 })
 const VERDICTS = valuesOf<Parameters<IngestTelemetry['lateVerdict']>[0]>({
-  ...{ new: true, duplicate: true, unknown: true },
+  new: true,
+  duplicate: true,
+  unknown: true,
 })
 const PASSES = valuesOf<PassResult>({ success: true, requeue: true, error: true, stopped: true })
 /** Of `ShardTelemetry.ownership`, whose type is any text. */
@@ -174,8 +192,12 @@ function tellShards(log: Logger, meter: Meter): void {
   telemetry.commit({ shard: 0, ms: 1, records: 1, bytes: 1 })
   telemetry.problem({ shard: 0, what: 'w', error: 'e', detail: {} })
   telemetry.gauges({
-    ...{ shard: 0, epoch: 1, openGroups: 0 },
-    ...{ bufferedItems: 0, bufferedBytes: 0, residentBytes: 0 },
+    shard: 0,
+    epoch: 1,
+    openGroups: 0,
+    bufferedItems: 0,
+    bufferedBytes: 0,
+    residentBytes: 0,
   })
   for (const state of OWNERSHIP) telemetry.ownership({ shard: 0, epoch: 1, state, replayMs: 1 })
   telemetry.ownership({ shard: 0, epoch: 1, state: 'failed', error: 'e' })
@@ -199,7 +221,9 @@ function tellLogs(log: Logger, meter: Meter): void {
 
 function tellOperator(_log: Logger, meter: Meter): void {
   const { controller, reflector } = operatorMetrics(meter, {
-    ...{ depth: () => 0, failing: () => 0, leading: () => true },
+    depth: () => 0,
+    failing: () => 0,
+    leading: () => true,
     silence: () => [
       ['secrets', 0],
       ['buffers', 0],

@@ -10,7 +10,10 @@ import { forwardTo } from './shared-receiver.ts'
 const [receiver = '-', ...actors] = process.argv.slice(2)
 
 runProgram({
-  ...{ role: 'ingress', ingress: true, admin: true, actor: false },
+  role: 'ingress',
+  ingress: true,
+  admin: true,
+  actor: false,
   backends: backendsOfCluster,
   prepare: async () => ({ shards: () => refuseTroublesAt(actors) }),
   port: () => 'joining',

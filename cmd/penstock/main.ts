@@ -24,7 +24,10 @@ import { offer } from './shared-receiver.ts'
 const receiver = new Receiver(systemClock())
 
 runProgram({
-  ...{ role: 'penstock', ingress: true, admin: true, actor: true },
+  role: 'penstock',
+  ingress: true,
+  admin: true,
+  actor: true,
   backends: embeddedBackends,
   async prepare(node, { db }, backends, { fail }) {
     await closeNodes(db, (each) => backends.overBoots.includes(each), 0)

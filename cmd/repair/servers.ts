@@ -17,7 +17,10 @@ export async function openServers(config: Config): Promise<RepairServers> {
     return { natsUrls, databaseUrl, own: false, stop: async () => {} }
   const say = (level: object, text?: string) => process.stderr.write(`${text ?? JSON.stringify(level)}\n`)
   const embedded = await startEmbedded({
-    ...{ dataDir, sync, natsServerBin, databaseUrl },
+    dataDir,
+    sync,
+    natsServerBin,
+    databaseUrl,
     natsUrl: natsUrls?.join(','),
     log: { info: () => {}, warn: say, error: say },
     onLost: (error) => {

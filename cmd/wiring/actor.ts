@@ -49,8 +49,13 @@ export async function startActor(
     'shards',
     async () => {
       const actor = new ActorNode({
-        ...{ boot, clock, broker: logs.broker, shards: logs.shards, randomness: systemRandomness() },
-        ...{ membership: nodes.leases, isOver: nodes.isOver },
+        boot,
+        clock,
+        broker: logs.broker,
+        shards: logs.shards,
+        randomness: systemRandomness(),
+        membership: nodes.leases,
+        isOver: nodes.isOver,
         policies: store.buffers,
         deliverer: deliveries,
         deadLetters: createDeadLetters(store.db),

@@ -60,7 +60,9 @@ export function createAdmin(
     projects: createProjects({ projects: createProjectStore(db) }),
     buffers: {
       ...createBuffers({
-        ...{ buffers, records, newUid: randomUUID },
+        buffers,
+        records,
+        newUid: randomUUID,
         checkDestination: (url) => checkDestination(url, config.allowDestinations),
       }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID }),

@@ -13,7 +13,9 @@ export async function startDeadLetterSweep(
     'sweep of dead letters',
     () => {
       const sweep = createDeadLetterSweep({
-        ...{ expired: createExpiredDeadLetters(db), limits, clock },
+        expired: createExpiredDeadLetters(db),
+        limits,
+        clock,
         onRemoved: (removed) => log.info({ ...removed }, 'dead letters removed'),
         onProblem: (error) => log.warn({ error: String(error) }, 'the removal of dead letters waits'),
       })

@@ -58,7 +58,8 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
     'change feed',
     async () => {
       const feed = createConfigFeed({
-        ...{ db, clock },
+        db,
+        clock,
         listeners: [
           { entity: 'buffer', ...buffers },
           { entity: 'api_key', ...keys },

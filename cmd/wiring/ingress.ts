@@ -40,7 +40,9 @@ export async function startIngress(
     'ledger',
     () =>
       new CreditLedger({
-        ...{ boot, statements, clock },
+        boot,
+        statements,
+        clock,
         unavailable: (message, cause) => new LedgerUnavailableError(message, { cause }),
         onClosed: () => fail(new Error('the ledger of this node was closed by another node')),
         onProblem: (error) => log.warn({ error: String(error) }, 'a credit statement is repeated'),
@@ -53,7 +55,11 @@ export async function startIngress(
     'packs',
     () =>
       new Packer({
-        ...{ clock, telemetry, shards: logs.shards, subjects: config.subjects, messages: logs.broker },
+        clock,
+        telemetry,
+        shards: logs.shards,
+        subjects: config.subjects,
+        messages: logs.broker,
         logOf: (shard) => logs.broker.inbox(shard),
         randomness: systemRandomness(),
       }),

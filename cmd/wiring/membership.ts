@@ -19,9 +19,15 @@ export async function joinInstallation(
     'lease',
     () =>
       joinLeases({
-        ...{ connection, clock, random: systemRandomness(), replicas: config.replicas },
+        connection,
+        clock,
+        random: systemRandomness(),
+        replicas: config.replicas,
         node: {
-          ...{ boot, role, node: hostname(), version },
+          boot,
+          role,
+          node: hostname(),
+          version,
           installation: { shards, serializer: SERIALIZER },
         },
         onFatal: fail,

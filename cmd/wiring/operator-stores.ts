@@ -8,13 +8,13 @@ import { keyOf, type Named } from '../../operator/controller/ports.ts'
 import type { WorkQueue } from '../../operator/controller/work-queue.ts'
 import type { ApiServer, Query } from '../../operator/kubernetes/api-server.ts'
 import { type Collection, Reflector } from '../../operator/kubernetes/reflector.ts'
-import { bufferIdIndex } from '../../operator/reconcile/claims.ts'
+import { BUFFER_ID_INDEX } from '../../operator/reconcile/claims.ts'
 import { bufferIdOf } from '../../operator/reconcile/desired-buffer.ts'
 import type { SecretResource } from '../../operator/reconcile/ports.ts'
 import { secretNames } from '../../operator/reconcile/secret-values.ts'
-import { type BufferResource, group, plural, resumeAnnotation, version } from '../../operator/resource.ts'
+import { type BufferResource, GROUP, PLURAL, RESUME_ANNOTATION, VERSION } from '../../operator/resource.ts'
 
-const BUFFERS: Collection = { root: `/apis/${group}/${version}`, plural }
+const BUFFERS: Collection = { root: `/apis/${GROUP}/${VERSION}`, plural: PLURAL }
 const SECRETS: Collection = { root: '/api/v1', plural: 'secrets' }
 /** What no Buffer can mean, and what fills memory where Helm is used much. */
 const OTHER_SECRETS = 'type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token'
@@ -42,7 +42,7 @@ export function createStores(log: Logger): Stores {
   const buffers = new Cache<BufferResource>({
     onFault,
     indexers: {
-      [bufferIdIndex]: (buffer) => [bufferIdOf(buffer)],
+      [BUFFER_ID_INDEX]: (buffer) => [bufferIdOf(buffer)],
       [SECRET_INDEX]: (buffer) => secretNames(buffer).map((name) => `${buffer.metadata.namespace}/${name}`),
     },
   })
@@ -133,7 +133,7 @@ function asksForPass({ metadata: before }: BufferResource, { metadata: after }: 
   return (
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
-    before.annotations?.[resumeAnnotation] !== after.annotations?.[resumeAnnotation] ||
+    before.annotations?.[RESUME_ANNOTATION] !== after.annotations?.[RESUME_ANNOTATION] ||
     !isDeepStrictEqual(before.finalizers, after.finalizers)
   )
 }

@@ -117,7 +117,11 @@ async function startWatching(
 ): Promise<void> {
   const { config, clock, randomness, log, lifecycle } = parts
   const watches = createWatches(stores, {
-    ...{ api, clock, randomness, log, telemetry: telemetry.reflector },
+    api,
+    clock,
+    randomness,
+    log,
+    telemetry: telemetry.reflector,
     namespaces: config.operator.watchNamespaces,
   })
   running.watches = watches
@@ -148,8 +152,14 @@ async function createReconciler(
     (it) => it.close(EVENTS_DRAIN_MS),
   )
   return new BufferReconciler({
-    ...{ admin, events, clock, randomness, log },
-    ...{ resources: stores.buffers, secrets: stores.secrets, claims: new Claims(stores.buffers) },
+    admin,
+    events,
+    clock,
+    randomness,
+    log,
+    resources: stores.buffers,
+    secrets: stores.secrets,
+    claims: new Claims(stores.buffers),
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,
   })

@@ -197,7 +197,10 @@ function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints)
   const shared = program.port?.(config)
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
-    ...{ gate, isOutage, health, others: routes },
+    gate,
+    isOutage,
+    health,
+    others: routes,
     ...(ingress && { ingest: ingress }),
     ...(admin && { admin: admin.router }),
   })

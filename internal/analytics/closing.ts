@@ -20,7 +20,9 @@ export interface DayClosingOptions {
 
 export function createDayClosing({ openDays, clock, onProblem }: DayClosingOptions): Rounds {
   return new Rounds({
-    ...{ clock, onProblem, everyMs: ROUND_EVERY_MS },
+    clock,
+    onProblem,
+    everyMs: ROUND_EVERY_MS,
     async round(stopped) {
       await untilNone(() => openDays.close(ROWS_AT_ONCE), stopped)
       await untilNone(() => openDays.prune(ROWS_AT_ONCE), stopped)

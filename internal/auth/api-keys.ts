@@ -8,7 +8,7 @@ import { type Principal, scopeOf } from '../domain/principal.ts'
 import { areWithinProjects, isRole, isWithinRole, roles } from '../domain/roles.ts'
 import type { Randomness } from '../runtime/clock.ts'
 import type { ApiKeyStore, EnsureCustomer, NewApiKey } from './ports.ts'
-import { hashOf, isSecret, prefixOf, secretBytes, secretOf } from './secret.ts'
+import { hashOf, isSecret, prefixOf, SECRET_BYTES, secretOf } from './secret.ts'
 
 /** Answer of a creation: the only time that the secret is seen. */
 export interface CreatedApiKey {
@@ -57,8 +57,8 @@ export interface ApiKeysOptions {
 }
 
 /** docs/reference/api.md, "Limits". */
-export const activeKeyLimit = 10
-export const keyNameMaxLength = 100
+export const ACTIVE_KEY_LIMIT = 10
+export const KEY_NAME_MAX_LENGTH = 100
 
 export function createApiKeys(options: ApiKeysOptions): ApiKeys {
   const { keys, forget, ensureCustomer, randomness, newKeyId } = options
@@ -74,8 +74,8 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
   return {
     async create(principal, input) {
       const wanted = wantedKey(principal, input)
-      const secret = secretOf(randomness.bytes(secretBytes))
-      return createdKey(await keys.insert(keyFrom(secret, wanted), activeKeyLimit), secret)
+      const secret = secretOf(randomness.bytes(SECRET_BYTES))
+      return createdKey(await keys.insert(keyFrom(secret, wanted), ACTIVE_KEY_LIMIT), secret)
     },
     list: (principal) => keys.list(scopeOf(principal)),
     async revoke(principal, keyId) {
@@ -92,7 +92,7 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
     },
     async createOwnerKey(customerId) {
       await ensureCustomer(customerId)
-      const secret = secretOf(randomness.bytes(secretBytes))
+      const secret = secretOf(randomness.bytes(SECRET_BYTES))
       const stored = await keys.ensure(ownerKey(customerId, secret))
       return { keyId: stored.keyId, secret }
     },
@@ -103,7 +103,7 @@ function wantedKey(
   principal: Principal,
   input: { name: unknown; role?: unknown; projectIds?: unknown },
 ): Omit<NewApiKey, 'keyId' | 'hash' | 'keyPrefix'> {
-  const name = required(parseName('name', input.name, keyNameMaxLength))
+  const name = required(parseName('name', input.name, KEY_NAME_MAX_LENGTH))
   const role = input.role ?? principal.role
   if (!isRole(role)) throw invalid(`role must be one of: ${roles.join(', ')}`)
   const projectIds = projectIdsOf(input.projectIds) ?? principal.projectIds

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 const FORM = /^svk_[0-9a-f]{48}$/
 
 /** Random bytes in a secret: 192 bits need no salt and no slow hash. */
-export const secretBytes = 24
+export const SECRET_BYTES = 24
 
 export function isSecret(text: string): boolean {
   return FORM.test(text)
@@ -15,7 +15,7 @@ export function isSecret(text: string): boolean {
 
 /** `random`: 24 random bytes. */
 export function secretOf(random: Uint8Array): string {
-  if (random.length !== secretBytes) throw new RangeError(`a secret is made of ${secretBytes} bytes`)
+  if (random.length !== SECRET_BYTES) throw new RangeError(`a secret is made of ${SECRET_BYTES} bytes`)
   return `svk_${Buffer.from(random).toString('hex')}`
 }
 

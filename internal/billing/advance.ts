@@ -22,7 +22,7 @@ export interface Spent {
 }
 
 /** What was spent is reported within this, ms, and a load is measured over it. */
-export const reportMs = 50
+export const REPORT_MS = 50
 /** Items in that time from which on a customer's charges are paid in advance. */
 const LEAST_ITEMS = 16
 /** Nothing above this part of what is free is held: where the balance is low, every charge is asked for. */
@@ -73,7 +73,7 @@ export class Advance {
 
   /** Whether there is something to report, to take or to give back. */
   due(now: number): boolean {
-    if (this.#spent.size > 0 && (this.#left < this.#low || now - this.#spentSince >= reportMs)) return true
+    if (this.#spent.size > 0 && (this.#left < this.#low || now - this.#spentSince >= REPORT_MS)) return true
     return this.#left > 0 && this.#target(now) === 0
   }
 
@@ -108,8 +108,8 @@ export class Advance {
 
   #turn(now: number): void {
     const age = now - this.#window.since
-    if (age < reportMs) return
-    this.#last = age < 2 * reportMs ? this.#window : { items: 0, credits: 0 }
+    if (age < REPORT_MS) return
+    this.#last = age < 2 * REPORT_MS ? this.#window : { items: 0, credits: 0 }
     this.#window = { since: now, items: 0, credits: 0 }
   }
 }

@@ -5,11 +5,11 @@
  */
 
 import { Ajv } from 'ajv'
-import { type Currency, currencies, defaultCurrency } from '../domain/currency.ts'
-import { identifierMaxLength, identifierPattern, reservedIdentifiers } from '../domain/identifiers.ts'
+import { type Currency, currencies, DEFAULT_CURRENCY } from '../domain/currency.ts'
+import { IDENTIFIER_MAX_LENGTH, IDENTIFIER_PATTERN, reservedIdentifiers } from '../domain/identifiers.ts'
 import { readJson } from '../domain/json.ts'
 import type { Plan } from '../domain/model.ts'
-import { nameMaxLength, parseName } from '../domain/names.ts'
+import { NAME_MAX_LENGTH, parseName } from '../domain/names.ts'
 import { accept, type Parsed, refuse } from '../domain/parsed.ts'
 import { describeFaults } from '../domain/schema-fault.ts'
 
@@ -58,8 +58,8 @@ interface WrittenCatalogue {
 const identifier = {
   type: 'string',
   minLength: 1,
-  maxLength: identifierMaxLength,
-  pattern: identifierPattern,
+  maxLength: IDENTIFIER_MAX_LENGTH,
+  pattern: IDENTIFIER_PATTERN,
   not: { enum: reservedIdentifiers },
 }
 /** A price of 0 would give packs away: their rate is a plan's. */
@@ -71,7 +71,7 @@ const plan = {
   type: 'object',
   properties: {
     planId: identifier,
-    name: { type: 'string', minLength: 1, maxLength: nameMaxLength },
+    name: { type: 'string', minLength: 1, maxLength: NAME_MAX_LENGTH },
     prices: {
       type: 'object',
       properties: Object.fromEntries(currencies.map((currency) => [currency, price])),
@@ -141,7 +141,7 @@ function packOf({ packId, credits, isActive = true, offerId }: WrittenPack): Cat
 /** Of `priceInCents`: as written, else BRL, else the first that has a price. */
 function legacyCurrency({ currency, prices }: WrittenPlan): Currency {
   const priced = currencies.filter((each) => prices[each] !== undefined)
-  return currency ?? (priced.includes(defaultCurrency) ? defaultCurrency : priced[0]!)
+  return currency ?? (priced.includes(DEFAULT_CURRENCY) ? DEFAULT_CURRENCY : priced[0]!)
 }
 
 function firstProblem(plans: readonly WrittenPlan[]): string | undefined {

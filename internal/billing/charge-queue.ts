@@ -41,20 +41,20 @@ export const PAID: ChargeAnswer = { paid: true }
 
 export class ChargeQueue {
   readonly customerId: string
-  private readonly advance = new Advance()
+  readonly #advance = new Advance()
   /** Being worked on by the ledger. */
   running: Promise<void> | null = null
   flight: Flight | null = null
-  private number = 0
-  private waiting: PendingCharge[] = []
-  private settled = 0
+  #number = 0
+  #waiting: PendingCharge[] = []
+  #settled = 0
   /** Since when `settled` is not zero, monotonic ms. */
-  private settledSince = 0
-  private refunds = new Map<string, { credits: number; items: number }>()
-  private raises = 0
-  private hurried = false
-  private pausedUntil = 0
-  private refusal: { balance: number; until: number } | null = null
+  #settledSince = 0
+  #refunds = new Map<string, { credits: number; items: number }>()
+  #raises = 0
+  #hurried = false
+  #pausedUntil = 0
+  #refusal: { balance: number; until: number } | null = null
 
   constructor(customerId: string) {
     this.customerId = customerId
@@ -62,39 +62,39 @@ export class ChargeQueue {
 
   /** The balance that certainly does not pay `credits`, undefined when Postgres has to be asked. */
   refuses(credits: number, now: number): number | undefined {
-    if (this.refusal === null) return undefined
-    if (now >= this.refusal.until) this.refusal = null
-    return this.refusal !== null && credits > this.refusal.balance ? this.refusal.balance : undefined
+    if (this.#refusal === null) return undefined
+    if (now >= this.#refusal.until) this.#refusal = null
+    return this.#refusal !== null && credits > this.#refusal.balance ? this.#refusal.balance : undefined
   }
 
   /** Pays at once from what is held in advance, or answers false. Nobody is overtaken. */
   pays(bufferUid: string, credits: number, now: number): boolean {
-    this.advance.see(credits, now)
-    return this.waiting.length === 0 && this.advance.spend(bufferUid, credits, now)
+    this.#advance.see(credits, now)
+    return this.#waiting.length === 0 && this.#advance.spend(bufferUid, credits, now)
   }
 
   add(charge: PendingCharge): void {
-    this.waiting.push(charge)
+    this.#waiting.push(charge)
   }
 
   /** What was spent in advance is reported with the next statement, whatever its age. */
   hurry(): void {
-    this.hurried = this.advance.unreported
+    this.#hurried = this.#advance.unreported
   }
 
   /** Whether charges were paid that Postgres does not know of. */
   get unreported(): boolean {
-    return this.advance.unreported || this.flight !== null
+    return this.#advance.unreported || this.flight !== null
   }
 
   settle(credits: number, now: number): void {
-    if (this.settled === 0) this.settledSince = now
-    this.settled += credits
+    if (this.#settled === 0) this.#settledSince = now
+    this.#settled += credits
   }
 
   refund(bufferUid: string, credits: number): void {
-    const known = this.refunds.get(bufferUid)
-    if (known === undefined) this.refunds.set(bufferUid, { credits, items: 1 })
+    const known = this.#refunds.get(bufferUid)
+    if (known === undefined) this.#refunds.set(bufferUid, { credits, items: 1 })
     else {
       known.credits += credits
       known.items += 1
@@ -104,34 +104,34 @@ export class ChargeQueue {
 
   /** The balance has grown: no refusal of before holds. */
   raised(): void {
-    this.raises += 1
-    this.refusal = null
+    this.#raises += 1
+    this.#refusal = null
   }
 
   /** Whether a statement is due; settlements alone wait until they are `settleMs` old. */
   due(now: number, settleMs: number): boolean {
-    if (this.waiting.length > 0 && now >= this.pausedUntil) return true
-    if (this.hurried || this.advance.due(now)) return true
+    if (this.#waiting.length > 0 && now >= this.#pausedUntil) return true
+    if (this.#hurried || this.#advance.due(now)) return true
     // Under load what comes back rides with the next report.
-    if (this.refunds.size > 0 && !this.advance.active) return true
-    return this.settled > 0 && now - this.settledSince >= settleMs
+    if (this.#refunds.size > 0 && !this.#advance.active) return true
+    return this.#settled > 0 && now - this.#settledSince >= settleMs
   }
 
   get idle(): boolean {
-    return this.flight === null && !this.advance.active && !this.due(Number.POSITIVE_INFINITY, 0)
+    return this.flight === null && !this.#advance.active && !this.due(Number.POSITIVE_INFINITY, 0)
   }
 
   /** Takes what waits into the next statement. The last one must have been answered. `ending`: nothing stays held. */
   takeOff(now: number, ending = false): Flight {
     if (this.flight !== null) throw new Error(`a statement of ${this.customerId} is in flight`)
-    const charges = this.waiting.splice(0, MAX_CHARGES)
-    this.number += 1
-    this.hurried = false
-    const advance = this.advance.report(now, { short: charges.length > 0, ending })
-    const statement = compose(this.customerId, this.number, charges, this.refunds, this.settled, advance)
-    this.refunds = new Map()
-    this.settled = 0
-    this.flight = { statement, charges, raises: this.raises }
+    const charges = this.#waiting.splice(0, MAX_CHARGES)
+    this.#number += 1
+    this.#hurried = false
+    const advance = this.#advance.report(now, { short: charges.length > 0, ending })
+    const statement = compose(this.customerId, this.#number, charges, this.#refunds, this.#settled, advance)
+    this.#refunds = new Map()
+    this.#settled = 0
+    this.flight = { statement, charges, raises: this.#raises }
     return this.flight
   }
 
@@ -143,7 +143,7 @@ export class ChargeQueue {
     const flight = this.flight
     if (flight === null) throw new Error(`no statement of ${this.customerId} is in flight`)
     this.flight = null
-    this.advance.grant(answer.taken, answer.balance)
+    this.#advance.grant(answer.taken, answer.balance)
     const again: PendingCharge[] = []
     let refused = false
     for (const [index, charge] of flight.charges.entries()) {
@@ -151,23 +151,23 @@ export class ChargeQueue {
         if (charge.givenUp) this.refund(charge.bufferUid, charge.credits)
         else charge.answer(PAID)
       } else if (!charge.givenUp) {
-        if (charge.credits <= answer.balance || this.awaitsOthers(charge, answer, now)) again.push(charge)
+        if (charge.credits <= answer.balance || this.#awaitsOthers(charge, answer, now)) again.push(charge)
         else {
           charge.answer({ paid: false, balance: answer.balance })
           refused = true
         }
       }
     }
-    if (again.length > 0) this.waiting = [...again, ...this.waiting]
-    if (refused && flight.raises === this.raises) {
-      this.refusal = { balance: answer.balance, until: now + refusalMs }
+    if (again.length > 0) this.#waiting = [...again, ...this.#waiting]
+    if (refused && flight.raises === this.#raises) {
+      this.#refusal = { balance: answer.balance, until: now + refusalMs }
     }
   }
 
-  private awaitsOthers(charge: PendingCharge, answer: CreditAnswer, now: number): boolean {
+  #awaitsOthers(charge: PendingCharge, answer: CreditAnswer, now: number): boolean {
     const payable = charge.credits <= answer.balance + answer.heldByOthers
     if (!payable || now - charge.since > OTHERS_MS) return false
-    this.pausedUntil = now + PAUSE_MS
+    this.#pausedUntil = now + PAUSE_MS
     return true
   }
 
@@ -179,12 +179,12 @@ export class ChargeQueue {
       charge.givenUp = true
     }
     let expired = 0
-    for (const charge of this.waiting) {
+    for (const charge of this.#waiting) {
       if (charge.since > before) break
       charge.fail(error())
       expired++
     }
-    if (expired > 0) this.waiting = this.waiting.slice(expired)
+    if (expired > 0) this.#waiting = this.#waiting.slice(expired)
   }
 }
 

@@ -6,7 +6,7 @@ import type { Principal } from '../domain/principal.ts'
 import type { CreditAccount, CreditAccounts } from './ports.ts'
 
 /** Credits of one `POST /v1/admin/credits/add`. */
-export const maxGrant = 100_000
+export const MAX_GRANT = 100_000
 
 export interface Credits {
   read(principal: Principal): Promise<CreditAccount>
@@ -34,7 +34,7 @@ export function createCredits({ accounts, local, credited }: CreditsOptions): Cr
     },
     async add({ customerId }, { amount }) {
       if (!local) throw new ServiceError('routeNotFound')
-      if (!isGrant(amount)) throw invalid(`amount must be an integer from 1 to ${maxGrant}`)
+      if (!isGrant(amount)) throw invalid(`amount must be an integer from 1 to ${MAX_GRANT}`)
       const newBalance = found(await accounts.grant(customerId, amount, 'Credits added'))
       credited(customerId)
       return { customerId, creditsAdded: amount, newBalance }
@@ -46,7 +46,7 @@ export function createCredits({ accounts, local, credited }: CreditsOptions): Cr
 }
 
 function isGrant(amount: unknown): amount is number {
-  return typeof amount === 'number' && Number.isInteger(amount) && amount >= 1 && amount <= maxGrant
+  return typeof amount === 'number' && Number.isInteger(amount) && amount >= 1 && amount <= MAX_GRANT
 }
 
 function found<T>(value: T | undefined): T {

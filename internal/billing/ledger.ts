@@ -8,7 +8,7 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
-import { reportMs } from './advance.ts'
+import { REPORT_MS } from './advance.ts'
 import { type ChargeAnswer, ChargeQueue, type Flight, PAID, withoutCharges } from './charge-queue.ts'
 import type { CreditAnswer, CreditStatements } from './ports.ts'
 
@@ -39,7 +39,7 @@ export interface LedgerOptions {
 }
 
 /** Round of the only timer, ms: charges expire and settlements leave up to this much late. */
-const ROUND_MS = reportMs
+const ROUND_MS = REPORT_MS
 /** How long a reader of the balance waits for a report, ms: a database that is away fails its own read. */
 const REPORT_PATIENCE_MS = 1_000
 /** Pauses between repetitions of a statement, ms. */
@@ -47,23 +47,23 @@ const FIRST_PAUSE_MS = 20
 const MAX_PAUSE_MS = 500
 
 export class CreditLedger {
-  private readonly options: LedgerOptions
-  private readonly patienceMs: number
-  private readonly settleMs: number
-  private readonly refusalMs: number
-  private readonly queues = new Map<string, ChargeQueue>()
+  readonly #options: LedgerOptions
+  readonly #patienceMs: number
+  readonly #settleMs: number
+  readonly #refusalMs: number
+  readonly #queues = new Map<string, ChargeQueue>()
   /** Queues with something to do or to wait for. */
-  private readonly busy = new Set<ChargeQueue>()
-  private cancelRound: (() => void) | null = null
-  private opening: Promise<void> | null = null
-  private lastFailure: unknown
-  private state: 'open' | 'closing' | 'closed' = 'open'
+  readonly #busy = new Set<ChargeQueue>()
+  #cancelRound: (() => void) | null = null
+  #opening: Promise<void> | null = null
+  #lastFailure: unknown
+  #state: 'open' | 'closing' | 'closed' = 'open'
 
   constructor(options: LedgerOptions) {
-    this.options = options
-    this.patienceMs = options.patienceMs ?? 2_000
-    this.settleMs = options.settleMs ?? 500
-    this.refusalMs = options.refusalMs ?? 20
+    this.#options = options
+    this.#patienceMs = options.patienceMs ?? 2_000
+    this.#settleMs = options.settleMs ?? 500
+    this.#refusalMs = options.refusalMs ?? 20
   }
 
   /**
@@ -71,7 +71,7 @@ export class CreditLedger {
    * one statement. Never rejects: the charge tries again.
    */
   async open(): Promise<void> {
-    await this.opened().catch(this.options.onProblem)
+    await this.#opened().catch(this.#options.onProblem)
   }
 
   /**
@@ -79,15 +79,15 @@ export class CreditLedger {
    * a round when Postgres cannot tell: then nothing is charged, or it is credited back by itself.
    */
   charge(charge: LedgerCharge): ChargeAnswer | Promise<ChargeAnswer> {
-    if (this.state !== 'open') return Promise.reject(this.unavailable('this node takes no more charges'))
+    if (this.#state !== 'open') return Promise.reject(this.#unavailable('this node takes no more charges'))
     if (!(Number.isSafeInteger(charge.credits) && charge.credits > 0)) {
       throw new RangeError(`credits must be a positive integer: ${charge.credits}`)
     }
-    const queue = this.queueOf(charge.customerId)
-    const now = this.options.clock.monotonic()
+    const queue = this.#queueOf(charge.customerId)
+    const now = this.#options.clock.monotonic()
     if (queue.pays(charge.bufferUid, charge.credits, now)) {
-      if (queue.due(now, this.settleMs)) this.work(queue)
-      else this.watch(queue)
+      if (queue.due(now, this.#settleMs)) this.#work(queue)
+      else this.#watch(queue)
       return PAID
     }
     const balance = queue.refuses(charge.credits, now)
@@ -95,37 +95,37 @@ export class CreditLedger {
     return new Promise((answer, fail) => {
       const { bufferUid, credits } = charge
       queue.add({ bufferUid, credits, since: now, answer, fail, givenUp: false })
-      this.work(queue)
+      this.#work(queue)
     })
   }
 
   /** The item is stored for good: its credits are spent. */
   settle(charge: LedgerCharge): void {
-    const queue = this.queueOf(charge.customerId)
-    queue.settle(charge.credits, this.options.clock.monotonic())
-    this.watch(queue)
+    const queue = this.#queueOf(charge.customerId)
+    queue.settle(charge.credits, this.#options.clock.monotonic())
+    this.#watch(queue)
   }
 
   /** The item is a duplicate or was not stored: its credits come back with the next statement. */
   refund(charge: LedgerCharge): void {
-    const queue = this.queueOf(charge.customerId)
+    const queue = this.#queueOf(charge.customerId)
     queue.refund(charge.bufferUid, charge.credits)
-    this.work(queue)
+    this.#work(queue)
   }
 
   /** The balance was raised elsewhere (a grant, a purchase): what was refused may be payable now. */
   credited(customerId: string): void {
-    this.queues.get(customerId)?.raised()
+    this.#queues.get(customerId)?.raised()
   }
 
   /** Resolves once Postgres knows of every charge that was paid before, or after a second. */
   async reported(customerId: string): Promise<void> {
-    const queue = this.queues.get(customerId)
+    const queue = this.#queues.get(customerId)
     if (queue === undefined || !queue.unreported) return
     const { promise: late, resolve } = Promise.withResolvers<void>()
-    const cancel = this.options.clock.after(REPORT_PATIENCE_MS, resolve)
+    const cancel = this.#options.clock.after(REPORT_PATIENCE_MS, resolve)
     queue.hurry()
-    await Promise.race([this.work(queue), late])
+    await Promise.race([this.#work(queue), late])
     cancel()
   }
 
@@ -134,74 +134,74 @@ export class CreditLedger {
    * node's rows. Rejects when Postgres is away: another node closes this one later.
    */
   async close(timeoutMs = 5_000): Promise<void> {
-    if (this.state !== 'open') return
-    this.state = 'closing'
+    if (this.#state !== 'open') return
+    this.#state = 'closing'
     const { promise: late, resolve } = Promise.withResolvers<void>()
-    const cancel = this.options.clock.after(timeoutMs, resolve)
-    await Promise.race([this.drain(), late])
+    const cancel = this.#options.clock.after(timeoutMs, resolve)
+    await Promise.race([this.#drain(), late])
     cancel()
-    this.stop('the ledger is closed')
-    if (this.opening !== null) await this.options.statements.close(this.options.boot)
+    this.#stop('the ledger is closed')
+    if (this.#opening !== null) await this.#options.statements.close(this.#options.boot)
   }
 
-  private async drain(): Promise<void> {
-    for (const queue of this.busy) {
-      while (this.state === 'closing' && !queue.idle) await this.work(queue)
+  async #drain(): Promise<void> {
+    for (const queue of this.#busy) {
+      while (this.#state === 'closing' && !queue.idle) await this.#work(queue)
     }
   }
 
   /** Ends everything; nobody is left waiting. */
-  private stop(reason: string): void {
-    this.state = 'closed'
-    this.cancelRound?.()
-    this.cancelRound = null
-    for (const queue of this.busy) queue.giveUp(Number.POSITIVE_INFINITY, () => this.unavailable(reason))
+  #stop(reason: string): void {
+    this.#state = 'closed'
+    this.#cancelRound?.()
+    this.#cancelRound = null
+    for (const queue of this.#busy) queue.giveUp(Number.POSITIVE_INFINITY, () => this.#unavailable(reason))
   }
 
-  private queueOf(customerId: string): ChargeQueue {
-    let queue = this.queues.get(customerId)
+  #queueOf(customerId: string): ChargeQueue {
+    let queue = this.#queues.get(customerId)
     if (queue === undefined) {
       queue = new ChargeQueue(customerId)
-      this.queues.set(customerId, queue)
+      this.#queues.set(customerId, queue)
     }
     return queue
   }
 
-  private watch(queue: ChargeQueue): void {
-    this.busy.add(queue)
-    if (this.state === 'open') this.cancelRound ??= this.options.clock.after(ROUND_MS, () => this.round())
+  #watch(queue: ChargeQueue): void {
+    this.#busy.add(queue)
+    if (this.#state === 'open') this.#cancelRound ??= this.#options.clock.after(ROUND_MS, () => this.#round())
   }
 
-  private round(): void {
-    this.cancelRound = null
-    const now = this.options.clock.monotonic()
-    const late = () => this.unavailable(`no answer within ${this.patienceMs} ms`)
-    for (const queue of this.busy) {
-      queue.giveUp(now - this.patienceMs, late)
-      if (queue.due(now, this.settleMs)) this.work(queue)
-      else if (queue.idle) this.busy.delete(queue)
+  #round(): void {
+    this.#cancelRound = null
+    const now = this.#options.clock.monotonic()
+    const late = () => this.#unavailable(`no answer within ${this.#patienceMs} ms`)
+    for (const queue of this.#busy) {
+      queue.giveUp(now - this.#patienceMs, late)
+      if (queue.due(now, this.#settleMs)) this.#work(queue)
+      else if (queue.idle) this.#busy.delete(queue)
     }
-    const next = this.busy.values().next().value
-    if (next !== undefined) this.watch(next)
+    const next = this.#busy.values().next().value
+    if (next !== undefined) this.#watch(next)
   }
 
   /** Starts the queue's loop unless it runs; resolves when it has nothing more to send. */
-  private work(queue: ChargeQueue): Promise<void> {
-    this.watch(queue)
-    queue.running ??= this.run(queue)
+  #work(queue: ChargeQueue): Promise<void> {
+    this.#watch(queue)
+    queue.running ??= this.#run(queue)
     return queue.running
   }
 
-  private async run(queue: ChargeQueue): Promise<void> {
+  async #run(queue: ChargeQueue): Promise<void> {
     try {
       // What arrives in this turn of the event loop shares the first statement.
       await Promise.resolve()
-      while (this.state !== 'closed' && this.sendable(queue)) {
-        const now = this.options.clock.monotonic()
-        const answer = await this.applied(queue.takeOff(now, this.state === 'closing'))
+      while (this.#state !== 'closed' && this.#sendable(queue)) {
+        const now = this.#options.clock.monotonic()
+        const answer = await this.#applied(queue.takeOff(now, this.#state === 'closing'))
         if (answer === undefined) return
-        if (!answer.open) return this.closedByOthers()
-        queue.land(answer, this.options.clock.monotonic(), this.refusalMs)
+        if (!answer.open) return this.#closedByOthers()
+        queue.land(answer, this.#options.clock.monotonic(), this.#refusalMs)
       }
     } finally {
       // In the same turn as the last look at the queue: what arrives next finds nobody at work.
@@ -209,48 +209,48 @@ export class CreditLedger {
     }
   }
 
-  private sendable(queue: ChargeQueue): boolean {
-    if (this.state === 'closing') return !queue.idle
-    return queue.due(this.options.clock.monotonic(), this.settleMs)
+  #sendable(queue: ChargeQueue): boolean {
+    if (this.#state === 'closing') return !queue.idle
+    return queue.due(this.#options.clock.monotonic(), this.#settleMs)
   }
 
   /** Repeats until there is an answer; undefined: the ledger was closed meanwhile. */
-  private async applied(flight: Flight): Promise<CreditAnswer | undefined> {
-    const { boot, statements } = this.options
-    for (let pause = FIRST_PAUSE_MS; this.state !== 'closed'; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
+  async #applied(flight: Flight): Promise<CreditAnswer | undefined> {
+    const { boot, statements } = this.#options
+    for (let pause = FIRST_PAUSE_MS; this.#state !== 'closed'; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       try {
-        await this.opened()
+        await this.#opened()
         const unwanted = flight.charges.length > 0 && flight.charges.every((charge) => charge.givenUp)
         return await statements.apply(boot, unwanted ? withoutCharges(flight.statement) : flight.statement)
       } catch (error) {
-        this.lastFailure = error
-        this.options.onProblem(error)
-        await this.pause(pause)
+        this.#lastFailure = error
+        this.#options.onProblem(error)
+        await this.#pause(pause)
       }
     }
     return undefined
   }
 
-  private opened(): Promise<void> {
-    this.opening ??= this.options.statements.open(this.options.boot).catch((error: unknown) => {
-      this.opening = null
+  #opened(): Promise<void> {
+    this.#opening ??= this.#options.statements.open(this.#options.boot).catch((error: unknown) => {
+      this.#opening = null
       throw error
     })
-    return this.opening
+    return this.#opening
   }
 
-  private closedByOthers(): void {
-    if (this.state === 'closed') return
-    this.stop('this node was closed by another')
-    this.opening = null
-    this.options.onClosed()
+  #closedByOthers(): void {
+    if (this.#state === 'closed') return
+    this.#stop('this node was closed by another')
+    this.#opening = null
+    this.#options.onClosed()
   }
 
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.options.clock.after(ms, resolve))
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(ms, resolve))
   }
 
-  private unavailable(reason: string): Error {
-    return this.options.unavailable(`credits: ${reason}`, this.lastFailure)
+  #unavailable(reason: string): Error {
+    return this.#options.unavailable(`credits: ${reason}`, this.#lastFailure)
   }
 }

@@ -17,7 +17,7 @@ export interface DeliveryClientOptions extends GuardOptions {
   version: string
   /** Each origin's. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
   limits?: Partial<QueueLimits>
-  /** For a whole attempt. Default `attemptDeadlineMs`. */
+  /** For a whole attempt. Default `ATTEMPT_DEADLINE_MS`. */
   deadlineMs?: number
 }
 
@@ -30,7 +30,7 @@ export interface DeliveryGauges {
 }
 
 /** Of a whole attempt, connecting included, ms (docs/reference/api.md, "Limits"). */
-export const attemptDeadlineMs = 10_000
+export const ATTEMPT_DEADLINE_MS = 10_000
 
 /** Of one origin. */
 export const defaultLimits: QueueLimits = { connections: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
@@ -61,7 +61,7 @@ export class DeliveryClient {
     this.#clock = options.clock
     this.#guard = new Guard(options)
     this.#limits = { ...defaultLimits, ...options.limits }
-    this.#deadlineMs = options.deadlineMs ?? attemptDeadlineMs
+    this.#deadlineMs = options.deadlineMs ?? ATTEMPT_DEADLINE_MS
     this.#userAgent = `Penstock/${options.version}`
   }
 

@@ -4,9 +4,9 @@ import type { Connection } from './connection.ts'
 import { DeadlineError } from './failure.ts'
 
 /** Bytes of a response body that are read; what says more loses its connection. */
-export const responseReadLimit = 65_536
+export const RESPONSE_READ_LIMIT = 65_536
 /** Bytes of it that are kept. */
-export const responseKeptLimit = 4_096
+export const RESPONSE_KEPT_LIMIT = 4_096
 
 export interface Answer {
   /** 0: no head of a response arrived, and `error` says why. */
@@ -56,11 +56,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = responseKeptLimit - this.#read
+    const room = RESPONSE_KEPT_LIMIT - this.#read
     // A copy: the chunk is a view of a larger buffer that would stay alive with it.
     if (room > 0) this.#kept.push(Buffer.from(chunk.subarray(0, room)))
     this.#read += chunk.length
-    if (this.#read <= responseReadLimit) return
+    if (this.#read <= RESPONSE_READ_LIMIT) return
     const error = new Error('the body of the response is too long')
     this.#settle(error, false)
     controller.abort(error)

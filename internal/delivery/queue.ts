@@ -35,7 +35,7 @@ interface Flow {
   lined: boolean
 }
 
-const sharePerFree = 3
+const SHARE_PER_FREE = 3
 
 export class OriginQueue {
   readonly #limits: QueueLimits
@@ -110,7 +110,7 @@ export class OriginQueue {
   }
 
   #mayStart(flow: Flow): boolean {
-    return flow.running < sharePerFree * (this.#limits.connections - this.#running)
+    return flow.running < SHARE_PER_FREE * (this.#limits.connections - this.#running)
   }
 
   /** A loop, for `start` may end at once and come back here by `leave`. */

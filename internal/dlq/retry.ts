@@ -106,7 +106,12 @@ async function fail(
   const lastError = error ?? 'the destination did not accept the batch'
   const counted = await retries.fail(dlqId, retryId, { lastError, lastStatusCode: statusCode })
   throw new ServiceError('deliveryFailed', {
-    ...{ dlqId, itemCount, statusCode, durationMs, lastError, errorClass },
+    dlqId,
+    itemCount,
+    statusCode,
+    durationMs,
+    lastError,
+    errorClass,
     // Its user removed the item meanwhile: what happened is told all the same.
     retryCount: counted ?? retryCount + 1,
   })

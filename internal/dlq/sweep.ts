@@ -31,7 +31,9 @@ export function createDeadLetterSweep(options: DeadLetterSweepOptions): Rounds {
   const { expired, limits, clock, onRemoved, onProblem } = options
   const { retentionDays, quota } = limits
   return new Rounds({
-    ...{ clock, onProblem, everyMs: ROUND_EVERY_MS },
+    clock,
+    onProblem,
+    everyMs: ROUND_EVERY_MS,
     async round(stopped) {
       const before = clock.now() - (retentionDays ?? 0) * DAY_MS
       const removed = { old: 0, overQuota: 0 }

@@ -2,8 +2,8 @@
  * Rules of a buffer's configuration that its schema cannot say (docs/architecture/protocol.md, "One schema"). Each
  * takes a configuration that already passed the schema and returns what is wrong, naming the fields, or null.
  */
-import { defaultSignatureHeader } from './buffer-schema.ts'
-import { headersMaxSize, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
+import { DEFAULT_SIGNATURE_HEADER } from './buffer-schema.ts'
+import { HEADERS_MAX_SIZE, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
 import type { BufferConfig } from './model.ts'
 
 type Rule = (config: BufferConfig) => string | readonly string[] | null
@@ -55,7 +55,7 @@ function sourceSecret({ sourceVerification }: BufferConfig): string | null {
 
 /** Without signing its default header stays reserved: switching signing on must not clash with `headers`. */
 function signatureHeader({ delivery }: BufferConfig): string {
-  return (delivery.signing?.header ?? defaultSignatureHeader).toLowerCase()
+  return (delivery.signing?.header ?? DEFAULT_SIGNATURE_HEADER).toLowerCase()
 }
 
 function ownHeaders(config: BufferConfig): string | null {
@@ -77,7 +77,8 @@ function extraHeaders(config: BufferConfig): string[] {
     seen.add(name.toLowerCase())
     size += name.length + value.length
   }
-  if (size > headersMaxSize) problems.push(`delivery.headers must have at most ${headersMaxSize} characters`)
+  if (size > HEADERS_MAX_SIZE)
+    problems.push(`delivery.headers must have at most ${HEADERS_MAX_SIZE} characters`)
   return problems
 }
 

@@ -7,12 +7,17 @@
  * more than a shard can hold.
  */
 import {
-  headerNameMaxLength,
-  headerNamePattern,
-  headersMaxCount,
-  headerValueMaxLength,
+  HEADER_NAME_MAX_LENGTH,
+  HEADER_NAME_PATTERN,
+  HEADER_VALUE_MAX_LENGTH,
+  HEADERS_MAX_COUNT,
 } from './header-names.ts'
-import { identifierMaxLength, identifierPattern, identifierRule, reservedIdentifiers } from './identifiers.ts'
+import {
+  IDENTIFIER_MAX_LENGTH,
+  IDENTIFIER_PATTERN,
+  IDENTIFIER_RULE,
+  reservedIdentifiers,
+} from './identifiers.ts'
 
 /** The subset of JSON Schema that the configuration is written in. */
 export interface Schema {
@@ -34,16 +39,16 @@ export interface Schema {
 }
 
 /** One week: the longest window, and far below what a timer can hold. */
-const weekMs = 604_800_000
-const dayMs = 86_400_000
+const WEEK_MS = 604_800_000
+const DAY_MS = 86_400_000
 
 /** Installation maxima (docs/architecture/protocol.md, "Groups"): 10,000 items and 16 MB (16,777,216 bytes) a batch. */
-export const maxBatchItems = 10_000
-export const maxBatchBytes = 16_777_216
+export const MAX_BATCH_ITEMS = 10_000
+export const MAX_BATCH_BYTES = 16_777_216
 
-export const defaultIdempotencyHeader = 'x-idempotency-key'
-export const defaultSignatureHeader = 'x-svc-signature'
-export const defaultSourceSignatureHeader = 'x-webhook-signature'
+export const DEFAULT_IDEMPOTENCY_HEADER = 'x-idempotency-key'
+export const DEFAULT_SIGNATURE_HEADER = 'x-svc-signature'
+export const DEFAULT_SOURCE_SIGNATURE_HEADER = 'x-webhook-signature'
 
 function integer(description: string, minimum: number, maximum: number, initial: number): Schema {
   return { type: 'integer', description, minimum, maximum, default: initial }
@@ -52,10 +57,10 @@ function integer(description: string, minimum: number, maximum: number, initial:
 function identifier(what: string): Schema {
   return {
     type: 'string',
-    description: `${what}: ${identifierRule}.`,
+    description: `${what}: ${IDENTIFIER_RULE}.`,
     minLength: 1,
-    maxLength: identifierMaxLength,
-    pattern: identifierPattern,
+    maxLength: IDENTIFIER_MAX_LENGTH,
+    pattern: IDENTIFIER_PATTERN,
     not: { enum: reservedIdentifiers },
   }
 }
@@ -65,8 +70,8 @@ function headerName(description: string, initial?: string): Schema {
     type: 'string',
     description,
     minLength: 1,
-    maxLength: headerNameMaxLength,
-    pattern: headerNamePattern,
+    maxLength: HEADER_NAME_MAX_LENGTH,
+    pattern: HEADER_NAME_PATTERN,
   }
   return initial === undefined ? schema : { ...schema, default: initial }
 }
@@ -107,10 +112,10 @@ const groupKey = object(
 const batch = object(
   'When a group is delivered: as soon as any of these is reached.',
   {
-    maxItems: integer('Items in a group, and the most in one delivery.', 1, maxBatchItems, 50),
-    maxBytes: integer('Payload bytes in a group.', 1, maxBatchBytes, 262_144),
-    idleTimeoutMs: integer('Milliseconds without a new item.', 100, weekMs, 5000),
-    maxWaitFromFirstMs: integer('Milliseconds since the oldest item.', 100, weekMs, 15_000),
+    maxItems: integer('Items in a group, and the most in one delivery.', 1, MAX_BATCH_ITEMS, 50),
+    maxBytes: integer('Payload bytes in a group.', 1, MAX_BATCH_BYTES, 262_144),
+    idleTimeoutMs: integer('Milliseconds without a new item.', 100, WEEK_MS, 5000),
+    maxWaitFromFirstMs: integer('Milliseconds since the oldest item.', 100, WEEK_MS, 15_000),
   },
   { default: {} },
 )
@@ -140,7 +145,7 @@ const signing = object(
       default: 'hmac-sha256',
     },
     secret: secret('Secret of the HMAC, 1 to 1,024 characters.'),
-    header: headerName('Name of the request header that carries the signature.', defaultSignatureHeader),
+    header: headerName('Name of the request header that carries the signature.', DEFAULT_SIGNATURE_HEADER),
   },
   { required: ['secret'] },
 )
@@ -165,16 +170,16 @@ const delivery = object(
     headers: {
       type: 'object',
       description: 'Extra headers of every delivery.',
-      maxProperties: headersMaxCount,
+      maxProperties: HEADERS_MAX_COUNT,
       additionalProperties: {
         type: 'string',
         description: 'Value of the header: printable Latin-1 characters.',
-        maxLength: headerValueMaxLength,
+        maxLength: HEADER_VALUE_MAX_LENGTH,
       },
     },
     idempotencyHeader: headerName(
       'Name of the request header that carries grp:<groupId>:v<version>.',
-      defaultIdempotencyHeader,
+      DEFAULT_IDEMPOTENCY_HEADER,
     ),
     signing,
   },
@@ -184,8 +189,8 @@ const delivery = object(
 const backoff = object(
   'Delay before retry n: initialMs * multiplier^(n-1), at most maxMs.',
   {
-    initialMs: integer('Milliseconds before the first retry; at most maxMs.', 0, dayMs, 1000),
-    maxMs: integer('The longest delay in milliseconds.', 0, dayMs, 60_000),
+    initialMs: integer('Milliseconds before the first retry; at most maxMs.', 0, DAY_MS, 1000),
+    maxMs: integer('The longest delay in milliseconds.', 0, DAY_MS, 60_000),
     multiplier: {
       type: 'number',
       description: 'Growth of the delay from one retry to the next.',
@@ -202,7 +207,7 @@ const throughput = object(
   {
     maxAttempts: integer('Delivery attempts of a batch, the first included.', 1, 5, 3),
     backoff,
-    minDelayBetweenFlushMs: integer('Least milliseconds between two batches of a group.', 0, dayMs, 0),
+    minDelayBetweenFlushMs: integer('Least milliseconds between two batches of a group.', 0, DAY_MS, 0),
     maxConcurrencyPerGroup: integer(
       'Batches of one group in delivery at a time; above 1 order is only that of first attempts.',
       1,
@@ -224,7 +229,7 @@ const sourceVerification = object(
     signingSecret: secret('Secret of the HMAC, 1 to 1,024 characters.'),
     signatureHeader: headerName(
       'Name of the request header with the lower-case hex HMAC-SHA256 of the body.',
-      defaultSourceSignatureHeader,
+      DEFAULT_SOURCE_SIGNATURE_HEADER,
     ),
     algorithm: {
       type: 'string',

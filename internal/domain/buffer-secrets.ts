@@ -6,7 +6,7 @@ import type { Buffer, BufferConfig } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
 import { joinProblems } from './schema-fault.ts'
 
-export const redacted = '[redacted]'
+export const REDACTED = '[redacted]'
 
 /** Calls `map` for every secret with its field path; a field that is absent stays absent. */
 export function mapSecrets<T extends BufferConfig>(
@@ -44,7 +44,7 @@ function mapHeaders(headers: Record<string, string>, map: (value: string, path: 
 
 /** The buffer as a viewer may see it. */
 export function redactBuffer(buffer: Buffer): Buffer {
-  return mapSecrets(buffer, () => redacted)
+  return mapSecrets(buffer, () => REDACTED)
 }
 
 /**
@@ -54,10 +54,10 @@ export function redactBuffer(buffer: Buffer): Buffer {
 export function restoreSecrets(config: BufferConfig, stored?: BufferConfig): Parsed<BufferConfig> {
   const orphans: string[] = []
   const restored = mapSecrets(config, (value, path) => {
-    if (value !== redacted) return value
+    if (value !== REDACTED) return value
     const kept = stored && valueAt(stored, path)
     if (typeof kept === 'string') return kept
-    orphans.push(`${path.join('.')} is ${redacted}, but none is stored`)
+    orphans.push(`${path.join('.')} is ${REDACTED}, but none is stored`)
     return value
   })
   return orphans.length === 0 ? accept(restored) : refuse(joinProblems(orphans))

@@ -8,7 +8,7 @@ import { bufferConfigSchema, bufferCreateSchema, type Schema } from './buffer-sc
 import { restoreSecrets } from './buffer-secrets.ts'
 import { copyJson, isJsonObject, type JsonObject, mergePatch } from './merge-patch.ts'
 import type { Buffer, BufferConfig } from './model.ts'
-import { nameMaxLength } from './names.ts'
+import { NAME_MAX_LENGTH } from './names.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
 import { describeFaults, faultsOf, joinProblems, named, shorten } from './schema-fault.ts'
 
@@ -110,7 +110,7 @@ export function parseBufferClone(stored: Buffer, body: unknown): Parsed<BufferCo
 /** A name that would grow too long loses its own end, never the suffix; by characters, so none is cut in two. */
 function cloneName(name: string): string {
   const suffix = ' (Copy)'
-  return [...name].slice(0, nameMaxLength - suffix.length).join('') + suffix
+  return [...name].slice(0, NAME_MAX_LENGTH - suffix.length).join('') + suffix
 }
 
 /** The configuration part of a stored buffer, as a copy. */

@@ -6,7 +6,7 @@ export const currencies = ['BRL', 'USD'] as const
 export type Currency = (typeof currencies)[number]
 
 /** Of a credit pack list that names none. */
-export const defaultCurrency: Currency = 'BRL'
+export const DEFAULT_CURRENCY: Currency = 'BRL'
 
 export function isCurrency(value: unknown): value is Currency {
   return (currencies as readonly unknown[]).includes(value)

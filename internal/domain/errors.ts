@@ -2,7 +2,7 @@
  * Every error that a caller can be answered: status, text and, for some, a `code` (docs/reference/errors.md, "Errors").
  */
 
-import { maxDepth } from './json.ts'
+import { MAX_DEPTH } from './json.ts'
 import type { Parsed } from './parsed.ts'
 import { type Action, requiredRoles } from './roles.ts'
 
@@ -20,7 +20,7 @@ export interface ErrorEntry {
 }
 
 /** Of management requests. `X-API-Key` is no scheme of HTTP and has no challenge of its own. */
-const challenge = 'Bearer realm="penstock"'
+const CHALLENGE = 'Bearer realm="penstock"'
 
 export const errors = {
   // Ingest
@@ -30,7 +30,7 @@ export const errors = {
   bufferDisabled: { status: 400, error: 'Buffer is disabled' },
   bufferNotInProject: { status: 400, error: 'Buffer does not belong to this project' },
   ingestBodyNotJson: { status: 400, error: 'Bad Request', html: true },
-  bodyTooDeep: { status: 400, error: `Request body is nested more than ${maxDepth} levels deep` },
+  bodyTooDeep: { status: 400, error: `Request body is nested more than ${MAX_DEPTH} levels deep` },
   signatureMissing: { status: 401, error: 'Missing signature header' },
   signatureInvalid: { status: 401, error: 'Invalid signature' },
   ingestKeyInvalid: { status: 401, error: 'Unauthorized' },
@@ -49,9 +49,9 @@ export const errors = {
   // Requests in general
   invalidRequest: { status: 400, error: 'Invalid request' },
   bodyNotJson: { status: 400, error: 'Request body is not valid JSON' },
-  credentialMissing: { status: 401, error: 'Missing credential', challenge },
-  keyInvalid: { status: 401, error: 'Invalid or revoked API key', challenge },
-  tokenInvalid: { status: 401, error: 'Invalid or expired ID token', challenge },
+  credentialMissing: { status: 401, error: 'Missing credential', challenge: CHALLENGE },
+  keyInvalid: { status: 401, error: 'Invalid or revoked API key', challenge: CHALLENGE },
+  tokenInvalid: { status: 401, error: 'Invalid or expired ID token', challenge: CHALLENGE },
   emailNotVerified: { status: 403, error: 'E-mail address is not verified', code: 'email_not_verified' },
   identityUnavailable: {
     status: 503,

@@ -7,9 +7,9 @@ import type { GroupKeyConfig } from './model.ts'
 import { numberText } from './number-text.ts'
 
 /** UTF-8 bytes. */
-export const maxGroupKeyBytes = 1024
-export const maxMessageIdBytes = 512
-export const messageIdHeader = 'X-Idempotency-Key'
+export const MAX_GROUP_KEY_BYTES = 1024
+export const MAX_MESSAGE_ID_BYTES = 512
+export const MESSAGE_ID_HEADER = 'X-Idempotency-Key'
 
 export interface ReceivedBody {
   /** `bytes` parsed. */
@@ -32,7 +32,7 @@ export function extractGroupKey(
   const inBody = config.mode === 'jsonpath' && config.path ? keyAt(body, config.path) : undefined
   const key = inBody ?? headerValue(config.fallbackHeader, header)
   if (key === undefined) return { ok: false, error: new ServiceError('groupKeyMissing') }
-  const problem = unusable(key, maxGroupKeyBytes)
+  const problem = unusable(key, MAX_GROUP_KEY_BYTES)
   if (problem === null) return { ok: true, value: key }
   return { ok: false, error: new ServiceError('groupKeyUnusable', { error: `Group key ${problem}` }) }
 }
@@ -40,11 +40,11 @@ export function extractGroupKey(
 /** The sender's message id, null when it gave none, or a 400 that names the field. */
 export function extractMessageId(body: ReceivedBody, header: HeaderLookup): Extracted<string | null> {
   const inBody = messageIdIn(body)
-  const messageId = inBody ?? headerValue(messageIdHeader, header)
+  const messageId = inBody ?? headerValue(MESSAGE_ID_HEADER, header)
   if (messageId === undefined) return { ok: true, value: null }
-  const problem = unusable(messageId, maxMessageIdBytes)
+  const problem = unusable(messageId, MAX_MESSAGE_ID_BYTES)
   if (problem === null) return { ok: true, value: messageId }
-  const field = inBody === undefined ? messageIdHeader : 'messageId'
+  const field = inBody === undefined ? MESSAGE_ID_HEADER : 'messageId'
   return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${field} ${problem}` }) }
 }
 

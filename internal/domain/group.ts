@@ -3,10 +3,10 @@ import { hash } from 'node:crypto'
 import { writeUuid } from './uuid.ts'
 
 /** 128 bits are 21 digits of base64url and the upper 2 bits of one more. */
-const wholeDigits = 21
-const lastDigitMask = 0x30
-const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-const uidBytes = 16
+const WHOLE_DIGITS = 21
+const LAST_DIGIT_MASK = 0x30
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const UID_BYTES = 16
 
 /**
  * Name of a group over all buffers, also its `groupId` and `groupHash`: the first 128 bits of SHA-256 over the
@@ -14,15 +14,15 @@ const uidBytes = 16
  * that is no UUID.
  */
 export function groupToken(uid: string, groupKey: string): string {
-  const bytes = Buffer.allocUnsafe(uidBytes + Buffer.byteLength(groupKey))
+  const bytes = Buffer.allocUnsafe(UID_BYTES + Buffer.byteLength(groupKey))
   writeUuid(bytes, 0, uid)
-  bytes.write(groupKey, uidBytes)
+  bytes.write(groupKey, UID_BYTES)
   return token(bytes)
 }
 
 /** Name of a buffer in broker subjects, 22 characters of base64url. */
 export function bufferToken(uid: string): string {
-  const bytes = Buffer.allocUnsafe(uidBytes)
+  const bytes = Buffer.allocUnsafe(UID_BYTES)
   writeUuid(bytes, 0, uid)
   return token(bytes)
 }
@@ -40,6 +40,6 @@ export function idempotencyKey(groupId: string, version: number): string {
 /** Cut from the text of the whole hash: less than half the time of its bytes on their way to a text. */
 function token(bytes: Uint8Array): string {
   const text = hash('sha256', bytes, 'base64url')
-  const last = base64url.indexOf(text[wholeDigits]!)
-  return text.slice(0, wholeDigits) + base64url[last & lastDigitMask]!
+  const last = BASE64URL.indexOf(text[WHOLE_DIGITS]!)
+  return text.slice(0, WHOLE_DIGITS) + BASE64URL[last & LAST_DIGIT_MASK]!
 }

@@ -3,17 +3,17 @@
  * wire, and never one that frames the delivery request or that the service sets itself.
  */
 
-export const headerNameMaxLength = 128
-export const headerNamePattern = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
-export const headerValueMaxLength = 4096
+export const HEADER_NAME_MAX_LENGTH = 128
+export const HEADER_NAME_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+export const HEADER_VALUE_MAX_LENGTH = 4096
 /** All names and values of one buffer together, in characters (one byte each on the wire). */
-export const headersMaxSize = 16_384
-export const headersMaxCount = 50
+export const HEADERS_MAX_SIZE = 16_384
+export const HEADERS_MAX_COUNT = 50
 
-const token = new RegExp(headerNamePattern)
+const token = new RegExp(HEADER_NAME_PATTERN)
 /** Printable ASCII and Latin-1: what one byte a character can carry, without controls. */
-export const headerValuePattern = '^[\\x20-\\x7e\\xa0-\\xff]*$'
-const printable = new RegExp(headerValuePattern)
+export const HEADER_VALUE_PATTERN = '^[\\x20-\\x7e\\xa0-\\xff]*$'
+const printable = new RegExp(HEADER_VALUE_PATTERN)
 
 /** Hop-by-hop and message-framing names in lower case, and the one name that is no plain property of an object. */
 export const forbiddenHeaders: readonly string[] = [
@@ -33,7 +33,7 @@ export const forbiddenHeaderPrefixes: readonly string[] = ['content-', 'proxy-']
 const forbidden: ReadonlySet<string> = new Set(forbiddenHeaders)
 
 export function isHeaderName(name: string): boolean {
-  return name.length <= headerNameMaxLength && token.test(name)
+  return name.length <= HEADER_NAME_MAX_LENGTH && token.test(name)
 }
 
 /** Whether `name` may be set on a delivery by configuration at all. */
@@ -43,5 +43,5 @@ export function isForbiddenHeader(name: string): boolean {
 }
 
 export function isHeaderValue(value: string): boolean {
-  return value.length <= headerValueMaxLength && printable.test(value)
+  return value.length <= HEADER_VALUE_MAX_LENGTH && printable.test(value)
 }

@@ -4,18 +4,18 @@
  */
 import { accept, type Parsed, refuse } from './parsed.ts'
 
-export const identifierMaxLength = 128
-export const identifierPattern = '^[A-Za-z0-9._-]+$'
+export const IDENTIFIER_MAX_LENGTH = 128
+export const IDENTIFIER_PATTERN = '^[A-Za-z0-9._-]+$'
 /** They match the alphabet, but every URL parser resolves them away. */
 export const reservedIdentifiers: readonly string[] = ['.', '..']
-export const identifierRule = `1 to ${identifierMaxLength} characters of A-Z, a-z, 0-9, ".", "_" and "-", not "." or ".."`
+export const IDENTIFIER_RULE = `1 to ${IDENTIFIER_MAX_LENGTH} characters of A-Z, a-z, 0-9, ".", "_" and "-", not "." or ".."`
 
-const alphabet = new RegExp(identifierPattern)
+const alphabet = new RegExp(IDENTIFIER_PATTERN)
 
 export function isIdentifier(value: unknown): value is string {
   return (
     typeof value === 'string' &&
-    value.length <= identifierMaxLength &&
+    value.length <= IDENTIFIER_MAX_LENGTH &&
     alphabet.test(value) &&
     !reservedIdentifiers.includes(value)
   )
@@ -24,7 +24,7 @@ export function isIdentifier(value: unknown): value is string {
 /** Reads an identifier out of a request; the error names `field`. */
 export function parseIdentifier(field: string, value: unknown): Parsed<string> {
   if (value === undefined || value === null) return refuse(`${field} is required`)
-  if (!isIdentifier(value)) return refuse(`${field} must be ${identifierRule}`)
+  if (!isIdentifier(value)) return refuse(`${field} must be ${IDENTIFIER_RULE}`)
   return accept(value)
 }
 
@@ -34,5 +34,5 @@ export function parseIdentifier(field: string, value: unknown): Parsed<string> {
  */
 export function cloneIdentifier(bufferId: string, n: number): string {
   const suffix = n === 1 ? '-copy' : `-copy-${n}`
-  return bufferId.slice(0, identifierMaxLength - suffix.length) + suffix
+  return bufferId.slice(0, IDENTIFIER_MAX_LENGTH - suffix.length) + suffix
 }

@@ -1,9 +1,9 @@
 /** The source bytes of a member: what is passed on is never serialised anew. */
 import { closes, opens, stringEnd } from './json.ts'
 
-const colon = 0x3a
-const comma = 0x2c
-const quote = 0x22
+const COLON = 0x3a
+const COMMA = 0x2c
+const QUOTE = 0x22
 
 /**
  * The bytes of the value of member `name` of `bytes`, a valid JSON text that is an object; undefined when it has
@@ -12,14 +12,14 @@ const quote = 0x22
 export function memberBytes(bytes: Uint8Array, name: string): Uint8Array | undefined {
   let found: Uint8Array | undefined
   let at = next(bytes, bytes.indexOf(0x7b) + 1)
-  while (bytes[at] === quote) {
+  while (bytes[at] === QUOTE) {
     const nameEnd = stringEnd(bytes, at)
     const isIt = JSON.parse(Buffer.from(bytes.subarray(at, nameEnd)).toString()) === name
-    const start = next(bytes, bytes.indexOf(colon, nameEnd) + 1)
+    const start = next(bytes, bytes.indexOf(COLON, nameEnd) + 1)
     const end = valueEnd(bytes, start)
     if (isIt) found = bytes.subarray(start, end)
     at = next(bytes, end)
-    if (bytes[at] === comma) at = next(bytes, at + 1)
+    if (bytes[at] === COMMA) at = next(bytes, at + 1)
   }
   return found
 }
@@ -27,7 +27,7 @@ export function memberBytes(bytes: Uint8Array, name: string): Uint8Array | undef
 /** Behind blanks. */
 function next(bytes: Uint8Array, from: number): number {
   let at = from
-  while ((bytes[at] ?? quote) <= 0x20) at++
+  while ((bytes[at] ?? QUOTE) <= 0x20) at++
   return at
 }
 
@@ -35,11 +35,11 @@ function valueEnd(bytes: Uint8Array, start: number): number {
   let depth = 0
   for (let at = start; at < bytes.length; at++) {
     const byte = bytes[at]
-    if (byte === quote) at = stringEnd(bytes, at) - 1
+    if (byte === QUOTE) at = stringEnd(bytes, at) - 1
     else if (opens(byte)) depth++
     else if (closes(byte)) depth--
     if (closes(byte) && depth < 0) return trimmed(bytes, start, at)
-    if (byte === comma && depth === 0) return trimmed(bytes, start, at)
+    if (byte === COMMA && depth === 0) return trimmed(bytes, start, at)
   }
   return trimmed(bytes, start, bytes.length)
 }

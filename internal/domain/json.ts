@@ -4,7 +4,7 @@
  */
 
 /** Containers inside one another that a body may have; beyond it `JSON.stringify` could exhaust the stack. */
-export const maxDepth = 64
+export const MAX_DEPTH = 64
 
 export type JsonReading = { ok: true; value: unknown } | { ok: false; reason: 'syntax' | 'depth' }
 
@@ -19,11 +19,11 @@ export function readJson(bytes: Uint8Array): JsonReading {
   } catch {
     return { ok: false, reason: 'syntax' }
   }
-  return isDeeper(bytes, maxDepth) ? { ok: false, reason: 'depth' } : { ok: true, value }
+  return isDeeper(bytes, MAX_DEPTH) ? { ok: false, reason: 'depth' } : { ok: true, value }
 }
 
-const quote = 0x22
-const backslash = 0x5c
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
 
 /** Whether a valid JSON text has more than `limit` containers inside one another. Stops at the first that is too deep. */
 export function isDeeper(bytes: Uint8Array, limit: number): boolean {
@@ -45,7 +45,7 @@ function nestsDeeper(bytes: Uint8Array, limit: number): boolean {
   let depth = 0
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]
-    if (byte === quote) at = stringEnd(bytes, at) - 1
+    if (byte === QUOTE) at = stringEnd(bytes, at) - 1
     else if (opens(byte)) {
       if (++depth > limit) return true
     } else if (closes(byte)) depth--
@@ -66,6 +66,6 @@ export function closes(byte: number | undefined): boolean {
 /** Index behind the closing quote of the string that starts at `start`. */
 export function stringEnd(bytes: Uint8Array, start: number): number {
   let at = start + 1
-  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
   return at + 1
 }

@@ -7,7 +7,7 @@
  * No configuration nests deeper: what lies below is kept as it is, for the validator to refuse, and a body
  * of a million levels cannot exhaust the stack.
  */
-const deepest = 8
+const DEEPEST = 8
 
 export type JsonObject = Record<string, unknown>
 
@@ -17,7 +17,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** `target` with `patch` applied; shares no object of the first levels with either of them. */
 export function mergePatch(target: unknown, patch: unknown, level = 0): unknown {
-  if (!isJsonObject(patch) || level > deepest) return patch
+  if (!isJsonObject(patch) || level > DEEPEST) return patch
   const merged = new Map<string, unknown>(Object.entries(isJsonObject(target) ? target : {}))
   for (const [name, change] of Object.entries(patch)) {
     if (change === null) merged.delete(name)
@@ -28,7 +28,7 @@ export function mergePatch(target: unknown, patch: unknown, level = 0): unknown 
 
 /** A copy that may be written to without touching `value`. */
 export function copyJson(value: unknown, level = 0): unknown {
-  if (level > deepest) return value
+  if (level > DEEPEST) return value
   if (Array.isArray(value)) return value.map((element) => copyJson(element, level + 1))
   if (!isJsonObject(value)) return value
   return Object.fromEntries(

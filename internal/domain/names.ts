@@ -2,10 +2,14 @@
 import { accept, type Parsed, refuse } from './parsed.ts'
 
 /** Longest name of a customer or project, characters; as a buffer's. */
-export const nameMaxLength = 256
+export const NAME_MAX_LENGTH = 256
 
 /** Reads a name of 1 to `maxLength` characters without control characters; the error names `field`. */
-export function parseName(field: string, value: unknown, maxLength: number = nameMaxLength): Parsed<string> {
+export function parseName(
+  field: string,
+  value: unknown,
+  maxLength: number = NAME_MAX_LENGTH,
+): Parsed<string> {
   if (value === undefined || value === null) return refuse(`${field} is required`)
   if (typeof value !== 'string') return refuse(`${field} must be a string`)
   const length = [...value].length

@@ -4,10 +4,10 @@
  */
 import { closes, opens, stringEnd } from './json.ts'
 
-const colon = 0x3a
-const comma = 0x2c
-const quote = 0x22
-const openBracket = 0x5b
+const COLON = 0x3a
+const COMMA = 0x2c
+const QUOTE = 0x22
+const OPEN_BRACKET = 0x5b
 
 /**
  * The text of the number that `segments` lead to in `bytes`, a valid JSON text, or null when another value or
@@ -51,17 +51,17 @@ class PathScan {
     const byte = this.#bytes[at] as number
     if (opens(byte)) return this.#open(byte, at)
     if (closes(byte)) return this.#close(at)
-    if (byte === comma) return this.#next(at)
-    if (byte === quote) return this.#string(at)
-    if (byte <= 0x20 || byte === colon) return at + 1
+    if (byte === COMMA) return this.#next(at)
+    if (byte === QUOTE) return this.#string(at)
+    if (byte <= 0x20 || byte === COLON) return at + 1
     return this.#scalar(at)
   }
 
   #open(byte: number, at: number): number {
     this.#depth++
     if (this.#matches && this.#onPath < this.#segments.length) {
-      this.#indexes.push(byte === openBracket ? 0 : -1)
-      this.#matches = byte === openBracket && this.#isElement(0)
+      this.#indexes.push(byte === OPEN_BRACKET ? 0 : -1)
+      this.#matches = byte === OPEN_BRACKET && this.#isElement(0)
     } else this.#matches = false
     return at + 1
   }
@@ -88,7 +88,7 @@ class PathScan {
     const end = stringEnd(this.#bytes, at)
     if (!this.#isInnermost || this.#indexes.at(-1) !== -1) return end
     const behind = this.#skipBlanks(end)
-    if (this.#bytes[behind] !== colon) return end
+    if (this.#bytes[behind] !== COLON) return end
     this.#matches = this.#isName(at, end)
     // A later duplicate replaces whatever an earlier one held, also when it is no number.
     if (this.#matches) this.found = null
@@ -132,6 +132,6 @@ class PathScan {
 
   #endsScalar(at: number): boolean {
     const byte = this.#bytes[at] as number
-    return byte <= 0x20 || byte === comma || closes(byte)
+    return byte <= 0x20 || byte === COMMA || closes(byte)
   }
 }

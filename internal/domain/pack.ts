@@ -52,11 +52,11 @@ export class CorruptPackError extends Error {
   override readonly name = 'CorruptPackError'
 }
 
-export const packIdBytes = 12
+export const PACK_ID_BYTES = 12
 
-const magic = 0x50
-const frameVersion = 1
-const packHead = 2 + packIdBytes + 2
+const MAGIC = 0x50
+const FRAME_VERSION = 1
+const PACK_HEAD = 2 + PACK_ID_BYTES + 2
 const at = {
   flags: 4,
   itemId: 5,
@@ -67,19 +67,19 @@ const at = {
   payload: 63,
   key: 67,
 } as const
-const itemHead = 69
-const explicitFlag = 0x01
+const ITEM_HEAD = 69
+const EXPLICIT_FLAG = 0x01
 /** Flags of the upper half change the meaning of an item: a reader that does not know one must stop. */
-const mustUnderstand = 0xf0
+const MUST_UNDERSTAND = 0xf0
 
-const quote = 0x22
-const beforeMessageId = '{"messageId":'
-const beforeReceivedAt = ',"receivedAt":'
-const beforePayload = ',"payload":'
+const QUOTE = 0x22
+const BEFORE_MESSAGE_ID = '{"messageId":'
+const BEFORE_RECEIVED_AT = ',"receivedAt":'
+const BEFORE_PAYLOAD = ',"payload":'
 
 /** Bytes that a pack of these items takes beyond the items themselves. */
 export function packOverhead(replySubject: string | null): number {
-  return packHead + Buffer.byteLength(replySubject ?? '') + 4
+  return PACK_HEAD + Buffer.byteLength(replySubject ?? '') + 4
 }
 
 interface Sized {
@@ -93,7 +93,7 @@ interface Sized {
 function sized(item: PackItem): Sized {
   const keyText = JSON.stringify(item.groupKey)
   const id = JSON.stringify(item.messageId)
-  const elementHead = `${beforeMessageId}${id}${beforeReceivedAt}${item.receivedAt}${beforePayload}`
+  const elementHead = `${BEFORE_MESSAGE_ID}${id}${BEFORE_RECEIVED_AT}${item.receivedAt}${BEFORE_PAYLOAD}`
   const keyBytes = Buffer.byteLength(keyText)
   if (keyBytes > 0xffff) throw new RangeError(`groupKey of ${keyBytes} bytes does not fit a pack`)
   if (!Number.isSafeInteger(item.receivedAt) || item.receivedAt < 0 || item.receivedAt >= 2 ** 48) {
@@ -110,9 +110,9 @@ function sized(item: PackItem): Sized {
 
 function writeItem(frame: Buffer, offset: number, entry: Sized): number {
   const { item } = entry
-  const length = itemHead + entry.keyBytes + entry.elementBytes
+  const length = ITEM_HEAD + entry.keyBytes + entry.elementBytes
   frame.writeUInt32BE(length, offset)
-  frame[offset + at.flags] = item.explicit ? explicitFlag : 0
+  frame[offset + at.flags] = item.explicit ? EXPLICIT_FLAG : 0
   writeUuid(frame, offset + at.itemId, item.itemId)
   if (frame.write(item.groupToken, offset + at.token, 16, 'base64url') !== 16) {
     throw new RangeError(`groupToken ${JSON.stringify(item.groupToken)} is not 128 bits`)
@@ -121,7 +121,7 @@ function writeItem(frame: Buffer, offset: number, entry: Sized): number {
   frame.writeUInt32BE(item.credits, offset + at.credits)
   frame.writeUInt32BE(item.payload.length, offset + at.payload)
   frame.writeUInt16BE(entry.keyBytes, offset + at.key)
-  let cursor = offset + itemHead
+  let cursor = offset + ITEM_HEAD
   cursor += frame.write(entry.keyText, cursor)
   cursor += frame.write(entry.elementHead, cursor)
   frame.set(item.payload, cursor)
@@ -135,19 +135,19 @@ export function encodePack(
   replySubject: string | null,
   items: readonly PackItem[],
 ): Buffer {
-  if (packId.length !== packIdBytes) throw new RangeError(`a pack id has ${packIdBytes} bytes`)
+  if (packId.length !== PACK_ID_BYTES) throw new RangeError(`a pack id has ${PACK_ID_BYTES} bytes`)
   const entries = items.map(sized)
   let size = packOverhead(replySubject)
-  for (const entry of entries) size += itemHead + entry.keyBytes + entry.elementBytes
+  for (const entry of entries) size += ITEM_HEAD + entry.keyBytes + entry.elementBytes
   const frame = Buffer.allocUnsafe(size)
-  frame[0] = magic
-  frame[1] = frameVersion
+  frame[0] = MAGIC
+  frame[1] = FRAME_VERSION
   frame.set(packId, 2)
   const reply = replySubject ?? ''
-  const replyBytes = frame.write(reply, packHead)
-  frame.writeUInt16BE(replyBytes, packHead - 2)
-  frame.writeUInt32BE(entries.length, packHead + replyBytes)
-  let cursor = packHead + replyBytes + 4
+  const replyBytes = frame.write(reply, PACK_HEAD)
+  frame.writeUInt16BE(replyBytes, PACK_HEAD - 2)
+  frame.writeUInt32BE(entries.length, PACK_HEAD + replyBytes)
+  let cursor = PACK_HEAD + replyBytes + 4
   let uid = ''
   let uidAt = 0
   for (const entry of entries) {
@@ -165,7 +165,7 @@ export function encodePack(
 /** Upper bound of the bytes that `item` takes in a pack, without encoding it; for filling packs. */
 export function itemSizeBound(item: { groupKey: string; messageId: string; payload: Uint8Array }): number {
   // A UTF-16 unit takes at most 6 bytes as JSON text (\uXXXX); 15 digits of a time, 4 quotes and a brace.
-  const fixed = itemHead + beforeMessageId.length + beforeReceivedAt.length + beforePayload.length + 20
+  const fixed = ITEM_HEAD + BEFORE_MESSAGE_ID.length + BEFORE_RECEIVED_AT.length + BEFORE_PAYLOAD.length + 20
   return fixed + 6 * (item.groupKey.length + item.messageId.length) + item.payload.length
 }
 
@@ -176,17 +176,18 @@ function asBuffer(bytes: Uint8Array): Buffer {
 /** Throws CorruptPackError. */
 export function readPackHeader(bytes: Uint8Array): PackHeader {
   const frame = asBuffer(bytes)
-  if (frame.length < packHead + 4) throw new CorruptPackError(`a pack of ${frame.length} bytes has no header`)
-  if (frame[0] !== magic) throw new CorruptPackError(`not a pack: it begins with byte ${frame[0]}`)
-  if (frame[1] !== frameVersion) throw new CorruptPackError(`pack version ${frame[1]} is not known`)
-  const replyBytes = frame.readUInt16BE(packHead - 2)
-  const firstItemOffset = packHead + replyBytes + 4
+  if (frame.length < PACK_HEAD + 4)
+    throw new CorruptPackError(`a pack of ${frame.length} bytes has no header`)
+  if (frame[0] !== MAGIC) throw new CorruptPackError(`not a pack: it begins with byte ${frame[0]}`)
+  if (frame[1] !== FRAME_VERSION) throw new CorruptPackError(`pack version ${frame[1]} is not known`)
+  const replyBytes = frame.readUInt16BE(PACK_HEAD - 2)
+  const firstItemOffset = PACK_HEAD + replyBytes + 4
   if (firstItemOffset > frame.length)
     throw new CorruptPackError('the reply subject passes the end of the pack')
   return {
-    packId: frame.toString('base64url', 2, 2 + packIdBytes),
-    replySubject: replyBytes === 0 ? null : frame.toString('utf8', packHead, packHead + replyBytes),
-    count: frame.readUInt32BE(packHead + replyBytes),
+    packId: frame.toString('base64url', 2, 2 + PACK_ID_BYTES),
+    replySubject: replyBytes === 0 ? null : frame.toString('utf8', PACK_HEAD, PACK_HEAD + replyBytes),
+    count: frame.readUInt32BE(PACK_HEAD + replyBytes),
     firstItemOffset,
   }
 }
@@ -212,11 +213,11 @@ export class ItemView {
     this.#frame = frame
     this.offset = offset
     this.end = end
-    this.explicit = ((frame[offset + at.flags] ?? 0) & explicitFlag) !== 0
+    this.explicit = ((frame[offset + at.flags] ?? 0) & EXPLICIT_FLAG) !== 0
     this.receivedAt = frame.readUIntBE(offset + at.receivedAt, 6)
     this.credits = frame.readUInt32BE(offset + at.credits)
     this.payloadBytes = frame.readUInt32BE(offset + at.payload)
-    this.elementOffset = offset + itemHead + frame.readUInt16BE(offset + at.key)
+    this.elementOffset = offset + ITEM_HEAD + frame.readUInt16BE(offset + at.key)
     this.elementLength = end - this.elementOffset
   }
 
@@ -233,13 +234,17 @@ export class ItemView {
   }
 
   get groupKey(): string {
-    return textOf(this.#frame, this.offset + itemHead, this.elementOffset)
+    return textOf(this.#frame, this.offset + ITEM_HEAD, this.elementOffset)
   }
 
   get messageId(): string {
-    const from = this.elementOffset + beforeMessageId.length
+    const from = this.elementOffset + BEFORE_MESSAGE_ID.length
     const tail =
-      beforeReceivedAt.length + String(this.receivedAt).length + beforePayload.length + this.payloadBytes + 1
+      BEFORE_RECEIVED_AT.length +
+      String(this.receivedAt).length +
+      BEFORE_PAYLOAD.length +
+      this.payloadBytes +
+      1
     return textOf(this.#frame, from, this.end - tail)
   }
 
@@ -250,7 +255,7 @@ export class ItemView {
 }
 
 function textOf(frame: Buffer, from: number, to: number): string {
-  if (to - from >= 2 && frame[from] === quote && frame[to - 1] === quote) {
+  if (to - from >= 2 && frame[from] === QUOTE && frame[to - 1] === QUOTE) {
     // Most texts have nothing to unescape.
     const plain = frame.toString('utf8', from + 1, to - 1)
     if (!plain.includes('\\') && !plain.includes('"')) return plain
@@ -267,14 +272,14 @@ function textOf(frame: Buffer, from: number, to: number): string {
 /** The item that begins at `offset`. Throws CorruptPackError when its bounds do not hold. */
 export function readItem(bytes: Uint8Array, offset: number): ItemView {
   const frame = asBuffer(bytes)
-  if (offset < 0 || offset + itemHead > frame.length) throw new CorruptPackError(`no item at byte ${offset}`)
+  if (offset < 0 || offset + ITEM_HEAD > frame.length) throw new CorruptPackError(`no item at byte ${offset}`)
   const end = offset + frame.readUInt32BE(offset)
   if (end > frame.length) throw new CorruptPackError(`the item at byte ${offset} passes the end`)
   const flags = frame[offset + at.flags] ?? 0
-  if ((flags & mustUnderstand) !== 0)
+  if ((flags & MUST_UNDERSTAND) !== 0)
     throw new CorruptPackError(`the item at byte ${offset} has flags ${flags}`)
-  const least = itemHead + frame.readUInt16BE(offset + at.key) + frame.readUInt32BE(offset + at.payload)
-  const shell = beforeMessageId.length + 2 + beforeReceivedAt.length + 1 + beforePayload.length + 1
+  const least = ITEM_HEAD + frame.readUInt16BE(offset + at.key) + frame.readUInt32BE(offset + at.payload)
+  const shell = BEFORE_MESSAGE_ID.length + 2 + BEFORE_RECEIVED_AT.length + 1 + BEFORE_PAYLOAD.length + 1
   if (end - offset < least + shell) throw new CorruptPackError(`the item at byte ${offset} is too short`)
   return new ItemView(frame, offset, end)
 }

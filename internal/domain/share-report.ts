@@ -21,9 +21,9 @@ export interface HeldShare {
 }
 
 /** Smaller holdings stay out of a report: this part of the limit. */
-export const notableShare = 0.01
+export const NOTABLE_SHARE = 0.01
 /** So many buffers stand in one report at most: with 50 bytes each it stays far below any `max_payload`. */
-export const mostHeld = 1_000
+export const MOST_HELD = 1_000
 
 export function sharesSubject(shard: number): string {
   return `shard.${shard}.shares`
@@ -32,8 +32,8 @@ export function sharesSubject(shard: number): string {
 /** Of all that is held, what belongs into a report. */
 export function notable(held: Iterable<HeldShare>, limit: number): HeldShare[] {
   const large: HeldShare[] = []
-  for (const share of held) if (share.bytes >= limit * notableShare) large.push(share)
-  return large.sort((a, b) => b.bytes - a.bytes).slice(0, mostHeld)
+  for (const share of held) if (share.bytes >= limit * NOTABLE_SHARE) large.push(share)
+  return large.sort((a, b) => b.bytes - a.bytes).slice(0, MOST_HELD)
 }
 
 export function encodeShareReport({ shard, epoch, limit, held }: ShareReport): Buffer {

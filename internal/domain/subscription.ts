@@ -88,9 +88,13 @@ function started(event: SubscriptionEvent & Period & Contract): SubscriptionChan
   const status = event.kind === 'subscription_activated' ? 'ACTIVE' : 'PENDING'
   return {
     subscription: {
-      ...{ subscriptionId, customerId, planId, status },
+      subscriptionId,
+      customerId,
+      planId,
+      status,
       ...periodOf(event),
-      ...{ autoRenew, toldAt: at },
+      autoRenew,
+      toldAt: at,
     },
     cycle: cycleOf(event, planId),
   }

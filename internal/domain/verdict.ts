@@ -39,7 +39,7 @@ export type Answer =
   | { kind: 'original'; id: number; itemId: string | null }
 
 /** How long an owner keeps a drop distinguishable, and an ingress keeps asking, ms. */
-export const dropMemoryMs = 60_000
+export const DROP_MEMORY_MS = 60_000
 
 /** Where the owner of a shard answers questions; each carries a reply subject. */
 export function askSubject(shard: number): string {
@@ -59,10 +59,10 @@ export function decodeVerdict(bytes: Uint8Array): Verdict | undefined {
 }
 
 /** The kind `original` as nodes write it to each other: those of earlier versions know no other word. */
-const originalText = 'twin'
+const ORIGINAL_TEXT = 'twin'
 
 export function encodeAsk(ask: Ask): Buffer {
-  if (ask.kind === 'original') return Buffer.from(JSON.stringify({ ...ask, kind: originalText }))
+  if (ask.kind === 'original') return Buffer.from(JSON.stringify({ ...ask, kind: ORIGINAL_TEXT }))
   return Buffer.from(JSON.stringify({ ...ask, items: ask.items.map(({ index, itemId }) => [index, itemId]) }))
 }
 
@@ -70,7 +70,7 @@ export function decodeAsk(bytes: Uint8Array): Ask | undefined {
   const message = fieldsOf(bytes)
   if (message === undefined || !isCount(message.id)) return undefined
   const { id, kind, seq, groupToken, messageId } = message
-  if (kind === originalText && typeof groupToken === 'string' && typeof messageId === 'string') {
+  if (kind === ORIGINAL_TEXT && typeof groupToken === 'string' && typeof messageId === 'string') {
     return { kind: 'original', id, groupToken, messageId }
   }
   if (kind !== 'position' || !isCount(seq) || !Array.isArray(message.items)) return undefined
@@ -79,7 +79,7 @@ export function decodeAsk(bytes: Uint8Array): Ask | undefined {
 }
 
 export function encodeAnswer(answer: Answer): Buffer {
-  if (answer.kind === 'original') return Buffer.from(JSON.stringify({ ...answer, kind: originalText }))
+  if (answer.kind === 'original') return Buffer.from(JSON.stringify({ ...answer, kind: ORIGINAL_TEXT }))
   return Buffer.from(JSON.stringify({ ...answer, fates: answer.fates.map(fateText) }))
 }
 
@@ -87,24 +87,24 @@ export function decodeAnswer(bytes: Uint8Array): Answer | undefined {
   const message = fieldsOf(bytes)
   if (message === undefined || !isCount(message.id)) return undefined
   const { id, kind, itemId } = message
-  if (kind === originalText && (itemId === null || typeof itemId === 'string'))
+  if (kind === ORIGINAL_TEXT && (itemId === null || typeof itemId === 'string'))
     return { kind: 'original', id, itemId }
   if (kind !== 'position' || !Array.isArray(message.fates)) return undefined
   const fates = all(message.fates, fateOf)
   return fates && { kind, id, fates }
 }
 
-const newText = 'new'
-const unknownText = 'unknown'
+const NEW_TEXT = 'new'
+const UNKNOWN_TEXT = 'unknown'
 
 function fateText(fate: Fate): string | { of: string } {
   if (fate.kind === 'duplicate') return { of: fate.of }
-  return fate.kind === 'new' ? newText : unknownText
+  return fate.kind === 'new' ? NEW_TEXT : UNKNOWN_TEXT
 }
 
 function fateOf(value: unknown): Fate | undefined {
-  if (value === newText) return { kind: 'new' }
-  if (value === unknownText) return { kind: 'unknown' }
+  if (value === NEW_TEXT) return { kind: 'new' }
+  if (value === UNKNOWN_TEXT) return { kind: 'unknown' }
   const of = asFields(value)?.of
   return typeof of === 'string' ? { kind: 'duplicate', of } : undefined
 }

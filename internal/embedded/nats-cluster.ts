@@ -75,8 +75,15 @@ async function startAll(
   const errors: unknown[] = []
   const starts = dirs.map((dir, index) =>
     startNats({
-      ...{ dir, binary, sync, log, password, signal, maxStoreBytes: MAX_STORE_BYTES },
-      ...{ name: names[index]!, cluster: { port: ports[index]!, ports } },
+      dir,
+      binary,
+      sync,
+      log,
+      password,
+      signal,
+      maxStoreBytes: MAX_STORE_BYTES,
+      name: names[index]!,
+      cluster: { port: ports[index]!, ports },
     }).catch((error: unknown) => {
       errors.push(error)
       giveUp.abort()

@@ -88,7 +88,9 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
   })
   const afterFullDisk = () =>
     restartAfterFullDisk({
-      ...{ logFile: join(dir, LOG), dir, log: options.log },
+      logFile: join(dir, LOG),
+      dir,
+      log: options.log,
       // Restarted as any server that ends unasked.
       restart: () => server.kill('SIGTERM'),
     })

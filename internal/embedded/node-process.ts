@@ -76,8 +76,11 @@ export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { http, ops } = ports
   const address = (port: number) => addressOf(options, port)
   return {
-    ...{ name, command, logFile: file('log') },
-    ...{ url: http === undefined ? undefined : address(http), opsUrl: address(ops) },
+    name,
+    command,
+    logFile: file('log'),
+    url: http === undefined ? undefined : address(http),
+    opsUrl: address(ops),
     get pid() {
       return server.pid
     },

@@ -17,9 +17,9 @@ export interface ListenerOptions {
    * anybody listens already, for whoever joins unasked would be given some of the connections.
    */
   shared?: 'first' | 'joining' | undefined
-  /** A request that takes longer to arrive in whole, headers and body, is answered 408. Ms, default `requestTimeoutMs`. */
+  /** A request that takes longer to arrive in whole, headers and body, is answered 408. Ms, default `REQUEST_TIMEOUT_MS`. */
   requestTimeoutMs?: number
-  /** An idle connection is closed after this, ms; default `keepAliveTimeoutMs`. */
+  /** An idle connection is closed after this, ms; default `KEEP_ALIVE_TIMEOUT_MS`. */
   keepAliveTimeoutMs?: number
 }
 
@@ -40,12 +40,12 @@ export interface Listener {
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
 
 /** Headers of one request, bytes: room for two path segments of 10 kB, so that they get their 404. */
-export const maxHeaderBytes = 32 * 1024
+export const MAX_HEADER_BYTES = 32 * 1024
 /** Of a whole request, and of its headers alone, ms. */
-export const requestTimeoutMs = 30_000
-export const headersTimeoutMs = 15_000
+export const REQUEST_TIMEOUT_MS = 30_000
+export const HEADERS_TIMEOUT_MS = 15_000
 /** Longer than the usual load balancer's 60 s, ms. */
-export const keepAliveTimeoutMs = 65_000
+export const KEEP_ALIVE_TIMEOUT_MS = 65_000
 const IDLE_SWEEP_MS = 20
 /** So long a closing listener still answers on connections that idle, ms. */
 const LINGER_MS = 300
@@ -88,12 +88,12 @@ async function refuseTaken(port: number, host: string): Promise<void> {
 }
 
 function configure(handler: Handler, options: ListenerOptions): Server {
-  const requestTimeout = options.requestTimeoutMs ?? requestTimeoutMs
+  const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS
   const server = createServer({
-    maxHeaderSize: maxHeaderBytes,
+    maxHeaderSize: MAX_HEADER_BYTES,
     requestTimeout,
-    headersTimeout: Math.min(requestTimeout, headersTimeoutMs),
-    keepAliveTimeout: options.keepAliveTimeoutMs ?? keepAliveTimeoutMs,
+    headersTimeout: Math.min(requestTimeout, HEADERS_TIMEOUT_MS),
+    keepAliveTimeout: options.keepAliveTimeoutMs ?? KEEP_ALIVE_TIMEOUT_MS,
     // One sweep over all connections instead of a timer a request.
     connectionsCheckingInterval: Math.min(1_000, Math.ceil(requestTimeout / 4)),
     // Node's own refusal has no body.

@@ -27,7 +27,7 @@ const MAX_TOKEN_LENGTH = 16_384
 const TOLERANCE_S = 5
 
 /** docs/reference/api.md, "Limits": lifetime of an ID token, seconds. */
-export const tokenLifetimeS = 3_600
+export const TOKEN_LIFETIME_S = 3_600
 
 export function createIdTokens(options: IdTokensOptions): TokenVerifier {
   const { issuer, audience, clock } = options
@@ -36,7 +36,10 @@ export function createIdTokens(options: IdTokensOptions): TokenVerifier {
     async verify(token) {
       if (token.length > MAX_TOKEN_LENGTH) throw new ServiceError('tokenInvalid')
       const verified = await jwtVerify(token, keys, {
-        ...{ issuer, audience, algorithms: ALGORITHMS, requiredClaims: ['exp', 'sub'] },
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        requiredClaims: ['exp', 'sub'],
         clockTolerance: TOLERANCE_S,
         currentDate: new Date(clock.now()),
       }).catch(refuse)
@@ -67,5 +70,5 @@ function isIdToken(typ: unknown): boolean {
 function isWithinLifetime({ iat }: JWTPayload, clock: Clock): boolean {
   if (iat === undefined) return true
   const age = clock.now() / 1_000 - iat
-  return age >= -TOLERANCE_S && age <= tokenLifetimeS + TOLERANCE_S
+  return age >= -TOLERANCE_S && age <= TOKEN_LIFETIME_S + TOLERANCE_S
 }

@@ -7,7 +7,7 @@
  */
 
 import { bufferToken } from '../domain/group.ts'
-import { encodePack, itemSizeBound, packIdBytes } from '../domain/pack.ts'
+import { encodePack, itemSizeBound, PACK_ID_BYTES } from '../domain/pack.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { GroupNames } from './group-names.ts'
@@ -25,23 +25,23 @@ import {
 } from './ports.ts'
 import { Verdicts } from './verdicts.ts'
 
-const maxPackBytes = 256 * 1024
+const MAX_PACK_BYTES = 256 * 1024
 /** All tries of a pack, and the waiting before them, ms. */
-const retriesMs = 10_000
+const RETRIES_MS = 10_000
 /** One try, ms. */
-const attemptMs = 2_000
-const leastPauseMs = 50
-const mostPauseMs = 500
+const ATTEMPT_MS = 2_000
+const LEAST_PAUSE_MS = 50
+const MOST_PAUSE_MS = 500
 /**
  * Packs leave this long after the last ones at the earliest, ms: an item at rest waits for nothing, and where items come
  * closer together than that, fewer and larger packs cost each of them less.
  */
-export const gatherMs = 1.5
+export const GATHER_MS = 1.5
 /** An append that takes longer no longer counts against the cap: one dead shard must not hold up the others. */
-const slotMs = 100
+const SLOT_MS = 100
 
-export const defaultMaxInFlight = 4
-const defaultMaxWaitingBytes = 64 * 1024 * 1024
+export const DEFAULT_MAX_IN_FLIGHT = 4
+const DEFAULT_MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 export interface PackerOptions {
   shards: number
@@ -94,13 +94,13 @@ export class Packer implements Inbox {
     this.#verdicts = new Verdicts(options)
     this.#lanes = Array.from({ length: options.shards }, (_, shard) => new Lane(shard))
     this.#names = new GroupNames(options.shards)
-    this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+    this.#maxInFlight = options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT
     this.#afterTurn = options.afterTurn ?? ((task) => void setImmediate(task))
   }
 
   append(item: NewItem): Promise<Stored> {
     if (this.#closed) return Promise.reject(unavailable('this node shuts down', 'closed'))
-    const { maxWaitingBytes = defaultMaxWaitingBytes, clock } = this.#options
+    const { maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES, clock } = this.#options
     if (this.#waitingBytes > maxWaitingBytes)
       return Promise.reject(unavailable('too much waits', 'overloaded'))
     const { token, shard } = this.#names.of(item.bufferUid, item.groupKey)
@@ -142,7 +142,7 @@ export class Packer implements Inbox {
       this.#feed()
     }
     const { clock } = this.#options
-    const pauseMs = this.#leftAt + gatherMs - clock.monotonic()
+    const pauseMs = this.#leftAt + GATHER_MS - clock.monotonic()
     if (pauseMs > 0) clock.after(pauseMs, feed)
     else this.#afterTurn(feed)
   }
@@ -152,7 +152,7 @@ export class Packer implements Inbox {
     this.#cancelRelief = undefined
     const now = this.#options.clock.monotonic()
     for (const [lane, startedAt] of this.#slots) {
-      if (startedAt + slotMs <= now) this.#slots.delete(lane)
+      if (startedAt + SLOT_MS <= now) this.#slots.delete(lane)
     }
     this.#feed()
   }
@@ -160,7 +160,7 @@ export class Packer implements Inbox {
   #feed(): void {
     for (const lane of this.#hungry) {
       if (this.#slots.size >= this.#maxInFlight) {
-        this.#cancelRelief ??= this.#options.clock.after(slotMs, () => this.#relieve())
+        this.#cancelRelief ??= this.#options.clock.after(SLOT_MS, () => this.#relieve())
         return
       }
       this.#hungry.delete(lane)
@@ -172,7 +172,7 @@ export class Packer implements Inbox {
     const startedAt = this.#options.clock.monotonic()
     lane.flying = true
     this.#slots.set(lane, startedAt)
-    const entries = lane.takePack(maxPackBytes)
+    const entries = lane.takePack(MAX_PACK_BYTES)
     this.#leftAt = startedAt
     void this.#fly(lane, entries, startedAt)
   }
@@ -197,7 +197,7 @@ export class Packer implements Inbox {
   }
 
   #pack(lane: Lane, entries: readonly Entry[], startedAt: number): Pack {
-    const idBytes = this.#options.randomness.bytes(packIdBytes)
+    const idBytes = this.#options.randomness.bytes(PACK_ID_BYTES)
     const id = Buffer.from(idBytes).toString('base64url')
     const awaited = entries.flatMap(({ item: { explicit, itemId }, resolve }, index) =>
       explicit ? [{ index, itemId, settle: resolve }] : [],
@@ -244,16 +244,16 @@ export class Packer implements Inbox {
   async #untilAnswered(pack: Pack): Promise<{ answer: PackAppendAnswer; attempts: number }> {
     const { clock, randomness, logOf } = this.#options
     const since = pack.entries[0]?.since ?? pack.startedAt
-    const deadline = Math.max(since + retriesMs, pack.startedAt + attemptMs)
+    const deadline = Math.max(since + RETRIES_MS, pack.startedAt + ATTEMPT_MS)
     const { subject, id: msgId } = pack
-    for (let attempts = 1, pauseMs = leastPauseMs; ; attempts++) {
-      const timeoutMs = Math.min(attemptMs, deadline - clock.monotonic())
+    for (let attempts = 1, pauseMs = LEAST_PAUSE_MS; ; attempts++) {
+      const timeoutMs = Math.min(ATTEMPT_MS, deadline - clock.monotonic())
       const answer = await logOf(pack.lane.shard).append(pack.frame, { subject, msgId, timeoutMs })
-      const pause = answer.kind === 'in-process' ? leastPauseMs : pauseMs * (0.5 + randomness.fraction())
+      const pause = answer.kind === 'in-process' ? LEAST_PAUSE_MS : pauseMs * (0.5 + randomness.fraction())
       const over = clock.monotonic() + pause >= deadline
       if (over || (answer.kind !== 'unknown' && answer.kind !== 'in-process')) return { answer, attempts }
       await sleep(clock, pause)
-      pauseMs = Math.min(pauseMs * 2, mostPauseMs)
+      pauseMs = Math.min(pauseMs * 2, MOST_PAUSE_MS)
     }
   }
 }

@@ -9,9 +9,9 @@
 import {
   type Answer,
   askSubject,
+  DROP_MEMORY_MS,
   decodeAnswer,
   decodeVerdict,
-  dropMemoryMs,
   encodeAsk,
   type Fate,
   type Verdict,
@@ -20,13 +20,13 @@ import type { Clock, Randomness } from '../runtime/clock.ts'
 import type { Messages, Stored } from './ports.ts'
 
 /** How long a request waits for a verdict, and for the answer to a question, ms. */
-const patienceMs = 1_000
+const PATIENCE_MS = 1_000
 /** Precision of the waiting, ms. */
-const sweepMs = 50
+const SWEEP_MS = 50
 /** Pause before the first question about an unanswered pack; doubled after each, ms. */
-const firstAskMs = 1_000
+const FIRST_ASK_MS = 1_000
 /** Packs whose verdict is late, at most; past it the oldest ones stay unknown. */
-const mostLatePacks = 10_000
+const MOST_LATE_PACKS = 10_000
 
 export type LateOutcome = 'new' | 'duplicate' | 'unknown'
 
@@ -55,7 +55,7 @@ class Waiting {
   storedAt: number | undefined
   late: Late[] = []
   askAt = 0
-  askPauseMs = firstAskMs
+  askPauseMs = FIRST_ASK_MS
   asked: { id: number; items: Late[] } | undefined
 
   constructor(packId: string, shard: number, items: readonly Awaited[]) {
@@ -131,7 +131,7 @@ export class Verdicts {
   findOriginal(shard: number, groupToken: string, messageId: string): Promise<string | null | undefined> {
     return new Promise((resolve) => {
       const id = this.#nextId++
-      this.#originals.set(id, { until: this.#clock.monotonic() + patienceMs, resolve })
+      this.#originals.set(id, { until: this.#clock.monotonic() + PATIENCE_MS, resolve })
       const ask = encodeAsk({ kind: 'original', id, groupToken, messageId })
       this.#messages.publish(askSubject(shard), ask, this.#answerSubject)
       this.#keepSweeping()
@@ -177,7 +177,7 @@ export class Verdicts {
       settle({ duplicateOf: null, late })
     }
     for (const oldest of this.#late) {
-      if (this.#late.size <= mostLatePacks) break
+      if (this.#late.size <= MOST_LATE_PACKS) break
       this.#giveUp(oldest)
     }
   }
@@ -196,7 +196,7 @@ export class Verdicts {
 
   #keepSweeping(): void {
     if (this.#pressing.size + this.#late.size + this.#originals.size === 0) return
-    this.#cancelSweep ??= this.#clock.after(sweepMs, () => {
+    this.#cancelSweep ??= this.#clock.after(SWEEP_MS, () => {
       this.#cancelSweep = undefined
       this.#sweep(this.#clock.monotonic())
       this.#keepSweeping()
@@ -210,12 +210,12 @@ export class Verdicts {
       resolve(undefined)
     }
     for (const waiting of this.#pressing) {
-      if (ageOf(waiting, now) < patienceMs) break
+      if (ageOf(waiting, now) < PATIENCE_MS) break
       this.#silent.add(waiting.shard)
       this.#answerWithout(waiting)
     }
     for (const waiting of this.#late) {
-      if (ageOf(waiting, now) >= dropMemoryMs) this.#giveUp(waiting)
+      if (ageOf(waiting, now) >= DROP_MEMORY_MS) this.#giveUp(waiting)
       else if (waiting.askAt <= now) this.#ask(waiting, now)
     }
   }

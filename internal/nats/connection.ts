@@ -36,11 +36,11 @@ const leastVersion = [2, 11, 4] as const
 const leastReplicatedVersion = [2, 12, 0] as const
 
 /** Wait before an address is tried again, ms, plus jitter: a whole fleet reconnects at once otherwise. */
-const reconnectWaitMs = 100
-const reconnectJitterMs = 400
+const RECONNECT_WAIT_MS = 100
+const RECONNECT_JITTER_MS = 400
 /** A silent peer counts as gone after three of these, ms. */
-const pingIntervalMs = 5_000
-const pingsOut = 2
+const PING_INTERVAL_MS = 5_000
+const PINGS_OUT = 2
 
 export class Connection {
   readonly nats: NatsConnection
@@ -184,11 +184,11 @@ async function connectionOptions(address: BrokerAddress): Promise<ConnectionOpti
     servers: parsed.map((server) => server.address),
     name: 'penstock',
     maxReconnectAttempts: -1,
-    reconnectDelayHandler: () => reconnectWaitMs + Math.floor(Math.random() * reconnectJitterMs),
+    reconnectDelayHandler: () => RECONNECT_WAIT_MS + Math.floor(Math.random() * RECONNECT_JITTER_MS),
     // Credentials may be replaced under a running process: it keeps trying.
     ignoreAuthErrorAbort: true,
-    pingInterval: pingIntervalMs,
-    maxPingOut: pingsOut,
+    pingInterval: PING_INTERVAL_MS,
+    maxPingOut: PINGS_OUT,
     noAsyncTraces: true,
     ...(user !== undefined && { user }),
     ...(pass !== undefined && { pass }),

@@ -18,21 +18,21 @@ export interface CreditStatementsOptions {
 }
 
 export class PostgresCreditStatements implements CreditStatements {
-  private readonly options: CreditStatementsOptions
-  private db: Database
+  readonly #options: CreditStatementsOptions
+  #db: Database
 
   constructor(options: CreditStatementsOptions) {
-    this.options = options
-    this.db = options.open()
+    this.#options = options
+    this.#db = options.open()
   }
 
   async open(boot: string): Promise<void> {
-    await this.within((db) => db`INSERT INTO ledger_nodes (boot) VALUES (${boot}) ON CONFLICT DO NOTHING`)
+    await this.#within((db) => db`INSERT INTO ledger_nodes (boot) VALUES (${boot}) ON CONFLICT DO NOTHING`)
   }
 
   async apply(boot: string, statement: CreditStatement): Promise<CreditAnswer> {
     const { customerId, number, buffers, runs, refunds, spent, settled, giveBack, take } = statement
-    const [row] = await this.within(
+    const [row] = await this.#within(
       (db) => db<{ is_open: boolean; granted: number; balance: number; taken: number; elsewhere: number }[]>`
         SELECT is_open, granted, balance, taken, elsewhere FROM charge_credits(
           ${boot}, ${customerId}, ${number}, ${[...buffers]}::uuid[],
@@ -48,22 +48,22 @@ export class PostgresCreditStatements implements CreditStatements {
   }
 
   async close(boot: string): Promise<void> {
-    await this.within((db) => db`SELECT FROM close_ledger_node(${boot})`)
+    await this.#within((db) => db`SELECT FROM close_ledger_node(${boot})`)
   }
 
   /** Ends the client, after the ledger. */
   async end(): Promise<void> {
-    await this.db.end({ timeout: 2 })
+    await this.#db.end({ timeout: 2 })
   }
 
-  private within<T>(run: (db: Database) => Promise<T>): Promise<T> {
-    const used = this.db
+  #within<T>(run: (db: Database) => Promise<T>): Promise<T> {
+    const used = this.#db
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const overdue = setTimeout(() => {
-      if (this.db === used) this.db = this.options.open()
+      if (this.#db === used) this.#db = this.#options.open()
       void used.end({ timeout: 0 })
       reject(new Error('Postgres did not answer in time'))
-    }, this.options.deadlineMs ?? 2_000)
+    }, this.#options.deadlineMs ?? 2_000)
     run(used)
       .then(resolve, reject)
       .finally(() => clearTimeout(overdue))

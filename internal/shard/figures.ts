@@ -49,8 +49,11 @@ export function figuresOf(parts: ShardParts, now: number): ShardFigures {
   const { live, replay, state, journal } = parts
   const { oldest, complete } = oldestItems(parts)
   return {
-    ...{ cursor: replay.cursor, horizon: state.horizon, journalSeq: journal.lastSeq },
-    ...{ items: live.count, payloadBytes: live.payloadBytes },
+    cursor: replay.cursor,
+    horizon: state.horizon,
+    journalSeq: journal.lastSeq,
+    items: live.count,
+    payloadBytes: live.payloadBytes,
     oldest: oldest.slice(0, NAMED_BUFFERS).map(({ group, at }) => ({
       bufferUid: group.buffer.uid,
       bufferId: group.buffer.record?.buffer.bufferId ?? null,

@@ -77,7 +77,10 @@ export class Release {
     const now = clock.now()
     const unclaimed = this.#unclaimed()
     const passed = new PassedResults({
-      ...{ messages: broker, clock, shard, boot },
+      messages: broker,
+      clock,
+      shard,
+      boot,
       inFlight: [...batches.inFlight(now, 'here'), ...unclaimed],
     })
     this.#leaveRemoteAttempts()

@@ -2,7 +2,7 @@
  * The CustomResourceDefinition of Buffer. It is made from the schema of the admin API (docs/architecture/protocol.md,
  * "One schema"), so both have the same bounds, defaults and words; `npm run crd` writes it to `crds/`.
  */
-import { group, kind, listKind, plural, resumeAnnotation, version } from '../resource.ts'
+import { GROUP, KIND, LIST_KIND, PLURAL, RESUME_ANNOTATION, VERSION } from '../resource.ts'
 import { nameAsIdentifier } from './rules.ts'
 import { specSchema } from './spec.ts'
 import { statusSchema } from './status.ts'
@@ -26,21 +26,21 @@ export function bufferDefinition() {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
+    metadata: { name: `${PLURAL}.${GROUP}` },
     spec: {
-      group,
+      group: GROUP,
       scope: 'Namespaced',
       names: {
-        kind,
-        listKind,
-        plural,
-        singular: kind.toLowerCase(),
+        kind: KIND,
+        listKind: LIST_KIND,
+        plural: PLURAL,
+        singular: KIND.toLowerCase(),
         shortNames: ['buf'],
         categories: ['all', 'webhooks'],
       },
       versions: [
         {
-          name: version,
+          name: VERSION,
           served: true,
           storage: true,
           subresources: { status: {} },
@@ -57,6 +57,6 @@ function resourceSchema() {
   const members = { spec: specSchema(), status: statusSchema }
   const description =
     'A buffer of the webhook service: takes webhooks, groups them by a key and delivers each group in batches. ' +
-    `Any new value of the annotation ${resumeAnnotation} resumes one that was paused automatically.`
+    `Any new value of the annotation ${RESUME_ANNOTATION} resumes one that was paused automatically.`
   return ruled(object(description, members, ['spec']), nameAsIdentifier)
 }

@@ -1,9 +1,9 @@
 /** The definition as the text that is checked in. */
 import { stringify } from 'yaml'
-import { group, plural } from '../resource.ts'
+import { GROUP, PLURAL } from '../resource.ts'
 import { bufferDefinition } from './definition.ts'
 
-export const crdFileName = `${group}_${plural}.yaml`
+export const CRD_FILE_NAME = `${GROUP}_${PLURAL}.yaml`
 
 /** Each value in full: the anchors that repeated parts would become are read by few. */
 export function crdDocument(): string {

@@ -4,22 +4,22 @@
  *
  * The default `{}` of an object is judged before the defaults of its members are filled in: hence every `has`.
  */
-import { defaultSignatureHeader } from '../../internal/domain/buffer-schema.ts'
+import { DEFAULT_SIGNATURE_HEADER } from '../../internal/domain/buffer-schema.ts'
 import {
   forbiddenHeaderPrefixes,
   forbiddenHeaders,
-  headerNameMaxLength,
-  headerNamePattern,
-  headersMaxCount,
-  headersMaxSize,
+  HEADER_NAME_MAX_LENGTH,
+  HEADER_NAME_PATTERN,
+  HEADERS_MAX_COUNT,
+  HEADERS_MAX_SIZE,
 } from '../../internal/domain/header-names.ts'
-import { identifierMaxLength } from '../../internal/domain/identifiers.ts'
+import { IDENTIFIER_MAX_LENGTH } from '../../internal/domain/identifiers.ts'
 import type { CelRule } from './structural.ts'
 
 /** On the resource: its name becomes the identifier of the buffer when none is given. */
 export const nameAsIdentifier: CelRule = {
-  rule: `has(self.spec.bufferId) || self.metadata.name.size() <= ${identifierMaxLength}`,
-  message: `spec.bufferId is required when metadata.name has more than ${identifierMaxLength} characters`,
+  rule: `has(self.spec.bufferId) || self.metadata.name.size() <= ${IDENTIFIER_MAX_LENGTH}`,
+  message: `spec.bufferId is required when metadata.name has more than ${IDENTIFIER_MAX_LENGTH} characters`,
 }
 
 export const immutable: CelRule = { rule: 'self == oldSelf', message: 'cannot be changed' }
@@ -44,11 +44,11 @@ export const groupKeyRules: readonly CelRule[] = [
 ]
 
 /** What URL parsers repair silently, the service refuses, and the format `uri` (control characters) lets pass. */
-const blank = '\\p{Z}\\x{feff}\\\\'
+const BLANK = '\\p{Z}\\x{feff}\\\\'
 
 export const urlRules: readonly CelRule[] = [
   {
-    rule: `self.matches(r'^[^:]+://[^/?:${blank}][^${blank}]*$')`,
+    rule: `self.matches(r'^[^:]+://[^/?:${BLANK}][^${BLANK}]*$')`,
     message: 'must be an http or https URL',
   },
   {
@@ -57,22 +57,22 @@ export const urlRules: readonly CelRule[] = [
   },
 ]
 
-const reserved = `r'(?i)^(${forbiddenHeaders.join('|')})$|^(${forbiddenHeaderPrefixes.join('|')})'`
+const RESERVED = `r'(?i)^(${forbiddenHeaders.join('|')})$|^(${forbiddenHeaderPrefixes.join('|')})'`
 
 /** On the name of a header that is set on deliveries. */
 export const settableHeader: CelRule = {
-  rule: `!self.matches(${reserved})`,
+  rule: `!self.matches(${RESERVED})`,
   message: 'is a reserved header name',
 }
 
 /** On the map of headers: what a schema says about the name of a field, it cannot say about the keys of a map. */
 export const headersRules: readonly CelRule[] = [
   {
-    rule: `self.all(n, n.size() <= ${headerNameMaxLength} && n.matches(r"${headerNamePattern}"))`,
+    rule: `self.all(n, n.size() <= ${HEADER_NAME_MAX_LENGTH} && n.matches(r"${HEADER_NAME_PATTERN}"))`,
     message: 'has a name that is not a valid header name',
   },
   {
-    rule: `self.all(n, !n.matches(${reserved}))`,
+    rule: `self.all(n, !n.matches(${RESERVED}))`,
     message: 'has a reserved header name',
   },
   {
@@ -80,8 +80,8 @@ export const headersRules: readonly CelRule[] = [
     message: 'names a header twice',
   },
   {
-    rule: `self.map(n, n.size() + self[n].size()).sum() <= ${headersMaxSize}`,
-    message: `must have at most ${headersMaxSize} characters`,
+    rule: `self.map(n, n.size() + self[n].size()).sum() <= ${HEADERS_MAX_SIZE}`,
+    message: `must have at most ${HEADERS_MAX_SIZE} characters`,
   },
 ]
 
@@ -91,21 +91,21 @@ export const distinctHeaders: CelRule = {
   message: 'names a header twice',
 }
 
-const idempotencyHeader = 'self.idempotencyHeader.lowerAscii()'
-const signatureHeader = `(has(self.signing) ? self.signing.header.lowerAscii() : '${defaultSignatureHeader}')`
-const ownHeaders = `[${idempotencyHeader}, ${signatureHeader}]`
+const IDEMPOTENCY_HEADER = 'self.idempotencyHeader.lowerAscii()'
+const SIGNATURE_HEADER = `(has(self.signing) ? self.signing.header.lowerAscii() : '${DEFAULT_SIGNATURE_HEADER}')`
+const OWN_HEADERS = `[${IDEMPOTENCY_HEADER}, ${SIGNATURE_HEADER}]`
 
 export const deliveryRules: readonly CelRule[] = [
   {
-    rule: `${idempotencyHeader} != ${signatureHeader}`,
+    rule: `${IDEMPOTENCY_HEADER} != ${SIGNATURE_HEADER}`,
     message: 'idempotencyHeader must differ from the signature header',
   },
   {
-    rule: `!has(self.headers) || !self.headers.exists(n, n.lowerAscii() in ${ownHeaders})`,
+    rule: `!has(self.headers) || !self.headers.exists(n, n.lowerAscii() in ${OWN_HEADERS})`,
     message: 'headers names a header that is set by the service itself',
   },
   {
-    rule: `!has(self.headersFrom) || !self.headersFrom.exists(h, h.name.lowerAscii() in ${ownHeaders})`,
+    rule: `!has(self.headersFrom) || !self.headersFrom.exists(h, h.name.lowerAscii() in ${OWN_HEADERS})`,
     message: 'headersFrom names a header that is set by the service itself',
   },
   {
@@ -113,8 +113,8 @@ export const deliveryRules: readonly CelRule[] = [
     message: 'headersFrom names a header that headers has too',
   },
   {
-    rule: `(has(self.headers) ? self.headers.size() : 0) + (has(self.headersFrom) ? self.headersFrom.size() : 0) <= ${headersMaxCount}`,
-    message: `headers and headersFrom must have at most ${headersMaxCount} entries together`,
+    rule: `(has(self.headers) ? self.headers.size() : 0) + (has(self.headersFrom) ? self.headersFrom.size() : 0) <= ${HEADERS_MAX_COUNT}`,
+    message: `headers and headersFrom must have at most ${HEADERS_MAX_COUNT} entries together`,
   },
 ]
 

@@ -1,7 +1,7 @@
 /** `spec` of the resource: a buffer's configuration as the admin API takes it, but for secrets, which are only named. */
 import { bufferCreateSchema, type Schema } from '../../internal/domain/buffer-schema.ts'
-import { headersMaxCount, headerValuePattern } from '../../internal/domain/header-names.ts'
-import { defaultCredentialsKey } from '../resource.ts'
+import { HEADER_VALUE_PATTERN, HEADERS_MAX_COUNT } from '../../internal/domain/header-names.ts'
+import { DEFAULT_CREDENTIALS_KEY } from '../resource.ts'
 import {
   backoffOrder,
   deliveryRules,
@@ -108,7 +108,7 @@ function headers(): StructuralSchema {
     field('delivery', 'headers'),
     'They show in this resource: secret ones go to headersFrom.',
   )
-  const value = { ...map.additionalProperties!, pattern: headerValuePattern }
+  const value = { ...map.additionalProperties!, pattern: HEADER_VALUE_PATTERN }
   return ruled({ ...map, additionalProperties: value }, ...headersRules)
 }
 
@@ -118,7 +118,7 @@ function headersFrom(): StructuralSchema {
     name: { ...name, description: 'Name of the header.' },
     secretKeyRef: secretKeyRef('Where the value of the header stands: printable Latin-1 characters.'),
   })
-  const list = listByKey('Extra headers whose values are secret.', 'name', headersMaxCount, entry)
+  const list = listByKey('Extra headers whose values are secret.', 'name', HEADERS_MAX_COUNT, entry)
   return ruled(list, distinctHeaders)
 }
 
@@ -158,7 +158,7 @@ export function specSchema(): StructuralSchema {
       analytics: field('analytics'),
       credentialsRef: secretKeyRef(
         'Where the API key stands with which this buffer is configured: one of the role member or above.',
-        defaultCredentialsKey,
+        DEFAULT_CREDENTIALS_KEY,
       ),
       deletionPolicy: choice(
         'What becomes of the buffer when this resource is deleted: "Delete" deletes it, "Orphan" leaves it as it is.',

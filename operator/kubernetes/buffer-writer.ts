@@ -3,12 +3,12 @@
  * that was made anew under the name nor one that was changed meanwhile, which has its next pass anyway.
  */
 import {
-  apiVersion,
+  API_VERSION,
   type BufferResource,
   type BufferStatus,
-  fieldManager,
-  kind,
-  plural,
+  FIELD_MANAGER,
+  KIND,
+  PLURAL,
 } from '../resource.ts'
 import type { ApiServer } from './api-server.ts'
 
@@ -26,7 +26,7 @@ export class BufferResourceWriter {
   setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource> {
     const { resourceVersion } = resource.metadata
     return this.#api.request('PATCH', pathOf(resource), {
-      query: { fieldManager },
+      query: { fieldManager: FIELD_MANAGER },
       contentType: 'application/merge-patch+json',
       body: { metadata: { resourceVersion, finalizers } },
     })
@@ -39,13 +39,13 @@ export class BufferResourceWriter {
   applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource> {
     const { name, namespace, resourceVersion } = resource.metadata
     return this.#api.request('PATCH', `${pathOf(resource)}/status`, {
-      query: { fieldManager, force: true },
+      query: { fieldManager: FIELD_MANAGER, force: true },
       contentType: 'application/apply-patch+yaml',
-      body: { apiVersion, kind, metadata: { name, namespace, resourceVersion }, status },
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace, resourceVersion }, status },
     })
   }
 }
 
 function pathOf({ metadata: { namespace, name } }: BufferResource): string {
-  return `/apis/${apiVersion}/namespaces/${namespace}/${plural}/${name}`
+  return `/apis/${API_VERSION}/namespaces/${namespace}/${PLURAL}/${name}`
 }

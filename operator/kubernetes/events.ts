@@ -1,6 +1,6 @@
 /** Tells whoever looks at a resource what happened to it: Events of events.k8s.io/v1. Never in the way of a pass. */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
-import { apiVersion, type BufferResource, group, kind } from '../resource.ts'
+import { API_VERSION, type BufferResource, GROUP, KIND } from '../resource.ts'
 import { hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
 import { EventSeries, type Verdict } from './event-series.ts'
@@ -96,13 +96,13 @@ export class EventRecorder {
       kind: 'Event',
       metadata: { name, namespace },
       eventTime,
-      reportingController: `${group}/operator`,
+      reportingController: `${GROUP}/operator`,
       reportingInstance: this.#options.instance.slice(0, 128),
       action: ACTION,
       reason,
       type,
       note: cut(note),
-      regarding: { apiVersion, kind, namespace, name: resourceName, uid, resourceVersion },
+      regarding: { apiVersion: API_VERSION, kind: KIND, namespace, name: resourceName, uid, resourceVersion },
     }
   }
 

@@ -7,7 +7,7 @@ import type { BufferResource } from '../resource.ts'
 import { bufferIdOf } from './desired-buffer.ts'
 
 /** Index of the resources by the buffer that they describe. */
-export const bufferIdIndex = 'bufferId'
+export const BUFFER_ID_INDEX = 'bufferId'
 
 export class Claims {
   readonly #resources: Store<BufferResource>
@@ -23,7 +23,7 @@ export class Claims {
     const bufferId = bufferIdOf(resource)
     const { uid } = resource.metadata
     const others = this.#resources
-      .byIndex(bufferIdIndex, bufferId)
+      .byIndex(BUFFER_ID_INDEX, bufferId)
       .filter((other) => other.metadata.uid !== uid)
     const claimant = this.#claimed.get(bufferId)
     if (claimant === uid) return undefined
@@ -42,7 +42,7 @@ export class Claims {
   /** Whether a resource that is there has the buffer. */
   isHeld(bufferId: string): boolean {
     return this.#resources
-      .byIndex(bufferIdIndex, bufferId)
+      .byIndex(BUFFER_ID_INDEX, bufferId)
       .some(({ status }) => status?.bufferId === bufferId)
   }
 

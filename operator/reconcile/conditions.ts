@@ -150,7 +150,11 @@ function conditionsOf(resource: BufferResource, drafts: readonly Draft[], now: n
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : timeText(now)
     const text = message.slice(0, MESSAGE_LENGTH)
     return {
-      ...{ type, status, reason, message: text, lastTransitionTime },
+      type,
+      status,
+      reason,
+      message: text,
+      lastTransitionTime,
       observedGeneration: resource.metadata.generation,
     }
   })

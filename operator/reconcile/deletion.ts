@@ -2,7 +2,7 @@
  * What a pass for a deleted resource does next, as the rules of `decide.ts`: its buffer is deleted first, by the key of its
  * Secret or one that is remembered. Its namespace must not wait for ever: without a usable key the buffer is left behind.
  */
-import { finalizer } from '../resource.ts'
+import { FINALIZER } from '../resource.ts'
 import type { Decision, Rule } from './decision.ts'
 import type { Observed } from './observed.ts'
 
@@ -17,7 +17,7 @@ export const ORPHAN_UNANSWERED_MS = 300_000
 export const DELETED: readonly Rule[] = [notHeld, keepsBuffer, neverMade, removed, remove, missing, stranded]
 
 export function isHeld(finalizers: readonly string[] = []): boolean {
-  return finalizers.includes(finalizer)
+  return finalizers.includes(FINALIZER)
 }
 
 function notHeld({ resource }: Observed): Decision | undefined {

@@ -70,8 +70,16 @@ function bodyOf(resource: BufferResource, values: Values): JsonBody {
   const { spec, metadata } = resource
   const { groupKey, batch, overflow, throughput, dlqPauseThreshold, analytics, projectId, enabled } = spec
   return present({
-    ...{ bufferId: bufferIdOf(resource), projectId, name: spec.displayName ?? metadata.name, enabled },
-    ...{ groupKey, batch, overflow, throughput, dlqPauseThreshold, analytics },
+    bufferId: bufferIdOf(resource),
+    projectId,
+    name: spec.displayName ?? metadata.name,
+    enabled,
+    groupKey,
+    batch,
+    overflow,
+    throughput,
+    dlqPauseThreshold,
+    analytics,
     delivery: deliveryOf(spec, values),
     sourceVerification: sourceVerificationOf(spec, values),
   })

@@ -43,4 +43,4 @@ export interface Observed {
 }
 
 /** The first 256 characters of the annotation that resumes a paused buffer. */
-export const resumeMaxLength = 256
+export const RESUME_MAX_LENGTH = 256

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Reconciler, Store } from '../controller/ports.ts'
 import { keyOf } from '../controller/ports.ts'
-import { type BufferResource, type BufferStatus, finalizer } from '../resource.ts'
+import { type BufferResource, type BufferStatus, FINALIZER } from '../resource.ts'
 import type { Claims } from './claims.ts'
 import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
 import { decide } from './decide.ts'
@@ -178,7 +178,7 @@ export class BufferReconciler implements Reconciler {
   }
 
   async #finalize({ resource }: Observed, pass: Pass): Promise<void> {
-    const finalizers = [...(resource.metadata.finalizers ?? []), finalizer]
+    const finalizers = [...(resource.metadata.finalizers ?? []), FINALIZER]
     pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
   }
 
@@ -215,7 +215,7 @@ export class BufferReconciler implements Reconciler {
       // There may be another one of the name by now.
       return { requeueAfterMs: 0 }
     }
-    const finalizers = (resource.metadata.finalizers ?? []).filter((each) => each !== finalizer)
+    const finalizers = (resource.metadata.finalizers ?? []).filter((each) => each !== FINALIZER)
     pass.memory.written = await this.#options.writer.setFinalizers(resource, finalizers)
     return {}
   }

@@ -38,7 +38,9 @@ export function isRefusal({ kind }: AdminError): boolean {
 /** `unmade`: it was to be created, and nothing of it is there. */
 export function outcomeOf({ kind, message }: AdminError, unmade: boolean): Outcome {
   const stalled = (reason: string): Outcome => ({
-    ...{ state: 'stalled', reason, message },
+    state: 'stalled',
+    reason,
+    message,
     ...(unmade && { disowned: true }),
   })
   switch (kind) {

@@ -4,7 +4,7 @@ import {
   type AccountsNode,
   accountsNode,
   bufferBody,
-  initialCredits,
+  INITIAL_CREDITS,
   principal,
   refusal,
 } from '../support/accounts.ts'
@@ -26,15 +26,15 @@ describe('accounts', () => {
       const created = await node.customers.create(acme, { customerId: 'child', name: 'Child' })
       expect(created).to.include({ customerId: 'child', name: 'Child', enabled: true })
       expect(created).to.include({
-        credits: initialCredits,
-        creditLimit: initialCredits,
+        credits: INITIAL_CREDITS,
+        creditLimit: INITIAL_CREDITS,
         creditsUsedThisMonth: 0,
       })
       expect(created.createdAt).to.be.closeTo(Date.now(), 60_000)
       const rows = await node.db`
         SELECT amount, type, balance_after FROM credit_transactions WHERE customer_id = 'child'`
       expect([...rows]).to.deep.equal([
-        { amount: initialCredits, type: 'grant', balance_after: initialCredits },
+        { amount: INITIAL_CREDITS, type: 'grant', balance_after: INITIAL_CREDITS },
       ])
     })
 

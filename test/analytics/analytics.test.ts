@@ -44,8 +44,13 @@ describe('analytics', () => {
     it('of an account in which nothing happened is all zeros', async () => {
       expect(await analytics.summary(owner)).to.deep.equal({
         today: {
-          ...{ ingestCount: 0, deliveryCount: 0, deliverySuccess: 0, deliveryFail: 0 },
-          ...{ dlqCount: 0, avgBatchSize: 0, compressionRatio: 0 },
+          ingestCount: 0,
+          deliveryCount: 0,
+          deliverySuccess: 0,
+          deliveryFail: 0,
+          dlqCount: 0,
+          avgBatchSize: 0,
+          compressionRatio: 0,
         },
         trend: NO_DELTAS,
         counts: { projects: 1, buffers: 1 },
@@ -60,8 +65,13 @@ describe('analytics', () => {
       await insertDay(db, buffer, '2028-02-29', { ingested: 80, delivered: 4, dead: 4, itemsDelivered: 9 })
       expect(await analytics.summary(owner)).to.deep.equal({
         today: {
-          ...{ ingestCount: 60, deliveryCount: 10, deliverySuccess: 8, deliveryFail: 2, dlqCount: 2 },
-          ...{ avgBatchSize: (33 + 3 + 4) / 10, compressionRatio: 36 / 8 },
+          ingestCount: 60,
+          deliveryCount: 10,
+          deliverySuccess: 8,
+          deliveryFail: 2,
+          dlqCount: 2,
+          avgBatchSize: (33 + 3 + 4) / 10,
+          compressionRatio: 36 / 8,
         },
         trend: { ingestDelta: -25, deliveryDelta: 25, successRateDelta: 80 - 50 },
         counts: { projects: 2, buffers: 2 },
@@ -71,11 +81,15 @@ describe('analytics', () => {
     it('puts the change at 100 when only yesterday is 0, and at -100 when only today is', async () => {
       await insertDay(db, buffer, '2028-03-01', { ingested: 7, delivered: 3 })
       expect((await analytics.summary(owner)).trend).to.deep.equal({
-        ...{ ingestDelta: 100, deliveryDelta: 100, successRateDelta: 100 },
+        ingestDelta: 100,
+        deliveryDelta: 100,
+        successRateDelta: 100,
       })
       now += 86_400_000
       expect((await analytics.summary(owner)).trend).to.deep.equal({
-        ...{ ingestDelta: -100, deliveryDelta: -100, successRateDelta: -100 },
+        ingestDelta: -100,
+        deliveryDelta: -100,
+        successRateDelta: -100,
       })
       now += 86_400_000
       expect((await analytics.summary(owner)).trend).to.deep.equal(NO_DELTAS)
@@ -97,15 +111,24 @@ describe('analytics', () => {
   describe('timeseries', () => {
     it('has every day up to today, oldest first, also over the end of a month', async () => {
       await insertDay(db, buffer, '2028-02-29', {
-        ...{ ingested: 9, delivered: 2, dead: 1, retries: 4, itemsDelivered: 6 },
+        ingested: 9,
+        delivered: 2,
+        dead: 1,
+        retries: 4,
+        itemsDelivered: 6,
       })
       const { timeseries } = await series({}, 3)
       const nothing = { ingestCount: 0, deliveryCount: 0, deliverySuccess: 0, deliveryFail: 0 }
       expect(timeseries).to.deep.equal([
         { date: '2028-02-28', ...nothing, retryCount: 0, itemsDelivered: 0 },
         {
-          ...{ date: '2028-02-29', ingestCount: 9, deliveryCount: 3, deliverySuccess: 2, deliveryFail: 1 },
-          ...{ retryCount: 4, itemsDelivered: 6 },
+          date: '2028-02-29',
+          ingestCount: 9,
+          deliveryCount: 3,
+          deliverySuccess: 2,
+          deliveryFail: 1,
+          retryCount: 4,
+          itemsDelivered: 6,
         },
         { date: '2028-03-01', ...nothing, retryCount: 0, itemsDelivered: 0 },
       ])
@@ -126,11 +149,23 @@ describe('analytics', () => {
     it('sums up its days, with ratios of the sums', async () => {
       await insertDay(db, buffer, '2028-02-25', { ingested: 5, delivered: 1, itemsDelivered: 5, retries: 1 })
       await insertDay(db, buffer, '2028-03-01', {
-        ...{ ingested: 10, delivered: 2, dead: 1, itemsDelivered: 4, itemsDead: 6, retries: 2 },
+        ingested: 10,
+        delivered: 2,
+        dead: 1,
+        itemsDelivered: 4,
+        itemsDead: 6,
+        retries: 2,
       })
       expect((await series()).totals).to.deep.equal({
-        ...{ ingestCount: 15, deliveryCount: 4, deliverySuccess: 3, deliveryFail: 1, dlqCount: 1 },
-        ...{ retryCount: 3, itemsDelivered: 9, compressionRatio: 3, successRate: 75 },
+        ingestCount: 15,
+        deliveryCount: 4,
+        deliverySuccess: 3,
+        deliveryFail: 1,
+        dlqCount: 1,
+        retryCount: 3,
+        itemsDelivered: 9,
+        compressionRatio: 3,
+        successRate: 75,
       })
     })
 
@@ -139,12 +174,31 @@ describe('analytics', () => {
       await insertDay(db, buffer, '2028-02-26', { timeToFlush: { 0: 1, 3: 7 }, deliveryDuration: { 0: 9 } })
       expect((await series()).histograms).to.deep.equal({
         timeToFlush: {
-          ...{ '100': 3, '250': 0, '500': 0, '1000': 7, '2500': 0, '5000': 0, '10000': 0, '15000': 0 },
-          ...{ '30000': 0, '60000': 0, '300000': 0, '+Inf': 1 },
+          '100': 3,
+          '250': 0,
+          '500': 0,
+          '1000': 7,
+          '2500': 0,
+          '5000': 0,
+          '10000': 0,
+          '15000': 0,
+          '30000': 0,
+          '60000': 0,
+          '300000': 0,
+          '+Inf': 1,
         },
         deliveryDuration: {
-          ...{ '10': 9, '25': 0, '50': 0, '100': 0, '250': 0, '500': 0, '1000': 0, '2500': 0 },
-          ...{ '5000': 0, '10000': 0, '+Inf': 4 },
+          '10': 9,
+          '25': 0,
+          '50': 0,
+          '100': 0,
+          '250': 0,
+          '500': 0,
+          '1000': 0,
+          '2500': 0,
+          '5000': 0,
+          '10000': 0,
+          '+Inf': 4,
         },
       })
     })

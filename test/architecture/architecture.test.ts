@@ -7,6 +7,7 @@ import { breachesOfFolders } from './folders.ts'
 import { breachesOfInjectedTime } from './injected-time.ts'
 import { breachesOfLayers } from './layers.ts'
 import { readSources } from './sources.ts'
+import { breachesOfStyle } from './style.ts'
 import { breachesOfWords } from './words.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -33,6 +34,13 @@ describe('the layout', () => {
     const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
     expect(
       breachesOfWords(sources.filter(({ path }) => !path.startsWith('test/architecture/'))),
+    ).to.deep.equal([])
+  })
+
+  it('writes members, objects and constants one way', () => {
+    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    expect(
+      breachesOfStyle(sources.filter(({ path }) => !path.startsWith('test/architecture/'))),
     ).to.deep.equal([])
   })
 
@@ -89,6 +97,16 @@ describe('the checks of the layout', () => {
       'internal/shard/held/twin-list.ts: twin-list.ts (duplicate)',
       'internal/shard/held/twin-list.ts: findTwin (duplicate)',
       'internal/shard/held/twin-list.ts: frame (message)',
+    ])
+  })
+
+  it('tell a second way to write members, objects and constants', () => {
+    expect(breachesOfStyle(readSources(FIXTURE, ['internal/runtime']))).to.deep.equal([
+      'internal/runtime/two-ways.ts:9 private since = 0: write #name',
+      'internal/runtime/two-ways.ts:15 protected left: write #name',
+      'internal/runtime/two-ways.ts:17 ...{: write the members themselves',
+      'internal/runtime/two-ways.ts:2 const waitMs: a constant is UPPER_CASE',
+      'internal/runtime/two-ways.ts:4 export const greeting: a constant is UPPER_CASE',
     ])
   })
 

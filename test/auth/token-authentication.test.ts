@@ -8,7 +8,7 @@ import type { Identity } from '../../internal/domain/identity.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { createIdentityRows, createSignUpStore } from '../../internal/postgres/identities.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { type AccountsNode, accountsNode, initialCredits, refusal } from '../support/accounts.ts'
+import { type AccountsNode, accountsNode, INITIAL_CREDITS, refusal } from '../support/accounts.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** Longer than any test: what arrives did not come by a poll. */
@@ -41,9 +41,9 @@ describe('authentication by ID token', () => {
       { customer_id: principal.customerId, name: 'Person ada', created_by: null },
     ])
     const customer = await node.customers.read(principal, principal.customerId)
-    expect(customer).to.include({ credits: initialCredits, creditLimit: initialCredits, enabled: true })
+    expect(customer).to.include({ credits: INITIAL_CREDITS, creditLimit: INITIAL_CREDITS, enabled: true })
     const grants = await node.db`SELECT amount, type FROM credit_transactions`
-    expect([...grants]).to.deep.equal([{ amount: initialCredits, type: 'grant' }])
+    expect([...grants]).to.deep.equal([{ amount: INITIAL_CREDITS, type: 'grant' }])
   })
 
   it('knows the account again, on every node', async () => {
@@ -109,7 +109,7 @@ describe('authentication by ID token', () => {
     const { signUp } = createSignUps({
       signUps: createSignUpStore(node.db),
       randomness: { bytes: (size) => new Uint8Array(size).fill(7), fraction: () => 0 },
-      initialCredits,
+      initialCredits: INITIAL_CREDITS,
     })
     const unlucky = createTokenAuthentication({ verifier, identities, signUp })
     const error = await unlucky.byToken('ada').catch((reason) => reason)
@@ -152,7 +152,9 @@ describe('authentication by ID token', () => {
       const { identities, signUp, verifier } = partsOf(node)
       const remembering = createTokenAuthentication({ verifier, identities, signUp })
       const feed = createConfigFeed({
-        ...{ db: node.db, clock: node.clock, pollMs: NEVER_MS },
+        db: node.db,
+        clock: node.clock,
+        pollMs: NEVER_MS,
         listeners: [{ entity: 'identity', ...identities }],
         onError: (error) => expect.fail(String(error)),
       })
@@ -181,7 +183,11 @@ const ISSUER = 'https://id.example'
 function verifierOf(more: Partial<Identity>) {
   return {
     verify: async (subject: string): Promise<Identity> => ({
-      ...{ issuer: ISSUER, subject, name: `Person ${subject}`, password: false, emailVerified: false },
+      issuer: ISSUER,
+      subject,
+      name: `Person ${subject}`,
+      password: false,
+      emailVerified: false,
       ...more,
     }),
   }
@@ -192,7 +198,7 @@ function partsOf(node: AccountsNode, more: Partial<Identity> = {}) {
   const { signUp } = createSignUps({
     signUps: createSignUpStore(db),
     randomness: systemRandomness(),
-    initialCredits,
+    initialCredits: INITIAL_CREDITS,
   })
   return {
     verifier: verifierOf(more),

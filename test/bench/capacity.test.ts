@@ -58,7 +58,11 @@ describe('the model of capacity', () => {
       return [role, item + pack / items + batch / batchItems + (second + shards * shard) / itemsPerSecond]
     })
     return {
-      ...{ shards, keys: 1_000, itemsPerSecond, packItems: items, batchItems },
+      shards,
+      keys: 1_000,
+      itemsPerSecond,
+      packItems: items,
+      batchItems,
       secondsAnItem: 1 / itemsPerSecond,
       cpuUs: Object.fromEntries(cpuUs) as Record<Role, number>,
     }
@@ -134,8 +138,13 @@ describe('the model of capacity', () => {
 
 describe('a simulated shard', () => {
   const load = {
-    ...{ keys: 200, itemsPerSecond: 400, itemBytes: 1_024, policy: defaultPolicy },
-    ...{ rampMs: 15_000, warmMs: 45_000, measureMs: 60_000 },
+    keys: 200,
+    itemsPerSecond: 400,
+    itemBytes: 1_024,
+    policy: defaultPolicy,
+    rampMs: 15_000,
+    warmMs: 45_000,
+    measureMs: 60_000,
   }
 
   it('loses nothing, is never late, and keeps as many groups open as triggers and traffic say', () => {

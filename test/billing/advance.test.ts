@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { Advance, reportMs } from '../../internal/billing/advance.ts'
+import { Advance, REPORT_MS } from '../../internal/billing/advance.ts'
 
 const RICH = 1_000_000
 const usual = { short: false, ending: false }
@@ -37,8 +37,8 @@ describe('billing: credits in advance', () => {
   it('is due when the oldest spending is old enough, or when it runs low', () => {
     const advance = loaded(100)
     advance.spend('a', 1, 10)
-    expect(advance.due(10 + reportMs - 1)).to.equal(false)
-    expect(advance.due(10 + reportMs)).to.equal(true)
+    expect(advance.due(10 + REPORT_MS - 1)).to.equal(false)
+    expect(advance.due(10 + REPORT_MS)).to.equal(true)
     for (let i = 0; i < 199; i++) advance.spend('a', 1, 10)
     expect(advance.due(10)).to.equal(false)
     advance.spend('a', 1, 10)
@@ -47,8 +47,8 @@ describe('billing: credits in advance', () => {
 
   it('goes back when the load has ended, when it could not pay a charge, and at the end', () => {
     const idle = loaded(100)
-    expect(idle.due(1 + 3 * reportMs)).to.equal(true)
-    expect(idle.report(1 + 3 * reportMs, usual)).to.include({ giveBack: 300, take: 0 })
+    expect(idle.due(1 + 3 * REPORT_MS)).to.equal(true)
+    expect(idle.report(1 + 3 * REPORT_MS, usual)).to.include({ giveBack: 300, take: 0 })
     expect(idle.active).to.equal(false)
     expect(loaded(100).report(2, { short: true, ending: false })).to.include({ giveBack: 300, take: 300 })
     expect(loaded(100).report(2, { short: false, ending: true })).to.include({ giveBack: 300, take: 0 })

@@ -58,25 +58,43 @@ describe('billing: what a payment provider tells', () => {
   }
 
   const activated = (more: object = {}): Told => ({
-    ...{ kind: 'subscription_activated', subscriptionId, customerId, planId: 'basic', autoRenew: true },
-    ...{ periodStart: START, periodEnd: START + PERIOD },
+    kind: 'subscription_activated',
+    subscriptionId,
+    customerId,
+    planId: 'basic',
+    autoRenew: true,
+    periodStart: START,
+    periodEnd: START + PERIOD,
     ...more,
   })
   const renewed = (period: number, more: object = {}): Told => ({
-    ...{ kind: 'subscription_renewed', subscriptionId, at: START + period * PERIOD },
-    ...{ periodStart: START + period * PERIOD, periodEnd: START + (period + 1) * PERIOD },
+    kind: 'subscription_renewed',
+    subscriptionId,
+    at: START + period * PERIOD,
+    periodStart: START + period * PERIOD,
+    periodEnd: START + (period + 1) * PERIOD,
     ...more,
   })
   const status = (kind: 'subscription_past_due' | 'subscription_cancelled', at = START + 1): Told => ({
-    ...{ kind, subscriptionId, at },
+    kind,
+    subscriptionId,
+    at,
   })
   const packPaid = (more: object = {}): Told => ({
-    ...{ kind: 'pack_paid', customerId, packId: 'fifty', paidInCents: 500, currency: 'BRL' },
+    kind: 'pack_paid',
+    customerId,
+    packId: 'fifty',
+    paidInCents: 500,
+    currency: 'BRL',
     ...more,
   })
   const invoice = (invoiceId: string, more: object = {}): Told => ({
-    ...{ kind: 'invoice_changed', invoiceId, subscriptionId, status: 'open' },
-    ...{ amount: 1_000, createdAt: START },
+    kind: 'invoice_changed',
+    invoiceId,
+    subscriptionId,
+    status: 'open',
+    amount: 1_000,
+    createdAt: START,
     ...more,
   })
 
@@ -119,8 +137,13 @@ describe('billing: what a payment provider tells', () => {
     it('begins with its first cycle of credits, which is the limit too', async () => {
       expect(await tell(activated())).to.equal('applied')
       expect(await subscription()).to.deep.equal({
-        ...{ subscriptionId, customerId, planId: 'basic', status: 'ACTIVE', autoRenew: true },
-        ...{ currentPeriodStart: START, currentPeriodEnd: START + PERIOD },
+        subscriptionId,
+        customerId,
+        planId: 'basic',
+        status: 'ACTIVE',
+        autoRenew: true,
+        currentPeriodStart: START,
+        currentPeriodEnd: START + PERIOD,
       })
       expect(await account()).to.deep.equal({ credits: 110, creditLimit: plan.creditsPerCycle })
       expect((await movements())[0]).to.deep.equal(['grant', 100, 'Credits of plan Basic', 110])
@@ -143,7 +166,8 @@ describe('billing: what a payment provider tells', () => {
       await tell(renewed(2))
       expect(await account()).to.deep.equal({ credits: 310, creditLimit: 100 })
       expect(await subscription()).to.include({
-        ...{ currentPeriodStart: START + 2 * PERIOD, currentPeriodEnd: START + 3 * PERIOD },
+        currentPeriodStart: START + 2 * PERIOD,
+        currentPeriodEnd: START + 3 * PERIOD,
       })
     })
 
@@ -206,7 +230,9 @@ describe('billing: what a payment provider tells', () => {
       await createSubscriptionStore(db).end(subscriptionId, change)
       await tell(renewed(1))
       expect(await subscription()).to.include({
-        ...{ status: 'CANCELLING', autoRenew: false, currentPeriodEnd: START + 2 * PERIOD },
+        status: 'CANCELLING',
+        autoRenew: false,
+        currentPeriodEnd: START + 2 * PERIOD,
       })
       await tell(status('subscription_cancelled', START + 2 * PERIOD))
       expect((await subscription())?.status).to.equal('CANCELLED')

@@ -49,7 +49,11 @@ describe('clones of buffers', () => {
     const { createdAt, updatedAt } = clone
     expect(clone).to.deep.equal({
       ...original.buffer,
-      ...{ bufferId: `${id}-copy`, name: 'Orders (Copy)', consecutiveDlqCount: 0, createdAt, updatedAt },
+      bufferId: `${id}-copy`,
+      name: 'Orders (Copy)',
+      consecutiveDlqCount: 0,
+      createdAt,
+      updatedAt,
     })
     expect(createdAt).to.be.at.least(since)
     expect(updatedAt).to.equal(createdAt)

@@ -68,8 +68,12 @@ describe('the test of a buffer', () => {
     const [item] = body.items
     expect(body).to.deep.equal({
       svc: {
-        ...{ customerId: 'acme', projectId: 'p', bufferId: id },
-        ...{ groupKey: 'test', groupHash: key.slice(4, -3), segment: 0 },
+        customerId: 'acme',
+        projectId: 'p',
+        bufferId: id,
+        groupKey: 'test',
+        groupHash: key.slice(4, -3),
+        segment: 0,
       },
       window: { firstItemAt: item.receivedAt, lastActivityAt: item.receivedAt, itemsCount: 1 },
       items: [{ messageId: item.messageId, receivedAt: item.receivedAt, payload }],
@@ -90,7 +94,9 @@ describe('the test of a buffer', () => {
       'a refusal',
       { status: 422, body: '{"no":1}' },
       {
-        ...{ success: false, statusCode: 422, responseBody: '{"no":1}' },
+        success: false,
+        statusCode: 422,
+        responseBody: '{"no":1}',
         error: 'the destination answered 422',
       },
     ],
@@ -125,7 +131,10 @@ describe('the test of a buffer', () => {
     await sink.waitForCount(1)
     clock.advance(10_000)
     expect(await running).to.deep.equal({
-      ...{ success: false, statusCode: 0, durationMs: 10_000, responseBody: null },
+      success: false,
+      statusCode: 0,
+      durationMs: 10_000,
+      responseBody: null,
       error: 'no response within 10000 ms',
     })
   })
@@ -133,7 +142,9 @@ describe('the test of a buffer', () => {
   it('goes to no blocked address', async () => {
     await create({ url: 'http://169.254.169.254/latest/meta-data' })
     expect(await test()).to.include({
-      ...{ success: false, statusCode: 0, responseBody: null },
+      success: false,
+      statusCode: 0,
+      responseBody: null,
       error: 'the destination has no permitted address',
     })
   })

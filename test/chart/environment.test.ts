@@ -56,7 +56,11 @@ describe('the variables of pods', function () {
         natsUrls: ['tls://app:n4ts@nats-0:4222', 'tls://nats-1:4222'],
         natsCredsFile: '/etc/penstock/nats/app.creds',
         databaseUrl: secrets.PENSTOCK_DATABASE_URL,
-        ...{ shards: 16, replicas: 3, subjects: 'shard', local: false, initialCredits: 100_000 },
+        shards: 16,
+        replicas: 3,
+        subjects: 'shard',
+        local: false,
+        initialCredits: 100_000,
         oidc: {
           issuer: 'https://id.example.com',
           audience: 'penstock',
@@ -109,7 +113,11 @@ describe('the variables of pods', function () {
     expect(pods).to.have.lengthOf(5)
     for (const { spec } of pods) {
       expect(environmentOf(spec.containers[0], manifests)).to.include({
-        ...{ MILLIONS: '12345678', LEAST: '-9007199254740991', PART: '0.5', YES: 'true', TEXT: '1e6' },
+        MILLIONS: '12345678',
+        LEAST: '-9007199254740991',
+        PART: '0.5',
+        YES: 'true',
+        TEXT: '1e6',
       })
     }
   })

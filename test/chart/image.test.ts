@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..', '..')
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
 const roleScript = join(root, 'cmd', 'role.sh')
 const copied = [...dockerfile.matchAll(/^COPY (\w+) \1$/gm)].map(([, folder]) => folder!)
-const roles = /^([a-z |]+)\) ;;$/m.exec(readFileSync(roleScript, 'utf8'))![1]!.split(' | ')
+const ROLES = /^([a-z |]+)\) ;;$/m.exec(readFileSync(roleScript, 'utf8'))![1]!.split(' | ')
 
 describe('the image', () => {
   it('has the version of Node that the package pins, in every stage', () => {
@@ -23,7 +23,7 @@ describe('the image', () => {
     const sources = new Map(
       readSources(root, ['cmd', 'internal', 'operator']).map((each) => [each.path, each]),
     )
-    const reached = new Set(roles.map((role) => `cmd/${role}/main.ts`))
+    const reached = new Set(ROLES.map((role) => `cmd/${role}/main.ts`))
     for (const path of reached) {
       if (path === 'package.json') continue
       const source = sources.get(path)
@@ -55,7 +55,7 @@ describe('the role of the image', () => {
     for (const role of ['crd', 'wiring', '../internal', 'ingress ', '']) {
       const { code, stderr } = await run([role])
       expect({ code, lines: stderr.split('\n').length }, role).to.deep.equal({ code: 1, lines: 2 })
-      expect(stderr).to.include('is none of').and.include(roles.join(', '))
+      expect(stderr).to.include('is none of').and.include(ROLES.join(', '))
     }
   })
 

@@ -1,7 +1,7 @@
 /** What the operator's account may do, as the API server judges it: all that it needs, and nothing beside it. */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { group } from '../../operator/resource.ts'
+import { GROUP } from '../../operator/resource.ts'
 import { type Kube, kubectlOk, kubeOrSkip, namespace } from '../kube/kube.ts'
 import { leastCluster, type Manifest, render } from './helm.ts'
 
@@ -10,8 +10,8 @@ const KINDS = ['ServiceAccount', 'Role', 'RoleBinding', 'ClusterRole', 'ClusterR
 const LEASES = 'coordination.k8s.io/leases'
 /** In every namespace that is watched. */
 const WATCHED: Record<string, string[]> = {
-  [`${group}/buffers`]: ['list', 'watch', 'patch'],
-  [`${group}/buffers/status`]: ['patch'],
+  [`${GROUP}/buffers`]: ['list', 'watch', 'patch'],
+  [`${GROUP}/buffers/status`]: ['patch'],
   '/secrets': ['list', 'watch'],
   'events.k8s.io/events': ['create', 'patch'],
 }
@@ -19,7 +19,7 @@ const RESOURCES = [
   ...[
     ...Object.keys(WATCHED),
     LEASES,
-    `${group}/buffers/finalizers`,
+    `${GROUP}/buffers/finalizers`,
     '/events',
     '/pods',
     '/pods/exec',

@@ -66,7 +66,8 @@ describe('configuration in a cluster', function () {
   async function newBuffer(fields: object = {}): Promise<string> {
     const bufferId = `b${++buffers}`
     await adminApi.createBuffer(projectId, bufferId, {
-      ...{ batch: AT_ONCE, delivery: { url: sink.url(`/${bufferId}`) } },
+      batch: AT_ONCE,
+      delivery: { url: sink.url(`/${bufferId}`) },
       ...fields,
     })
     return bufferId

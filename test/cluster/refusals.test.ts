@@ -105,14 +105,14 @@ describe('a start of a node', function () {
       since: 1,
     }
     await manager.streams.add({
-      ...{ name: 'KV_penstock-leases', subjects: ['$KV.penstock-leases.>'], storage: 'memory' as never },
-      ...{
-        max_msgs_per_subject: 1,
-        max_age: nanos(5_000),
-        duplicate_window: nanos(5_000),
-        deny_delete: true,
-        allow_rollup_hdrs: true,
-      },
+      name: 'KV_penstock-leases',
+      subjects: ['$KV.penstock-leases.>'],
+      storage: 'memory' as never,
+      max_msgs_per_subject: 1,
+      max_age: nanos(5_000),
+      duplicate_window: nanos(5_000),
+      deny_delete: true,
+      allow_rollup_hdrs: true,
     })
     let beat = 0
     const renew = () =>

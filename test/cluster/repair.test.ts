@@ -68,11 +68,9 @@ describe('npm run repair', function () {
       /^shard 0 is in the hands of \S+ \(boot [0-9a-f-]{36}\): stop the nodes that run shards first/,
     )
     expect(await run()).to.deep.equal({
-      ...{
-        code: 2,
-        stdout: '',
-        stderr: 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n',
-      },
+      code: 2,
+      stdout: '',
+      stderr: 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n',
     })
     expect(await run('--shard', 'x')).to.include({ code: 2 })
     expect(await run('--shard', '0', '--all')).to.include({ code: 2 })
@@ -90,7 +88,9 @@ describe('npm run repair', function () {
     expect(await actor.stop()).to.equal(0)
     const before = await broker.journal(0).state()
     expect(await run('--shard', '0', '--yes')).to.deep.equal({
-      ...{ code: 0, stdout: 'Shard 0: nothing to repair.\n', stderr: '' },
+      code: 0,
+      stdout: 'Shard 0: nothing to repair.\n',
+      stderr: '',
     })
     expect((await broker.journal(0).state()).lastSeq).to.equal(before.lastSeq)
   })

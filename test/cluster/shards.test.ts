@@ -46,7 +46,9 @@ describe('npm run shards', function () {
     for (const [shard, row] of rows.entries()) {
       const [number, owner, node, epoch, , state] = cells(row)
       expect({ number, owner, state }).to.deep.equal({
-        ...{ number: `${shard}`, owner: table.boot.slice(0, 8), state: 'owned' },
+        number: `${shard}`,
+        owner: table.boot.slice(0, 8),
+        state: 'owned',
       })
       expect(node).to.equal(table.shards[shard]?.owners[0]?.node)
       expect(epoch).to.equal(`${table.shards[shard]?.epoch}`)
@@ -76,12 +78,15 @@ describe('npm run shards', function () {
 
   it('refuses what it cannot do in one line', async () => {
     expect(await run('--release', '2')).to.deep.equal({
-      ...{ code: 1, stdout: '', stderr: '--release: must be 0 to 1\n' },
+      code: 1,
+      stdout: '',
+      stderr: '--release: must be 0 to 1\n',
     })
     expect(await run('--nonsense')).to.deep.include({ code: 2, stdout: '' })
     const nowhere = { PENSTOCK_DATA_DIR: '/nonexistent' }
     expect(await runCommand(PROGRAM, [], nowhere)).to.deep.equal({
-      ...{ code: 1, stdout: '' },
+      code: 1,
+      stdout: '',
       stderr: 'PENSTOCK_NATS_URL: no broker in /nonexistent; set it, or PENSTOCK_DATA_DIR\n',
     })
     const empty = {

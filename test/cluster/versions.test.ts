@@ -71,8 +71,11 @@ describe('two versions of the program side by side', function () {
         v?: number
       }
       return {
-        ...{ key: String(headers['x-idempotency-key']), body: body.toString(), group: svc.groupKey },
-        ...{ numbers: items.map(({ payload }) => payload.n), newer: v === 2 },
+        key: String(headers['x-idempotency-key']),
+        body: body.toString(),
+        group: svc.groupKey,
+        numbers: items.map(({ payload }) => payload.n),
+        newer: v === 2,
       }
     })
   }

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { redirectTo, type Sink, startSink } from '../support/sink.ts'
 import { batch, newClient, target } from './fixture.ts'
 
-const key = 'grp:abc:v7'
+const KEY = 'grp:abc:v7'
 
 describe('the delivery client', () => {
   let sink: Sink
@@ -28,7 +28,7 @@ describe('the delivery client', () => {
       const body = Buffer.from('{"items":[{"payload":1.0e+0 ,"p":"ü\\u0000"}]}')
       const signing = { type: 'hmac-sha256' as const, secret: 'sécret', header: 'X-Svc-Signature' }
       const headers = { Authorization: 'Bearer t', 'x-empty': '', 'x-latin': 'ü' }
-      const result = await client.send(target(sink.url('/hook?a=1&b=%20'), { headers, signing }), key, body)
+      const result = await client.send(target(sink.url('/hook?a=1&b=%20'), { headers, signing }), KEY, body)
       expect(result).to.include({
         delivered: true,
         retryable: false,
@@ -45,7 +45,7 @@ describe('the delivery client', () => {
         'content-type': 'application/json',
         'content-length': String(body.length),
         'user-agent': 'Penstock/1.2.3',
-        'x-idempotency-key': key,
+        'x-idempotency-key': KEY,
         'x-svc-signature': createHmac('sha256', 'sécret').update(body).digest('hex'),
         host: `127.0.0.1:${sink.port}`,
       })
@@ -55,11 +55,11 @@ describe('the delivery client', () => {
       const headers = { 'User-Agent': 'mine' }
       await client.send(
         target(sink.url(), { method: 'PUT', idempotencyHeader: 'X-Once', headers }),
-        key,
+        KEY,
         batch,
       )
       const [request] = sink.requests()
-      expect([request?.method, request?.headers['x-once']]).to.deep.equal(['PUT', key])
+      expect([request?.method, request?.headers['x-once']]).to.deep.equal(['PUT', KEY])
       expect(request?.headers['user-agent']).to.equal('mine')
       expect(Object.keys(request?.headers ?? {}).join()).not.to.match(/signature|x-idempotency-key/)
     })
@@ -71,7 +71,7 @@ describe('the delivery client', () => {
         Host: 'other',
         'transfer-encoding': 'chunked',
       }
-      expect(await client.send(target(sink.url(), { headers }), key, batch)).to.include({ delivered: true })
+      expect(await client.send(target(sink.url(), { headers }), KEY, batch)).to.include({ delivered: true })
       const names = sink
         .requests()[0]
         ?.rawHeaders.filter((_, i) => i % 2 === 0)
@@ -80,7 +80,7 @@ describe('the delivery client', () => {
         .to.deep.equal([...new Set(names)])
         .and.not.to.include('transfer-encoding')
       expect(sink.requests()[0]?.headers).to.include({
-        'x-idempotency-key': key,
+        'x-idempotency-key': KEY,
         'content-length': String(batch.length),
       })
     })
@@ -88,12 +88,12 @@ describe('the delivery client', () => {
     it('what a record says at the time of the call', async () => {
       const record = { uid: 'u', buffer: { delivery: target(sink.url('/current')) } } as BufferRecord
       const deliverer: Deliverer = client
-      expect(await deliverer.attempt({ record, key, body: batch })).to.include({ delivered: true })
+      expect(await deliverer.attempt({ record, key: KEY, body: batch })).to.include({ delivered: true })
       expect(sink.requests()[0]?.path).to.equal('/current')
     })
 
     it('a failure, not an exception, for a header that no wire carries', async () => {
-      const result = await client.send(target(sink.url(), { headers: { 'x-a': 'b\r\nx-c: d' } }), key, batch)
+      const result = await client.send(target(sink.url(), { headers: { 'x-a': 'b\r\nx-c: d' } }), KEY, batch)
       expect(result).to.include({
         delivered: false,
         retryable: true,
@@ -116,7 +116,7 @@ describe('the delivery client', () => {
       it(`${statuses.join(', ')} as ${outcome.errorClass ?? 'delivered'}`, async () => {
         for (const status of statuses) {
           sink.otherwise({ status })
-          const result = await client.send(target(sink.url()), key, batch)
+          const result = await client.send(target(sink.url()), KEY, batch)
           expect(result, String(status)).to.include({ ...outcome, statusCode: status })
           if (!outcome.delivered) expect(result.error).to.contain(String(status))
         }
@@ -126,7 +126,7 @@ describe('the delivery client', () => {
     it('a redirect as a failure that nobody follows', async () => {
       for (const status of [301, 302, 303, 307, 308]) {
         sink.on('/moved', redirectTo(sink.url('/there'), status))
-        const result = await client.send(target(sink.url('/moved')), key, batch)
+        const result = await client.send(target(sink.url('/moved')), KEY, batch)
         expect(result).to.include({
           delivered: false,
           retryable: true,
@@ -141,26 +141,26 @@ describe('the delivery client', () => {
   describe('keeps of the response', () => {
     it('nothing when it has no body', async () => {
       sink.otherwise({ status: 204 })
-      expect((await client.send(target(sink.url()), key, batch)).responseBody).to.equal(null)
+      expect((await client.send(target(sink.url()), KEY, batch)).responseBody).to.equal(null)
     })
 
     it('the first 4 KB as text, without half a character', async () => {
       sink.otherwise({ status: 500, body: `x${'ü'.repeat(4_000)}` })
-      expect((await client.send(target(sink.url()), key, batch)).responseBody).to.equal(
+      expect((await client.send(target(sink.url()), KEY, batch)).responseBody).to.equal(
         `x${'ü'.repeat(2_047)}`,
       )
     })
 
     it('text whatever the bytes', async () => {
       sink.otherwise({ body: Buffer.from([0xff, 0x41, 0x00]) })
-      expect((await client.send(target(sink.url()), key, batch)).responseBody).to.equal('\ufffdA\u0000')
+      expect((await client.send(target(sink.url()), KEY, batch)).responseBody).to.equal('\ufffdA\u0000')
     })
   })
 
   describe('uses connections', () => {
     it('again after a complete response, also one of 60 KB', async () => {
       sink.otherwise((request) => ({ status: request.order % 2 ? 500 : 200, body: 'x'.repeat(60_000) }))
-      for (let i = 0; i < 20; i++) await client.send(target(sink.url()), key, batch)
+      for (let i = 0; i < 20; i++) await client.send(target(sink.url()), KEY, batch)
       expect([sink.requests().length, sink.acceptedConnections]).to.deep.equal([20, 1])
       expect(client.gauges()).to.deep.equal({ origins: 1, running: 0, waiting: 0, idleConnections: 1 })
     })
@@ -168,7 +168,7 @@ describe('the delivery client', () => {
     it('not again when the destination closes them, and forgets the origin', async () => {
       sink.otherwise({ headers: { connection: 'close' } })
       for (let i = 0; i < 5; i++) {
-        expect(await client.send(target(sink.url()), key, batch)).to.include({ delivered: true })
+        expect(await client.send(target(sink.url()), KEY, batch)).to.include({ delivered: true })
       }
       expect(sink.acceptedConnections).to.equal(5)
       await sink.waitFor((_, open) => open === 0)

@@ -108,7 +108,9 @@ describe('dlq: manual retry', () => {
         expect(durationMs).to.be.a('number')
         const item = await here.read(batch.dlqId)
         expect(item).to.include({
-          ...{ retryCount: count, lastStatusCode: status, payloadStored: true },
+          retryCount: count,
+          lastStatusCode: status,
+          payloadStored: true,
           lastError: `the destination answered ${status}`,
           // Of the automatic attempts: a manual one is none of them.
           attempt: batch.attempt,
@@ -168,7 +170,10 @@ describe('dlq: manual retry', () => {
       expect(await refused(here.retry(batch.dlqId))).to.include({ status: 409, code: 'retry_in_progress' })
       clock.advance(1)
       expect(await answer).to.include({
-        ...{ status: 502, statusCode: 0, errorClass: 'timeout', durationMs: 10_000 },
+        status: 502,
+        statusCode: 0,
+        errorClass: 'timeout',
+        durationMs: 10_000,
         lastError: 'no response within 10000 ms',
       })
     })

@@ -59,7 +59,9 @@ describe('dead letters that may go', () => {
   /** One round. */
   async function sweep(limits: DeadLetterLimits, expired = createExpiredDeadLetters(db)): Promise<void> {
     const rounds = createDeadLetterSweep({
-      ...{ expired, limits, clock },
+      expired,
+      limits,
+      clock,
       onRemoved: (counts) => removed.push(counts),
       onProblem: (error) => problems.push(error),
     })

@@ -41,8 +41,12 @@ export function pastedPage(page: string): PastedPage {
       cwd: ROOT,
       // The addresses and the key that a reader has from the first start, and what `npm run` finds the servers by.
       env: {
-        ...{ HOME: process.env.HOME ?? '', ...servers },
-        ...{ P: url, OPS: opsUrl, KEY: installation.api().key!, PORT: String(await freePort()) },
+        HOME: process.env.HOME ?? '',
+        ...servers,
+        P: url,
+        OPS: opsUrl,
+        KEY: installation.api().key!,
+        PORT: String(await freePort()),
       },
     })
   })

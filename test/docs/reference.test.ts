@@ -8,11 +8,11 @@ import { SETTINGS } from '../../cmd/config/settings.ts'
 import { roles as programs } from '../../cmd/docs/configuration.ts'
 import { errorGroups } from '../../cmd/docs/errors.ts'
 import { generated, pages, withParts } from '../../cmd/docs/generated.ts'
-import { attemptDeadlineMs, defaultLimits } from '../../internal/delivery/client.ts'
-import { responseKeptLimit, responseReadLimit } from '../../internal/delivery/exchange.ts'
+import { ATTEMPT_DEADLINE_MS, defaultLimits } from '../../internal/delivery/client.ts'
+import { RESPONSE_KEPT_LIMIT, RESPONSE_READ_LIMIT } from '../../internal/delivery/exchange.ts'
 import { parseBufferCreate } from '../../internal/domain/buffer.ts'
 import { errors } from '../../internal/domain/errors.ts'
-import { maxGroupKeyBytes, maxMessageIdBytes } from '../../internal/domain/extract.ts'
+import { MAX_GROUP_KEY_BYTES, MAX_MESSAGE_ID_BYTES } from '../../internal/domain/extract.ts'
 import { responseSchemas } from '../../internal/http/schemas/registry.ts'
 import type { Schema } from '../../internal/http/schemas/shape.ts'
 import { creation } from '../domain/sample-buffer.ts'
@@ -272,13 +272,13 @@ describe('the reference of buffers', () => {
   }
 
   it('has the numbers of the code', () => {
-    const seconds = attemptDeadlineMs / 1000
+    const seconds = ATTEMPT_DEADLINE_MS / 1000
     for (const text of [
       `within ${seconds} s from the`,
-      `${responseReadLimit / 1024} KiB of a response body are read, and ${responseKeptLimit / 1024} KiB are kept`,
+      `${RESPONSE_READ_LIMIT / 1024} KiB of a response body are read, and ${RESPONSE_KEPT_LIMIT / 1024} KiB are kept`,
       `at most ${defaultLimits.connections} connections to one origin`,
-      `above ${maxMessageIdBytes} bytes of UTF-8`,
-      `above ${maxGroupKeyBytes.toLocaleString('en-US')} bytes of UTF-8`,
+      `above ${MAX_MESSAGE_ID_BYTES} bytes of UTF-8`,
+      `above ${MAX_GROUP_KEY_BYTES.toLocaleString('en-US')} bytes of UTF-8`,
     ])
       expect(page.replaceAll('\n', ' ').replaceAll('  ', ' ')).to.include(text)
   })

@@ -16,7 +16,7 @@ function keyOf(config: GroupKeyConfig, text: string, sent: Record<string, string
 }
 
 const at = (path: string): GroupKeyConfig => ({ mode: 'jsonpath', path })
-const missing = '400 Could not extract group key from request'
+const MISSING = '400 Could not extract group key from request'
 
 describe('the group key', () => {
   const found: [json: string, path: string, key: string][] = [
@@ -72,10 +72,10 @@ describe('the group key', () => {
   ]
   for (const [json, path] of none) {
     it(`is not at ${path} of ${json}; the fallback header then counts`, () => {
-      expect(keyOf(at(path), json)).to.equal(missing)
+      expect(keyOf(at(path), json)).to.equal(MISSING)
       const config: GroupKeyConfig = { mode: 'jsonpath', path, fallbackHeader: 'X-Key' }
-      expect(keyOf(config, json)).to.equal(missing)
-      expect(keyOf(config, json, { 'x-key': '' })).to.equal(missing)
+      expect(keyOf(config, json)).to.equal(MISSING)
+      expect(keyOf(config, json, { 'x-key': '' })).to.equal(MISSING)
       expect(keyOf(config, json, { 'x-key': 'h' })).to.equal('h')
     })
   }
@@ -83,8 +83,8 @@ describe('the group key', () => {
   it('is never inherited', () => {
     Object.defineProperty(Object.prototype, 'inherited', { value: 'x', configurable: true })
     try {
-      expect(keyOf(at('$.inherited'), '{}')).to.equal(missing)
-      expect(keyOf(at('$.a.inherited'), '{"a":{}}')).to.equal(missing)
+      expect(keyOf(at('$.inherited'), '{}')).to.equal(MISSING)
+      expect(keyOf(at('$.a.inherited'), '{"a":{}}')).to.equal(MISSING)
     } finally {
       Reflect.deleteProperty(Object.prototype, 'inherited')
     }
@@ -98,7 +98,7 @@ describe('the group key', () => {
   it('comes from the header alone in header mode', () => {
     const config: GroupKeyConfig = { mode: 'header', path: '$.a', fallbackHeader: 'X-Key' }
     expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('h')
-    expect(keyOf(config, '{"a":"b"}')).to.equal(missing)
+    expect(keyOf(config, '{"a":"b"}')).to.equal(MISSING)
   })
 
   it('has at most 1,024 UTF-8 bytes, wherever it comes from', () => {

@@ -75,7 +75,10 @@ describe('prices of credit packs', () => {
 
   describe('rounding', () => {
     const at = (priceInCents: number, creditsPerCycle: number) => ({
-      ...{ planId: 'p', name: 'P', priceInCents, creditsPerCycle },
+      planId: 'p',
+      name: 'P',
+      priceInCents,
+      creditsPerCycle,
     })
     const cases: [credits: number, price: number, perCycle: number, cents: number][] = [
       // Half a cent goes up.
@@ -144,7 +147,9 @@ describe('prices of credit packs', () => {
     it('is empty while no plan is sold', () => {
       const inactive = [plan('p', 10, { BRL: 5 }, false)]
       expect(listPacks([pack('a', 1)], inactive, 'USD')).to.deep.equal({
-        ...{ currency: 'USD', currencies: [], packs: [] },
+        currency: 'USD',
+        currencies: [],
+        packs: [],
       })
     })
 

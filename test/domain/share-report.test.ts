@@ -4,7 +4,7 @@ import { describe, it } from 'mocha'
 import {
   decodeShareReport,
   encodeShareReport,
-  mostHeld,
+  MOST_HELD,
   notable,
 } from '../../internal/domain/share-report.ts'
 
@@ -13,7 +13,9 @@ const UID = '0d5f2c9e-6f0a-4a53-9f0e-0d4b7a0f1c11'
 describe('a report of shares', () => {
   it('comes back as it was sent', () => {
     const report = {
-      ...{ shard: 3, epoch: 1_790_000_000_000_123, limit: 4_194_304 },
+      shard: 3,
+      epoch: 1_790_000_000_000_123,
+      limit: 4_194_304,
       held: [
         { bufferUid: UID, bytes: 5_000_000 },
         { bufferUid: UID.replace('0d', '1d'), bytes: 50_000 },
@@ -30,10 +32,10 @@ describe('a report of shares', () => {
   })
 
   it('stays below a message that any broker takes, and leaves the smallest out', () => {
-    const held = Array.from({ length: 3 * mostHeld }, (_, n) => ({ bufferUid: UID, bytes: 2 ** 40 + n }))
+    const held = Array.from({ length: 3 * MOST_HELD }, (_, n) => ({ bufferUid: UID, bytes: 2 ** 40 + n }))
     const chosen = notable(held, 1)
-    expect(chosen).to.have.length(mostHeld)
-    expect(chosen.at(-1)?.bytes).to.equal(2 ** 40 + 2 * mostHeld)
+    expect(chosen).to.have.length(MOST_HELD)
+    expect(chosen.at(-1)?.bytes).to.equal(2 ** 40 + 2 * MOST_HELD)
     const report = { shard: 1_023, epoch: 2 ** 52, limit: 2 ** 50, held: chosen }
     expect(encodeShareReport(report).length).to.be.below(64 * 1024)
   })

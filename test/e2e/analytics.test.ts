@@ -154,8 +154,13 @@ describe('the figures of a customer', function () {
 
 function totalsOf({ ingested, delivered, dead, retries, itemsDelivered }: Figures) {
   return {
-    ...{ ingestCount: ingested, deliveryCount: delivered + dead, deliverySuccess: delivered },
-    ...{ deliveryFail: dead, dlqCount: dead, retryCount: retries, itemsDelivered },
+    ingestCount: ingested,
+    deliveryCount: delivered + dead,
+    deliverySuccess: delivered,
+    deliveryFail: dead,
+    dlqCount: dead,
+    retryCount: retries,
+    itemsDelivered,
   }
 }
 

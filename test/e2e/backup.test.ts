@@ -34,8 +34,10 @@ describe('backup and restore of the local instance', function () {
 
   before(async () => {
     env = {
-      ...{ PENSTOCK_OWNER_KEYS: `e2e=${key}`, PENSTOCK_LOG_LEVEL: 'debug', PENSTOCK_SHARDS: `${SHARDS}` },
-      ...{ NATS_SERVER_BIN: await natsBinary() },
+      PENSTOCK_OWNER_KEYS: `e2e=${key}`,
+      PENSTOCK_LOG_LEVEL: 'debug',
+      PENSTOCK_SHARDS: `${SHARDS}`,
+      NATS_SERVER_BIN: await natsBinary(),
     }
     sink = await startSink()
     await start(dataDir)
@@ -130,7 +132,9 @@ describe('backup and restore of the local instance', function () {
     }
     const again = await repair('--all')
     expect(again).to.deep.equal({
-      ...{ code: 0, stdout: 'Shard 0: nothing to repair.\nShard 1: nothing to repair.\n', stderr: '' },
+      code: 0,
+      stdout: 'Shard 0: nothing to repair.\nShard 1: nothing to repair.\n',
+      stderr: '',
     })
     const renewed = await repair('--all', '--renew', '--yes')
     expect(renewed.code, renewed.stderr).to.equal(0)

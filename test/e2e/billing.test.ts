@@ -63,7 +63,8 @@ describe('billing', function () {
         expect([answer.status, answer.json().error], path).to.deep.equal([status, error])
       }
       expect(await api.expect(200, 'GET', '/v1/admin/subscription')).to.deep.equal({
-        ...{ subscription: null, plan: null },
+        subscription: null,
+        plan: null,
       })
       expect(await api.expect(200, 'GET', '/v1/admin/invoices')).to.deep.equal([])
     })

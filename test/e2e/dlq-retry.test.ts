@@ -96,7 +96,10 @@ describe('a manual retry', function () {
     expect(body).to.deep.equal({
       error: 'The destination did not accept the batch',
       code: 'delivery_failed',
-      ...{ dlqId, itemCount: 1, statusCode: 0, retryCount: 1 },
+      dlqId,
+      itemCount: 1,
+      statusCode: 0,
+      retryCount: 1,
       lastError: 'no response within 10000 ms',
       errorClass: 'timeout',
     })
@@ -122,8 +125,13 @@ describe('a manual retry', function () {
     await eventually(async () => {
       const { totals } = await channel.api.expect<{ totals: object }>(200, 'GET', path)
       expect(totals).to.include({
-        ...{ ingestCount: 2, deliveryCount: 2, deliverySuccess: 1, deliveryFail: 1, dlqCount: 1 },
-        ...{ retryCount: 0, itemsDelivered: 1 },
+        ingestCount: 2,
+        deliveryCount: 2,
+        deliverySuccess: 1,
+        deliveryFail: 1,
+        dlqCount: 1,
+        retryCount: 0,
+        itemsDelivered: 1,
       })
     })
   })

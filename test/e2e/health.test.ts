@@ -59,7 +59,9 @@ describe('health, liveness and readiness', function () {
   const all = { postgres: 'ok', nats: 'ok', shards: 'ok' }
   const well: Told = { live: 200, ready: 200, health: 200, body: { status: 'ok', version, checks: all } }
   const without = (checks: Partial<typeof all> | Record<string, string>): Told => ({
-    ...{ live: 200, ready: 503, health: 503 },
+    live: 200,
+    ready: 503,
+    health: 503,
     body: { status: 'unavailable', version, checks: { ...all, ...checks } },
   })
   const untilTold = (wanted: Told) =>

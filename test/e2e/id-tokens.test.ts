@@ -81,7 +81,9 @@ describe('the service with an identity provider', function () {
       (await as(token, 'POST', '/v1/admin/projects', { projectId: 'ada', name: 'Ada' })).status,
     ).to.equal(201)
     const buffer = {
-      ...{ bufferId: 'ada-orders', projectId: 'ada', name: 'Orders' },
+      bufferId: 'ada-orders',
+      projectId: 'ada',
+      name: 'Orders',
       groupKey: { mode: 'jsonpath', path: '$.group' },
       batch: { maxItems: 1 },
       delivery: { url: sink.url('/ada') },

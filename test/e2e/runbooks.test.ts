@@ -38,7 +38,9 @@ describe('the commands of the runbooks', function () {
     const run = async (text: string) => {
       const { code, output } = await shell(text, {
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-        ...{ P: installation.service.url, KEY: key!, CUSTOMER: customerId },
+        P: installation.service.url,
+        KEY: key!,
+        CUSTOMER: customerId,
       })
       expect(code, output).to.equal(0)
     }

@@ -27,7 +27,9 @@ export async function oneBroker(): Promise<Brokers> {
     restart: () => server.restart(),
   }
   return {
-    ...{ brokers: [broker], natsUrls: [server.url], natsPort: server.port },
+    brokers: [broker],
+    natsUrls: [server.url],
+    natsPort: server.port,
     stop: () => server.stop(),
   }
 }
@@ -43,7 +45,8 @@ export async function clusterOfBrokers(size: number): Promise<Brokers> {
       kill: (signal) => server.kill(signal),
       restart: () => server.restart(),
     })),
-    ...{ natsUrls: started.urls, natsPort: undefined },
+    natsUrls: started.urls,
+    natsPort: undefined,
     stop: () => started.stop(),
   }
 }

@@ -18,7 +18,13 @@ const LONG = 60_000
 function sentItem(n: number, more: Partial<SentItem> = {}): SentItem {
   const sentAt = SENT + n * 10
   return {
-    ...{ n, bufferId: 'b', groupKey: 'g', messageId: null, payloadHash: `p${n}`, credits: 1, sentAt },
+    n,
+    bufferId: 'b',
+    groupKey: 'g',
+    messageId: null,
+    payloadHash: `p${n}`,
+    credits: 1,
+    sentAt,
     answer: { at: sentAt + 5, status: 202, itemId: `id-${n}` },
     ...more,
   }
@@ -28,8 +34,14 @@ function delivery(version: number, ns: number[], more: Partial<Delivery> = {}): 
   const at = SENT + 500 + version * 10
   const items = ns.map((n) => ({ n, messageId: `id-${n}`, payloadHash: `p${n}` }))
   return {
-    ...{ key: `grp:g:v${version}`, bufferId: 'b', groupKey: 'g', bodyHash: `body-${version}`, items, at },
-    ...{ status: 200, answeredAt: at + 1 },
+    key: `grp:g:v${version}`,
+    bufferId: 'b',
+    groupKey: 'g',
+    bodyHash: `body-${version}`,
+    items,
+    at,
+    status: 200,
+    answeredAt: at + 1,
     ...more,
   }
 }
@@ -69,7 +81,13 @@ const commit = (
   boot: string,
   more: Partial<StoredCommit> = {},
 ): StoredCommit => ({
-  ...{ shard: 0, seq, at: SENT, boot, epoch, records: [], settled: [] },
+  shard: 0,
+  seq,
+  at: SENT,
+  boot,
+  epoch,
+  records: [],
+  settled: [],
   ...more,
 })
 const rulesOf = (history: History) => [...new Set(check(history).map(({ rule }) => rule))]

@@ -169,7 +169,10 @@ describe('shards in the hands of several actors', function () {
     const { boot } = owners[0]!
     const other = owners.find((each) => each.boot !== boot)!.boot
     const late = await appendEpoch(logs.broker.journal(0), {
-      ...{ boot: other, claim: 1_000_000, clock: systemClock(), stopped: () => false },
+      boot: other,
+      claim: 1_000_000,
+      clock: systemClock(),
+      stopped: () => false,
     })
     await load()
     await allArrived()

@@ -90,7 +90,10 @@ export class ClusterTrial {
     const destination = await Destination.open(history, random, () => true)
     const destinationProxy = await TcpProxy.to(Number(new URL(destination.url).port))
     const trial = new ClusterTrial({ ...options, shards }, cluster, servers, {
-      ...{ history, random, destination, destinationProxy },
+      history,
+      random,
+      destination,
+      destinationProxy,
     })
     const roles = ['admin', ...times(ingresses, 'ingress'), ...times(actors, 'actor')] as ClusterRole[]
     for (const role of roles) await trial.addPlace(role)
@@ -104,7 +107,9 @@ export class ClusterTrial {
   async addPlace(role: ClusterRole): Promise<NodePlace> {
     const number = 1 + this.placesOf(role).length
     const place = await NodePlace.open({
-      ...{ cluster: this.cluster, role, name: `${role}-${number}` },
+      cluster: this.cluster,
+      role,
+      name: `${role}-${number}`,
       natsPort: this.#servers.natsPort,
       databasePort: Number(new URL(this.cluster.databaseUrl).port),
       onEnd: (end) => this.selfEnds.push(end),

@@ -56,8 +56,12 @@ describe(`a cluster of processes under faults (seed ${SEED})`, function () {
 
   it('keeps its promises', async () => {
     const { accepted, faults } = await clusterRun({
-      ...{ seed: SEED, steps: 3, items: 800, kinds: QUICK },
-      ...{ actors: 2, shards: 4 },
+      seed: SEED,
+      steps: 3,
+      items: 800,
+      kinds: QUICK,
+      actors: 2,
+      shards: 4,
     })
     expect([faults.length, accepted >= 800]).to.deep.equal([3, true])
   })

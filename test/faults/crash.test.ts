@@ -11,7 +11,10 @@ describe(`a service killed at random under load (seed ${SEED})`, function () {
 
   it('keeps its promises with embedded servers that are left behind', async () => {
     const { kills, accepted, dead } = await crashRun({
-      ...{ seed: SEED, servers: 'embedded', kills: 8, items: 2_000 },
+      seed: SEED,
+      servers: 'embedded',
+      kills: 8,
+      items: 2_000,
     })
     expect(kills).to.be.at.least(8)
     expect([accepted >= 2_000, dead > 0]).to.deep.equal([true, true])
@@ -19,7 +22,10 @@ describe(`a service killed at random under load (seed ${SEED})`, function () {
 
   it('keeps them when it is killed at any message to its broker', async () => {
     const { kills, accepted, groups } = await crashRun({
-      ...{ seed: SEED, servers: 'own', kills: 12, items: 3_000 },
+      seed: SEED,
+      servers: 'own',
+      kills: 12,
+      items: 3_000,
     })
     expect(kills).to.be.at.least(12)
     expect(accepted).to.be.at.least(3_000)

@@ -90,8 +90,14 @@ export interface History {
 
 export function newHistory(maxAttempts: number): History {
   return {
-    ...{ sent: [], deliveries: [], faults: [], dead: [], commits: [], credits: null },
-    ...{ buffered: 0, maxAttempts },
+    sent: [],
+    deliveries: [],
+    faults: [],
+    dead: [],
+    commits: [],
+    credits: null,
+    buffered: 0,
+    maxAttempts,
   }
 }
 

@@ -70,7 +70,11 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
-    ...{ gate, isOutage, ingest: ingress.route, admin: admin.router, others: [] },
+    gate,
+    isOutage,
+    ingest: ingress.route,
+    admin: admin.router,
+    others: [],
     health: createHealth(clock, 'keeping', {
       shards: async () => {
         const [first] = actor.troubles()
@@ -95,7 +99,12 @@ async function startKeepingActor(
 ): Promise<ActorNode> {
   const { lifecycle, boot } = node
   const actor = new ActorNode({
-    ...{ boot, clock, broker, shards, deliverer, randomness: systemRandomness() },
+    boot,
+    clock,
+    broker,
+    shards,
+    deliverer,
+    randomness: systemRandomness(),
     membership: alone(boot, shards),
     policies: store.buffers,
     deadLetters: createDeadLetters(store.db),

@@ -62,7 +62,10 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
   const duplicates = duplicatesByFault(trial.history)
   const { selfEnds } = trial
   return {
-    ...{ accepted: load.accepted, duplicates, selfEnds, pauseMs },
+    accepted: load.accepted,
+    duplicates,
+    selfEnds,
+    pauseMs,
     takeOverMs: longestOver(trial, releases, goesOn),
     handOverMs: longestOver(trial, seals, seals),
   }

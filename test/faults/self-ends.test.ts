@@ -7,7 +7,10 @@ import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
 const LEDGER = 'the ledger of this node was closed by another node'
 const fault = (kind: string): Fault => ({ kind, from: 1_000, to: 20_000 })
 const ending = (more: Partial<SelfEnd> = {}): SelfEnd => ({
-  ...{ name: 'ingress-1', at: 21_000, starting: false, why: LEDGER },
+  name: 'ingress-1',
+  at: 21_000,
+  starting: false,
+  why: LEDGER,
   ...more,
 })
 const breaches = (end: SelfEnd, ...faults: Fault[]) =>

@@ -50,7 +50,11 @@ export class StoredLogs {
       for await (const { seq, at, data } of journal.range(firstSeq, lastSeq)) {
         const { boot, epoch, records } = decodeCommit(data)
         commits.push({
-          ...{ shard, seq, at, boot, epoch },
+          shard,
+          seq,
+          at,
+          boot,
+          epoch,
           records: records.map(({ type }) => type),
           settled: records.flatMap(settledBy),
         })

@@ -7,14 +7,23 @@ import type { RowSummary } from './rows.ts'
 import { rowTotalsOf, totalsOf } from './totals.ts'
 
 const delivery = (at: number, status: number): Delivery => ({
-  ...{ key: 'k', bufferId: 'b', groupKey: 'g', bodyHash: 'h', items: [], at, status, answeredAt: at },
+  key: 'k',
+  bufferId: 'b',
+  groupKey: 'g',
+  bodyHash: 'h',
+  items: [],
+  at,
+  status,
+  answeredAt: at,
 })
 
 describe('the duplicates of runs under faults', () => {
   const history = {
     ...newHistory(5),
     faults: ['kill actor-1', 'kill actor-2', 'destination-reset -'].map((kind, index) => ({
-      ...{ kind, from: 100 * (index + 1), to: 100 * (index + 1) + 50 },
+      kind,
+      from: 100 * (index + 1),
+      to: 100 * (index + 1) + 50,
     })),
     deliveries: [delivery(10, 500), delivery(110, 200), delivery(260, 200), delivery(310, 200)],
   }
@@ -26,8 +35,16 @@ describe('the duplicates of runs under faults', () => {
 
   it('are added over all runs, each kind with how often it was there', () => {
     const run = (seed: number, heal: number) => ({
-      ...{ seed, faults: [], accepted: 100, groups: 3, deliveries: 10, dead: 1, healMs: [5, heal] },
-      ...{ times: timesOfFaults(history.faults), duplicates: { 'kill actor': seed }, selfEnds: [] },
+      seed,
+      faults: [],
+      accepted: 100,
+      groups: 3,
+      deliveries: 10,
+      dead: 1,
+      healMs: [5, heal],
+      times: timesOfFaults(history.faults),
+      duplicates: { 'kill actor': seed },
+      selfEnds: [],
     })
     expect(totalsOf([run(7, 30), run(8, 20)]).split('\n')).to.deep.equal([
       '| fault | times | batches sent again |',

@@ -37,7 +37,8 @@ describe('two services that both claim every shard', function () {
 
   async function startRival(): Promise<Service> {
     const started = await startService({
-      ...{ dataDir: tempFolder('rival'), program: PROGRAM },
+      dataDir: tempFolder('rival'),
+      program: PROGRAM,
       env: {
         PENSTOCK_NATS_URL: trial.own!.nats.url,
         PENSTOCK_DATABASE_URL: trial.own!.databaseUrl,

@@ -39,8 +39,14 @@ export class Sender {
     }
     const text = JSON.stringify(payload)
     const item: SentItem = {
-      ...{ n, bufferId, groupKey, messageId, payloadHash: hashOf(text), credits: creditsFor(payload) },
-      ...{ sentAt: Date.now(), answer: null },
+      n,
+      bufferId,
+      groupKey,
+      messageId,
+      payloadHash: hashOf(text),
+      credits: creditsFor(payload),
+      sentAt: Date.now(),
+      answer: null,
     }
     try {
       item.answer = await this.#post(bufferId, text)
@@ -54,9 +60,12 @@ export class Sender {
 
   async #post(bufferId: string, body: string): Promise<SentItem['answer']> {
     const answer = await request(this.#urlOf(bufferId), {
-      ...{ method: 'POST', body, dispatcher: this.#agent },
+      method: 'POST',
+      body,
+      dispatcher: this.#agent,
       headers: { 'content-type': 'application/json' },
-      ...{ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS },
+      headersTimeout: TIMEOUT_MS,
+      bodyTimeout: TIMEOUT_MS,
     })
     const text = await answer.body.text()
     const at = Date.now()

@@ -12,7 +12,7 @@ import { defaultPolicy } from './notation.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
-const at = 1_763_000_000_000
+const AT = 1_763_000_000_000
 
 /** Bytes of heap that `build` leaves behind, its result included. */
 function heapLeftBy(build: () => unknown): number {
@@ -26,7 +26,7 @@ function heapLeftBy(build: () => unknown): number {
 describe('group costs', () => {
   it('holds a group with one waiting item in 320 bytes', () => {
     const count = 20_000
-    const items = Array.from({ length: count }, (_, index): GroupItem => ({ bytes: 1000, at: at + index }))
+    const items = Array.from({ length: count }, (_, index): GroupItem => ({ bytes: 1000, at: AT + index }))
     const bytes = heapLeftBy(() =>
       items.map(
         (item) => step(createGroup(defaultPolicy, item.at), { kind: 'item', at: item.at, item }).state,
@@ -39,16 +39,16 @@ describe('group costs', () => {
   it('takes 100,000 items of one group, each a segment and a batch of its own', () => {
     const count = 100_000
     const policy = { ...defaultPolicy, maxItems: 1, maxGroupItems: 1 }
-    const state = createGroup<GroupItem>({ ...policy, state: 'held' }, at)
+    const state = createGroup<GroupItem>({ ...policy, state: 'held' }, AT)
     for (let index = 0; index < count; index += 1)
-      step(state, { kind: 'item', at, item: { bytes: index, at } })
-    let { effects } = step(state, { kind: 'policy', at, policy })
+      step(state, { kind: 'item', at: AT, item: { bytes: index, at: AT } })
+    let { effects } = step(state, { kind: 'policy', at: AT, policy })
     for (let index = 0; index < count; index += 1) {
       const batch = sealedIn(effects)!
       expect([batch.segment, batch.bytes]).to.deep.equal([index, index])
-      step(state, { kind: 'sealed', at, batch, version: index + 1 })
-      effects = step(state, { kind: 'result', at, batch, result: 'delivered' }).effects
-      step(state, { kind: 'settled', at, batch })
+      step(state, { kind: 'sealed', at: AT, batch, version: index + 1 })
+      effects = step(state, { kind: 'result', at: AT, batch, result: 'delivered' }).effects
+      step(state, { kind: 'settled', at: AT, batch })
     }
     expect(sealedIn(effects)).to.equal(undefined)
   })
@@ -57,9 +57,9 @@ describe('group costs', () => {
     const limits = { maxItems: 1, maxBytes: 1 }
     const bytes = heapLeftBy(() => {
       const backlog = new Backlog<GroupItem>()
-      backlog.push({ bytes: 1, at })
+      backlog.push({ bytes: 1, at: AT })
       for (let index = 0; index < 200_000; index += 1) {
-        backlog.push({ bytes: 1, at })
+        backlog.push({ bytes: 1, at: AT })
         backlog.take(limits)
       }
       return backlog
@@ -79,7 +79,7 @@ describe('group costs', () => {
 
 /** Pushes 100 items and takes 20 of them. */
 function fillAndTake(backlog: Backlog<GroupItem>): WeakRef<GroupItem>[] {
-  for (let index = 0; index < 100; index += 1) backlog.push({ bytes: 1, at })
+  for (let index = 0; index < 100; index += 1) backlog.push({ bytes: 1, at: AT })
   return backlog.take({ maxItems: 20, maxBytes: 1000 }).items.map((item) => new WeakRef(item))
 }
 

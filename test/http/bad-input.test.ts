@@ -16,7 +16,10 @@ describe('bad input', () => {
 
   /** Names that exist, so that nothing but the bad part is refused. */
   const ids: Readonly<Record<string, string>> = {
-    ...{ projectId: 'shop', bufferId: 'orders', customerId: 'acme', planId: 'basic' },
+    projectId: 'shop',
+    bufferId: 'orders',
+    customerId: 'acme',
+    planId: 'basic',
   }
 
   function pathOf(row: Route, query: readonly (readonly [string, string])[] = []): string {

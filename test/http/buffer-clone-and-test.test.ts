@@ -31,8 +31,13 @@ describe('clone and test of a buffer over HTTP', () => {
     const first = await harness.member.post(cloneOf())
     expect(first.status, first.text).to.equal(201)
     expect(first.json).to.nested.include({
-      ...{ bufferId: `${bufferId}-copy`, name: `${bufferId} (Copy)`, projectId: 'shop', customerId: 'acme' },
-      ...{ enabled: true, consecutiveDlqCount: 0, 'delivery.signing.secret': 'hush' },
+      bufferId: `${bufferId}-copy`,
+      name: `${bufferId} (Copy)`,
+      projectId: 'shop',
+      customerId: 'acme',
+      enabled: true,
+      consecutiveDlqCount: 0,
+      'delivery.signing.secret': 'hush',
     })
     const second = await harness.owner.post(cloneOf(), { name: 'Second' })
     expect([second.status, second.json]).to.deep.equal([201, second.json])

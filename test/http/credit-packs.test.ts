@@ -75,8 +75,11 @@ describe('credit packs', () => {
         })
       }
       expect(harness.provider.asked[0]).to.deep.equal({
-        ...{ call: 'checkoutUrl', buys: 'pack', packId: 'fifty' },
-        ...{ customerId: harness.customerId, offerId: 'offer-fifty' },
+        call: 'checkoutUrl',
+        buys: 'pack',
+        packId: 'fifty',
+        customerId: harness.customerId,
+        offerId: 'offer-fifty',
       })
     })
 

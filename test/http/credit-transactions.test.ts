@@ -23,8 +23,11 @@ describe('credit transactions', () => {
       ...['transactionId', 'customerId', 'amount', 'type', 'description', 'balanceAfter', 'createdAt'],
     )
     expect(first).to.include({
-      ...{ customerId: harness.customerId, amount: 100, type: 'grant' },
-      ...{ description: 'Initial credits', balanceAfter: 100 },
+      customerId: harness.customerId,
+      amount: 100,
+      type: 'grant',
+      description: 'Initial credits',
+      balanceAfter: 100,
     })
     expect(first?.createdAt).to.be.closeTo(Date.now(), 60_000)
   })

@@ -42,8 +42,11 @@ describe('plans', () => {
         })
       }
       expect(harness.provider.asked[0]).to.deep.equal({
-        ...{ call: 'checkoutUrl', buys: 'plan', planId: 'basic' },
-        ...{ customerId: harness.customerId, offerId: 'offer-basic' },
+        call: 'checkoutUrl',
+        buys: 'plan',
+        planId: 'basic',
+        customerId: harness.customerId,
+        offerId: 'offer-basic',
       })
     })
 

@@ -29,7 +29,8 @@ describe('the subscription of a customer', () => {
       const plan = { ...harness.plan }
       await answers(harness.as('viewer').get(PATH), 200, { subscription, plan })
       await answers(harness.withoutProvider('viewer').get(`${PATH}?customerId=${harness.customerId}`), 200, {
-        ...{ subscription, plan },
+        subscription,
+        plan,
       })
     })
 

@@ -14,7 +14,7 @@ import { NatsProxy } from '../support/nats-proxy.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
 import { newItem, noTelemetry, randomness } from './support.ts'
 
-const shards = 2
+const SHARDS = 2
 
 /** Reads both inboxes in order and tells duplicates, without a journal. */
 class BareOwner {
@@ -26,7 +26,7 @@ class BareOwner {
 
   static async over(broker: NatsBroker): Promise<BareOwner> {
     const owner = new BareOwner(broker)
-    for (let shard = 0; shard < shards; shard++) await owner.#own(shard)
+    for (let shard = 0; shard < SHARDS; shard++) await owner.#own(shard)
     return owner
   }
 
@@ -72,7 +72,7 @@ class BareOwner {
 
 async function storedItems(broker: NatsBroker): Promise<string[]> {
   const ids: string[] = []
-  for (let shard = 0; shard < shards; shard++) {
+  for (let shard = 0; shard < SHARDS; shard++) {
     for await (const { data } of broker.inbox(shard).range(1, Number.MAX_SAFE_INTEGER)) {
       decodePack(data, ({ itemId }) => ids.push(itemId))
     }
@@ -89,7 +89,7 @@ describe('the inbox over the broker', () => {
   function packerOver(at: TestBroker): Packer {
     const { broker } = at
     const packer = new Packer({
-      shards,
+      shards: SHARDS,
       logOf: (shard) => broker.inbox(shard),
       messages: broker,
       clock: systemClock(),
@@ -102,7 +102,7 @@ describe('the inbox over the broker', () => {
   }
 
   async function onAccount(): Promise<{ at: TestBroker; packer: Packer }> {
-    const at = await brokerAt((await natsAccount()).url, shards)
+    const at = await brokerAt((await natsAccount()).url, SHARDS)
     ending.push(() => at.close())
     return { at, packer: packerOver(at) }
   }
@@ -155,7 +155,7 @@ describe('the inbox over the broker', () => {
     ending.push(() => server.stop())
     const proxy = await NatsProxy.to(server.port)
     ending.push(() => proxy.close())
-    const at = await brokerAt(proxy.through(server.url), shards)
+    const at = await brokerAt(proxy.through(server.url), SHARDS)
     ending.push(() => at.close())
     const packer = packerOver(at)
     const pubAck = /^_INBOX\.\w+\.\w+$/
@@ -169,7 +169,7 @@ describe('the inbox over the broker', () => {
   it('over a kill and restart of the broker: what is answered is stored, once', async () => {
     const server = await ownNats({ sync: 'always' })
     ending.push(() => server.stop())
-    const at = await brokerAt(server.url, shards)
+    const at = await brokerAt(server.url, SHARDS)
     ending.push(() => at.close())
     const packer = packerOver(at)
     const answered: string[] = []

@@ -32,7 +32,9 @@ describe('shares as an ingress hears of them', () => {
     messages = new LocalMessages()
     told = []
     shares = new ReportedShares({
-      ...{ clock, messages, shards: SHARDS },
+      clock,
+      messages,
+      shards: SHARDS,
       telemetry: {
         shareReached: ({ shard, bytes, limit }) => told.push(`reached ${shard}: ${bytes} of ${limit}`),
         shareLeft: ({ shard }) => told.push(`left ${shard}`),

@@ -7,7 +7,7 @@ import { natsAccount } from '../support/servers.ts'
 import { brokerAt, type TestBroker } from './support.ts'
 
 const body = Buffer.from('body')
-const timeoutMs = 5_000
+const TIMEOUT_MS = 5_000
 let serial = 0
 const newId = () => `id-${serial++}`
 
@@ -29,16 +29,16 @@ describe('append', () => {
 
   it('stores under a position that counts microseconds since 1970', async () => {
     const before = Date.now() * 1000
-    const seq = await storedSeq(journal.append(body, { msgId: newId(), timeoutMs }))
+    const seq = await storedSeq(journal.append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS }))
     expect(seq).to.be.within(before - 60e6, before + 60e6)
-    expect(await storedSeq(journal.append(body, { msgId: newId(), timeoutMs }))).to.equal(seq + 1)
+    expect(await storedSeq(journal.append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS }))).to.equal(seq + 1)
   })
 
   it('keeps bytes, id and subject as they were given', async () => {
     const inbox = at.broker.inbox(0)
     const msgId = newId()
     const seq = await storedSeq(
-      inbox.append(Buffer.from([0, 255, 10]), { subject: 'items.0.b.g', msgId, timeoutMs }),
+      inbox.append(Buffer.from([0, 255, 10]), { subject: 'items.0.b.g', msgId, timeoutMs: TIMEOUT_MS }),
     )
     const message = await inbox.get(seq)
     expect(message).to.deep.include({ seq, msgId })
@@ -50,31 +50,33 @@ describe('append', () => {
 
   it('answers the same id with the same position, marked as duplicate', async () => {
     const msgId = newId()
-    const first = await journal.append(body, { msgId, timeoutMs })
-    const again = await journal.append(body, { msgId, timeoutMs })
+    const first = await journal.append(body, { msgId, timeoutMs: TIMEOUT_MS })
+    const again = await journal.append(body, { msgId, timeoutMs: TIMEOUT_MS })
     expect(again).to.deep.equal({ ...first, duplicate: true })
   })
 
   it('refuses another last sequence than the expected one, and stores nothing', async () => {
-    const last = await storedSeq(journal.append(body, { msgId: newId(), timeoutMs }))
+    const last = await storedSeq(journal.append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS }))
     for (const expectLastSeq of [last - 1, last + 1]) {
-      const answer = await journal.append(body, { msgId: newId(), expectLastSeq, timeoutMs })
+      const answer = await journal.append(body, { msgId: newId(), expectLastSeq, timeoutMs: TIMEOUT_MS })
       expect(answer).to.deep.equal({ kind: 'wrong-sequence' })
     }
     expect((await journal.state()).lastSeq).to.equal(last)
     expect(
-      await storedSeq(journal.append(body, { msgId: newId(), expectLastSeq: last, timeoutMs })),
+      await storedSeq(journal.append(body, { msgId: newId(), expectLastSeq: last, timeoutMs: TIMEOUT_MS })),
     ).to.equal(last + 1)
   })
 
   it('matches many answers at once to their appends', async () => {
-    const sent = Array.from({ length: 500 }, () => journal.append(body, { msgId: newId(), timeoutMs }))
+    const sent = Array.from({ length: 500 }, () =>
+      journal.append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS }),
+    )
     const sequences = await Promise.all(sent.map(storedSeq))
     expect(sequences).to.deep.equal(Array.from(sequences, (_, i) => (sequences[0] ?? 0) + i))
   })
 
   it('answers unknown when there is no such stream, and when the time is over', async () => {
-    const nobody = await at.broker.journal(99).append(body, { msgId: newId(), timeoutMs })
+    const nobody = await at.broker.journal(99).append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS })
     expect(nobody).to.deep.include({ kind: 'unknown' })
     expect(nobody.kind === 'unknown' && nobody.error).to.contain('no responders')
     // A subscriber that never answers stands for a broker that does not.
@@ -86,8 +88,10 @@ describe('append', () => {
 
   it('answers unknown for a message that the server would not take, and goes on', async () => {
     const tooLarge = Buffer.alloc(at.connection.maxPayload + 1)
-    expect((await journal.append(tooLarge, { msgId: newId(), timeoutMs })).kind).to.equal('unknown')
-    expect((await journal.append(body, { msgId: newId(), timeoutMs })).kind).to.equal('stored')
+    expect((await journal.append(tooLarge, { msgId: newId(), timeoutMs: TIMEOUT_MS })).kind).to.equal(
+      'unknown',
+    )
+    expect((await journal.append(body, { msgId: newId(), timeoutMs: TIMEOUT_MS })).kind).to.equal('stored')
   })
 
   it('says full when max_bytes is reached, evicts nothing, and takes more after a purge', async () => {
@@ -97,11 +101,12 @@ describe('append', () => {
     await manager.streams.update('INBOX_0', { max_bytes: bytes + 100_000 })
     const block = Buffer.alloc(30_000)
     const kinds: string[] = []
-    for (let i = 0; i < 5; i++) kinds.push((await inbox.append(block, { msgId: newId(), timeoutMs })).kind)
+    for (let i = 0; i < 5; i++)
+      kinds.push((await inbox.append(block, { msgId: newId(), timeoutMs: TIMEOUT_MS })).kind)
     expect(kinds).to.deep.equal(['stored', 'stored', 'stored', 'full', 'full'])
     expect((await inbox.state()).firstSeq).to.equal(firstSeq)
     await inbox.purgeBelow((await inbox.state()).lastSeq)
-    expect((await inbox.append(block, { msgId: newId(), timeoutMs })).kind).to.equal('stored')
+    expect((await inbox.append(block, { msgId: newId(), timeoutMs: TIMEOUT_MS })).kind).to.equal('stored')
   })
 
   it('throws on a message id that is no header value', () => {

@@ -7,13 +7,13 @@ import { NatsProxy } from '../support/nats-proxy.ts'
 import { ownNats } from '../support/servers.ts'
 import { brokerAt, Received, type TestBroker } from './support.ts'
 
-const timeoutMs = 1_000
+const TIMEOUT_MS = 1_000
 
 /** What a caller does: again under the same id until the broker says what became of it. */
 async function untilStored(log: Log, msgId: string): Promise<AppendAnswer & { kind: 'stored' }> {
   return eventually(
     async () => {
-      const answer = await log.append(Buffer.from(msgId), { msgId, timeoutMs })
+      const answer = await log.append(Buffer.from(msgId), { msgId, timeoutMs: TIMEOUT_MS })
       return answer.kind === 'stored' && answer
     },
     { timeoutMs: 15_000 },
@@ -62,7 +62,7 @@ describe('a broker that fails', () => {
     // Fifty at a time: those in flight at the kill, and those that follow, stay without an answer.
     const writer = async () => {
       for (let msgId = waiting.shift(); msgId !== undefined; msgId = waiting.shift()) {
-        const answer = await journal.append(Buffer.from(msgId), { msgId, timeoutMs })
+        const answer = await journal.append(Buffer.from(msgId), { msgId, timeoutMs: TIMEOUT_MS })
         if (answer.kind === 'unknown') ambiguous.push(msgId)
         else if (++answered === 200) server.kill('SIGKILL')
       }
@@ -108,7 +108,7 @@ describe('a broker that fails', () => {
     expect(lost).to.deep.equal({ kind: 'unknown', error: 'no answer in time' })
     proxy.disarm()
     const { firstSeq } = await journal.state()
-    expect(await journal.append(Buffer.from('x'), { msgId: 'x', timeoutMs })).to.deep.equal({
+    expect(await journal.append(Buffer.from('x'), { msgId: 'x', timeoutMs: TIMEOUT_MS })).to.deep.equal({
       kind: 'stored',
       seq: firstSeq,
       duplicate: true,

@@ -4,7 +4,7 @@ import type { AppendAnswer, Log } from '../../internal/shard/broker.ts'
 import { natsAccount } from '../support/servers.ts'
 import { brokerAt, type TestBroker } from './support.ts'
 
-const timeoutMs = 10_000
+const TIMEOUT_MS = 10_000
 const body = Buffer.from('commit')
 
 function seqOf(answer: AppendAnswer): number {
@@ -13,7 +13,8 @@ function seqOf(answer: AppendAnswer): number {
 }
 
 /** The claim of another node: without expectation, so that it cannot starve. */
-const epochRecord = async (log: Log, id: string) => seqOf(await log.append(body, { msgId: id, timeoutMs }))
+const epochRecord = async (log: Log, id: string) =>
+  seqOf(await log.append(body, { msgId: id, timeoutMs: TIMEOUT_MS }))
 
 describe('fencing by the expected last sequence', () => {
   let url: string
@@ -36,14 +37,16 @@ describe('fencing by the expected last sequence', () => {
     for (let point = 0; point < 10; point++) {
       let last = await epochRecord(stale, `own-claim-${point}`)
       for (let n = 0; n < point; n++) {
-        last = seqOf(await stale.append(body, { msgId: `${point}:${n}`, expectLastSeq: last, timeoutMs }))
+        last = seqOf(
+          await stale.append(body, { msgId: `${point}:${n}`, expectLastSeq: last, timeoutMs: TIMEOUT_MS }),
+        )
       }
       const epoch = await epochRecord(claims, `claim-${point}`)
       for (let n = 0; n < 3; n++) {
         const answer = await stale.append(body, {
           msgId: `${point}:stale-${n}`,
           expectLastSeq: last,
-          timeoutMs,
+          timeoutMs: TIMEOUT_MS,
         })
         expect(answer, `point ${point}`).to.deep.equal({ kind: 'wrong-sequence' })
       }
@@ -56,7 +59,11 @@ describe('fencing by the expected last sequence', () => {
     const claims = successor.broker.journal(1)
     let last = await epochRecord(stale, 'own-claim')
     for (let round = 0; round < 200; round++) {
-      const commit = stale.append(body, { msgId: `race-${round}`, expectLastSeq: last, timeoutMs })
+      const commit = stale.append(body, {
+        msgId: `race-${round}`,
+        expectLastSeq: last,
+        timeoutMs: TIMEOUT_MS,
+      })
       const claim = epochRecord(claims, `race-claim-${round}`)
       const [answer, epoch] = await Promise.all([commit, claim])
       // Stored means before the claim: the fold up to the epoch holds it.
@@ -73,7 +80,9 @@ describe('fencing by the expected last sequence', () => {
     const answers: Promise<AppendAnswer>[] = []
     let claim: Promise<number> | undefined
     for (let n = 0; n < 3_000; n++) {
-      answers.push(stale.append(body, { msgId: `pipeline-${n}`, expectLastSeq: first + n, timeoutMs }))
+      answers.push(
+        stale.append(body, { msgId: `pipeline-${n}`, expectLastSeq: first + n, timeoutMs: TIMEOUT_MS }),
+      )
       if (n === 1_000) {
         await answers[0]
         claim = epochRecord(claims, 'foreign-claim')

@@ -9,7 +9,7 @@ import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownNatsCluster } from '../support/servers.ts'
-import { connectTo, storeBytesPerShard } from './support.ts'
+import { connectTo, STORE_BYTES_PER_SHARD } from './support.ts'
 
 /** Longer than any retry, and than the 30 s by which purges lag. */
 const STILL_MS = 35_000
@@ -22,7 +22,7 @@ describe('a server of three that stands still', function () {
   before(async () => {
     cluster = await ownNatsCluster()
     const { connection } = await connectTo(cluster.urls[0]!)
-    const options = { clock: systemClock(), shards: 1, replicas: 3, storeBytes: storeBytesPerShard }
+    const options = { clock: systemClock(), shards: 1, replicas: 3, storeBytes: STORE_BYTES_PER_SHARD }
     await eventually(() => ensureStreams(connection, options), { timeoutMs: 30_000, everyMs: 500 })
     await connection.close()
     for (const url of cluster.urls) connections.push(await connectToOne(url))

@@ -6,16 +6,23 @@
 import { connectBroker } from '../../internal/nats/connection.ts'
 import { joinLeases } from '../../internal/nats/leases/leases.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { ttlMs } from './lease-members.ts'
+import { TTL_MS } from './lease-members.ts'
 
 const [boot = '', other = ''] = process.argv.slice(2)
 const silent = { connection: () => {}, warning: () => {} }
 const connection = await connectBroker({ servers: [process.env.LEASE_BROKER ?? ''] }, 1, silent)
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const leases = await joinLeases({
-  ...{ connection, ttlMs, replicas: 1, clock: systemClock(), random: systemRandomness() },
+  connection,
+  ttlMs: TTL_MS,
+  replicas: 1,
+  clock: systemClock(),
+  random: systemRandomness(),
   node: {
-    ...{ boot, role: 'ingress', node: 'holder', version: '0.1.0' },
+    boot,
+    role: 'ingress',
+    node: 'holder',
+    version: '0.1.0',
     installation: { shards: 8, serializer: 1 },
   },
   onFatal: (error) => say(`fatal: ${error.message}`),

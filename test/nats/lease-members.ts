@@ -8,16 +8,22 @@ import type { Lease } from '../../internal/shard/ownership/membership.ts'
 import { connectTo } from './support.ts'
 
 /** Of the leases in tests, ms: two fifths of the usual. Half of it, and pauses of a busy machine look like faults. */
-export const ttlMs = 2_000
+export const TTL_MS = 2_000
 /** Where nothing has to expire, ms: no pause of the machine counts. */
 export const LASTING = { ttlMs: 20_000 }
 /** What a member tells of a broker that was slow for a moment, as on a busy machine. */
 const SLOW = /could not be renewed|cannot be watched/
-export const stream = 'KV_penstock-leases'
+export const STREAM = 'KV_penstock-leases'
 
 export function leaseOf(boot: string, shards: number[] = []): Lease {
   return {
-    ...{ boot, role: 'actor', node: 'node', shards, accepting: true, version: '0.1.0', since: 1.79e12 },
+    boot,
+    role: 'actor',
+    node: 'node',
+    shards,
+    accepting: true,
+    version: '0.1.0',
+    since: 1.79e12,
     installation: { shards: 8, serializer: 1 },
   }
 }
@@ -63,9 +69,16 @@ async function join(url: string, changes: Partial<LeaseOptions> = {}): Promise<M
   const fatal: Error[] = []
   const boot = changes.node?.boot ?? randomUUID()
   const leases = await joinLeases({
-    ...{ connection, ttlMs, replicas: 1, clock: systemClock(), random: systemRandomness() },
+    connection,
+    ttlMs: TTL_MS,
+    replicas: 1,
+    clock: systemClock(),
+    random: systemRandomness(),
     node: {
-      ...{ boot, role: 'actor', node: 'node', version: '0.1.0' },
+      boot,
+      role: 'actor',
+      node: 'node',
+      version: '0.1.0',
       installation: { shards: 8, serializer: 1 },
     },
     onFatal: (error) => fatal.push(error),
@@ -82,7 +95,12 @@ async function join(url: string, changes: Partial<LeaseOptions> = {}): Promise<M
     if (held.at(-1)?.held !== leases.held) held.push({ held: leases.held, at: performance.now() })
   })
   return {
-    ...{ boot, connection, leases, problems, fatal, held },
+    boot,
+    connection,
+    leases,
+    problems,
+    fatal,
+    held,
     changes: () => changed,
     kill: () => connection.nats.close(),
     async leave() {
@@ -105,8 +123,10 @@ export function boots({ leases }: Member): string[] {
 /** The bucket as somebody else may have made it. */
 export async function addBucket(manager: JetStreamManager, changes: object): Promise<void> {
   await manager.streams.add({
-    ...{ name: stream, subjects: ['$KV.penstock-leases.>'], storage: StorageType.Memory },
-    ...{ max_msgs_per_subject: 1 },
+    name: STREAM,
+    subjects: ['$KV.penstock-leases.>'],
+    storage: StorageType.Memory,
+    max_msgs_per_subject: 1,
     ...changes,
   })
 }

@@ -8,20 +8,20 @@ import {
 } from '../../internal/nats/leases/lease-value.ts'
 import { leaseOf } from './lease-members.ts'
 
-const boot = '5a0c7bb2-6d5c-4c60-a2d1-1f7b6c3f9e10'
+const BOOT = '5a0c7bb2-6d5c-4c60-a2d1-1f7b6c3f9e10'
 const mark = { writer: 'w', beat: 7 }
-const fields = () => JSON.parse(Buffer.from(encodeLease(leaseOf(boot, [1, 4]), mark)).toString())
-const read = (value: unknown) => decodeLease(Buffer.from(JSON.stringify(value)), boot)
+const fields = () => JSON.parse(Buffer.from(encodeLease(leaseOf(BOOT, [1, 4]), mark)).toString())
+const read = (value: unknown) => decodeLease(Buffer.from(JSON.stringify(value)), BOOT)
 
 describe('the value of a lease', () => {
   it('is read as it was written', () => {
-    const lease = leaseOf(boot, [1, 4])
-    expect(decodeLease(encodeLease(lease, mark), boot)).to.deep.equal({ lease, mark })
+    const lease = leaseOf(BOOT, [1, 4])
+    expect(decodeLease(encodeLease(lease, mark), BOOT)).to.deep.equal({ lease, mark })
   })
 
   it('may come from a newer version: what is not known is left out', () => {
     const value = { ...fields(), v: 2, zone: 'b', installation: { shards: 8, serializer: 1, more: true } }
-    expect(read(value)).to.deep.equal({ lease: leaseOf(boot, [1, 4]), mark })
+    expect(read(value)).to.deep.equal({ lease: leaseOf(BOOT, [1, 4]), mark })
   })
 
   const broken: [string, object, string][] = [
@@ -44,21 +44,21 @@ describe('the value of a lease', () => {
   }
 
   it('may be no object at all', () => {
-    expect(decodeLease(Buffer.from('{'), boot)).to.deep.equal({ fault: 'not JSON' })
-    expect(decodeLease(new Uint8Array(), boot)).to.deep.equal({ fault: 'not JSON' })
+    expect(decodeLease(Buffer.from('{'), BOOT)).to.deep.equal({ fault: 'not JSON' })
+    expect(decodeLease(new Uint8Array(), BOOT)).to.deep.equal({ fault: 'not JSON' })
     for (const value of [null, [], 7, 'x']) expect(read(value)).to.deep.equal({ fault: 'not an object' })
   })
 
   it('has no mark when it does not say who wrote it', () => {
-    expect(read({ ...fields(), writer: 1 })).to.deep.equal({ lease: leaseOf(boot, [1, 4]) })
+    expect(read({ ...fields(), writer: 1 })).to.deep.equal({ lease: leaseOf(BOOT, [1, 4]) })
   })
 
   it('lists shards ascending, each once', () => {
     expect(ascending([10, 9, 2, 10])).to.deep.equal([2, 9, 10])
-    expect(read({ ...fields(), shards: [4, 1, 1] })).to.deep.include({ lease: leaseOf(boot, [1, 4]) })
+    expect(read({ ...fields(), shards: [4, 1, 1] })).to.deep.include({ lease: leaseOf(BOOT, [1, 4]) })
   })
 
   it('that cannot be read stands for a process on which nothing is placed', () => {
-    expect(unreadableLease(boot)).to.deep.include({ boot, role: 'admin', shards: [], accepting: false })
+    expect(unreadableLease(BOOT)).to.deep.include({ boot: BOOT, role: 'admin', shards: [], accepting: false })
   })
 })

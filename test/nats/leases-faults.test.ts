@@ -10,10 +10,10 @@ import type { NatsServer } from '../../internal/embedded/nats-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { NatsProxy } from '../support/nats-proxy.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
-import { boots, type Member, members, ttlMs } from './lease-members.ts'
+import { boots, type Member, members, TTL_MS } from './lease-members.ts'
 
 /** Nobody is gone for so long after a watch began. */
-const unsureMs = ttlMs * 1.2
+const unsureMs = TTL_MS * 1.2
 
 describe('leases under faults', function () {
   this.timeout(120_000)
@@ -113,9 +113,9 @@ describe('leases under faults', function () {
     nats.kill('SIGSTOP')
     const stopped = performance.now()
     await eventually(() => all.every(({ leases }) => !leases.held))
-    for (const member of all) expect(turnedAt(member) - stopped).to.be.below(ttlMs + lateMs())
+    for (const member of all) expect(turnedAt(member) - stopped).to.be.below(TTL_MS + lateMs())
     // Longer than the patience of anybody who would trust silence.
-    await eventually(() => performance.now() - stopped > 2 * ttlMs)
+    await eventually(() => performance.now() - stopped > 2 * TTL_MS)
     nats.kill('SIGCONT')
     await eventually(() => all.every(({ leases }) => leases.held))
     await certain(...all)
@@ -200,7 +200,7 @@ describe('leases under faults', function () {
     const from = performance.now()
     proxy.swallow(({ reply }) => reply.startsWith('$JS.ACK'))
     await eventually(() => far.problems.some((text) => text.includes('what was stored did not come')))
-    await eventually(() => performance.now() - from > 2 * ttlMs)
+    await eventually(() => performance.now() - from > 2 * TTL_MS)
     expect(gone).to.deep.equal([])
     expect(boots(far)).to.have.length(2)
     expect(timesHeld(far), 'its writes are answered').to.deep.equal([true])
@@ -250,12 +250,12 @@ describe('leases under faults', function () {
     child.kill('SIGSTOP')
     await eventually(() => one.leases.isGone(boot))
     const stopped = performance.now()
-    await eventually(() => performance.now() - stopped > 2 * ttlMs)
+    await eventually(() => performance.now() - stopped > 2 * TTL_MS)
     child.kill('SIGCONT')
     await eventually(() => !one.leases.isGone(boot) && boots(one).includes(boot))
     await eventually(() => expect(lines.at(-1)).to.equal('held true, other gone false'))
     const back = performance.now()
-    await eventually(() => performance.now() - back > 2 * ttlMs)
+    await eventually(() => performance.now() - back > 2 * TTL_MS)
     expect(lines).to.deep.equal([
       'held true, other gone false',
       'held false, other gone false',

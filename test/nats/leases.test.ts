@@ -13,12 +13,12 @@ import {
   type Member,
   members,
   problemsOf,
-  stream,
-  ttlMs,
+  STREAM,
+  TTL_MS,
 } from './lease-members.ts'
 
 /** Nobody is gone for so long after a watch began. */
-const unsureMs = ttlMs * 1.2
+const unsureMs = TTL_MS * 1.2
 
 describe('leases', () => {
   const { join, leave } = members()
@@ -42,17 +42,17 @@ describe('leases', () => {
     await connection.close()
   }
   const lastWriteOf = async (boot: string) =>
-    (await manager.streams.getMessage(stream, { last_by_subj: `$KV.penstock-leases.${boot}` })).seq
+    (await manager.streams.getMessage(STREAM, { last_by_subj: `$KV.penstock-leases.${boot}` })).seq
 
   it('stand in a bucket in memory that forgets them after the TTL', async () => {
     await join(account.url)
-    const { config } = await manager.streams.info(stream)
+    const { config } = await manager.streams.info(STREAM)
     expect(config).to.deep.include({
       subjects: ['$KV.penstock-leases.>'],
       retention: RetentionPolicy.Limits,
       storage: StorageType.Memory,
       max_msgs_per_subject: 1,
-      max_age: nanos(ttlMs),
+      max_age: nanos(TTL_MS),
       num_replicas: 1,
       allow_direct: false,
     })
@@ -70,10 +70,13 @@ describe('leases', () => {
     const seen = one.leases.leases().find(({ boot }) => boot === other.boot)
     expect(seen?.since).to.be.within(before, Date.now())
     expect(seen).to.deep.equal({
-      ...{ ...role, shards: [], accepting: false, since: seen?.since },
+      ...role,
+      shards: [],
+      accepting: false,
+      since: seen?.since,
       installation: { shards: 4, serializer: 2 },
     })
-    expect(one.leases.ttlMs).to.equal(ttlMs)
+    expect(one.leases.ttlMs).to.equal(TTL_MS)
   })
 
   it('show five that join at once each other, although all of them make the bucket', async () => {
@@ -84,7 +87,7 @@ describe('leases', () => {
       expect(member.leases.held).to.equal(true)
       expect(member.problems).to.deep.equal([])
     }
-    expect((await manager.streams.info(stream)).state.num_subjects).to.equal(5)
+    expect((await manager.streams.info(STREAM)).state.num_subjects).to.equal(5)
   })
 
   it('are renewed: they stand for longer than the TTL, and renewals are no changes', async () => {
@@ -172,7 +175,7 @@ describe('leases', () => {
     expect(lost?.held).to.equal(false)
     for (const gone of goneAt) {
       expect(gone).to.be.above(lost?.at ?? Number.POSITIVE_INFINITY)
-      expect(gone - renewedAt).to.be.above(ttlMs)
+      expect(gone - renewedAt).to.be.above(TTL_MS)
     }
     expect(boots(one)).to.deep.equal([one.boot, other.boot].sort())
     expect(one.held).to.have.length(1)
@@ -265,17 +268,17 @@ describe('leases', () => {
     const nobody = randomUUID()
     await eventually(() => one.leases.isGone(nobody))
     const last = await lastWriteOf(one.boot)
-    await manager.streams.purge(stream)
+    await manager.streams.purge(STREAM)
     await eventually(
       async () => (await lastWriteOf(one.boot)) > last && (await lastWriteOf(other.boot)) > last,
     )
     const deleted = performance.now()
-    await manager.streams.delete(stream)
+    await manager.streams.delete(STREAM)
     const gone = new Set<string>()
     one.leases.onChange(() => {
       if (performance.now() - deleted < unsureMs && one.leases.isGone(other.boot)) gone.add(other.boot)
     })
-    await eventually(async () => (await manager.streams.info(stream)).state.num_subjects === 2)
+    await eventually(async () => (await manager.streams.info(STREAM)).state.num_subjects === 2)
     await eventually(() => one.problems.some((text) => text.includes('the watch of the leases begins anew')))
     expect(one.leases.isGone(nobody)).to.equal(false)
     await eventually(() => one.leases.isGone(nobody))
@@ -290,7 +293,7 @@ describe('leases', () => {
     const [one, other] = [await join(account.url), await join(account.url)]
     await eventually(() => boots(one).length === 2)
     expect(problemsOf(one)).to.deep.equal([
-      `the bucket of the leases is not as it should be: stream ${stream}: max_age is 60000000000, must be ${nanos(ttlMs)}; max_msgs_per_subject is 5, must be 1`,
+      `the bucket of the leases is not as it should be: stream ${STREAM}: max_age is 60000000000, must be ${nanos(TTL_MS)}; max_msgs_per_subject is 5, must be 1`,
     ])
     await other.kill()
     await eventually(() => one.leases.isGone(other.boot))

@@ -5,12 +5,12 @@ import { eventually } from '../support/eventually.ts'
 import { natsAccount } from '../support/servers.ts'
 import { brokerAt, Received, type TestBroker } from './support.ts'
 
-const timeoutMs = 5_000
+const TIMEOUT_MS = 5_000
 let serial = 0
 
 async function fill(log: Log, bodies: Uint8Array[]): Promise<number[]> {
   const answers = await Promise.all(
-    bodies.map((body) => log.append(body, { msgId: `m-${serial++}`, timeoutMs })),
+    bodies.map((body) => log.append(body, { msgId: `m-${serial++}`, timeoutMs: TIMEOUT_MS })),
   )
   return answers.map((answer) => {
     if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))

@@ -21,9 +21,9 @@ import type { StreamOptions } from '../../internal/nats/streams/stream-making.ts
 import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
-import { connectTo, storeBytesPerShard } from './support.ts'
+import { connectTo, STORE_BYTES_PER_SHARD } from './support.ts'
 
-const megabyte = 1024 * 1024
+const MEGABYTE = 1024 * 1024
 
 async function refusal(attempt: Promise<unknown>): Promise<string> {
   try {
@@ -42,7 +42,7 @@ describe('streams at the start', () => {
 
   const ensure = (changes: Partial<StreamOptions> = {}) => {
     const shards = changes.shards ?? 2
-    const defaults = { clock: systemClock(), shards, replicas: 1, storeBytes: shards * storeBytesPerShard }
+    const defaults = { clock: systemClock(), shards, replicas: 1, storeBytes: shards * STORE_BYTES_PER_SHARD }
     return ensureStreams(connection, { ...defaults, ...changes })
   }
   const names = async () => {
@@ -77,7 +77,7 @@ describe('streams at the start', () => {
     })
     const journal = (await manager.streams.info('JOURNAL_1')).config
     expect(journal).to.deep.include({ subjects: ['journal.1'], duplicate_window: nanos(120_000) })
-    expect(journal.max_bytes).to.equal(config.max_bytes + 64 * megabyte)
+    expect(journal.max_bytes).to.equal(config.max_bytes + 64 * MEGABYTE)
   })
 
   it('of a former version remember ids for as long as new ones from the next start on', async () => {
@@ -171,7 +171,7 @@ describe('streams at the start', () => {
       await manager.streams.add({
         name,
         subjects: [`journal.${name.at(-1)}`],
-        max_bytes: megabyte,
+        max_bytes: MEGABYTE,
         ...changes,
       })
     }
@@ -179,7 +179,7 @@ describe('streams at the start', () => {
     await manager.streams.delete('JOURNAL_0')
     const whole = streamConfig({
       name: journalName(0),
-      maxBytes: megabyte,
+      maxBytes: MEGABYTE,
       replicas: 1,
       createdAt: Date.now(),
       metadata: {},
@@ -198,17 +198,17 @@ describe('streams at the start', () => {
     const other = await connectTo(server.url)
     const api = await other.connection.nats.jetstreamManager()
     // The embedded broker offers 1 TiB.
-    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * megabyte }
+    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * MEGABYTE }
     await api.streams.add({ ...ballast, storage: StorageType.File })
     await ensureStreams(other.connection, {
       clock: systemClock(),
       shards: 2,
       replicas: 1,
-      storeBytes: 16_000 * megabyte,
+      storeBytes: 16_000 * MEGABYTE,
     })
     let sum = 0
     for await (const { config } of api.streams.list()) if (config.name !== 'BALLAST') sum += config.max_bytes
-    expect(sum).to.be.within(700 * megabyte, 2_000 * megabyte)
+    expect(sum).to.be.within(700 * MEGABYTE, 2_000 * MEGABYTE)
     const tooMany = ensureStreams(other.connection, {
       clock: systemClock(),
       shards: 9,
@@ -234,7 +234,7 @@ describe('streams at the start', () => {
       },
     }
     server.kill('SIGSTOP')
-    await ensureStreams(connection, { clock, shards: 1, replicas: 1, storeBytes: storeBytesPerShard })
+    await ensureStreams(connection, { clock, shards: 1, replicas: 1, storeBytes: STORE_BYTES_PER_SHARD })
     expect(waits).to.be.above(0)
     await connection.close()
     await server.stop()
@@ -244,9 +244,9 @@ describe('streams at the start', () => {
     const server = await ownNats({ accounts: [] })
     const nodes = await Promise.all(Array.from({ length: 5 }, () => connectTo(server.url)))
     const api = await nodes[0]!.connection.nats.jetstreamManager()
-    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * megabyte }
+    const ballast = { name: 'BALLAST', subjects: ['b'], max_bytes: 1024 ** 4 - 2_000 * MEGABYTE }
     await api.streams.add({ ...ballast, storage: StorageType.File })
-    const options = { clock: systemClock(), shards: 4, replicas: 1, storeBytes: 64_000 * megabyte }
+    const options = { clock: systemClock(), shards: 4, replicas: 1, storeBytes: 64_000 * MEGABYTE }
     await Promise.all(nodes.map((node) => ensureStreams(node.connection, options)))
     const sizes = new Map<string, number>()
     for await (const { config } of api.streams.list()) sizes.set(config.name, config.max_bytes)
@@ -254,7 +254,7 @@ describe('streams at the start', () => {
     for (const shard of [0, 1, 2, 3])
       expect([sizes.get(`INBOX_${shard}`), sizes.get(`JOURNAL_${shard}`)]).to.deep.equal([
         inbox,
-        inbox + 64 * megabyte,
+        inbox + 64 * MEGABYTE,
       ])
     await Promise.all(nodes.map((node) => node.connection.close()))
     await server.stop()
@@ -266,20 +266,20 @@ describe('sizes of streams', () => {
     for (const [store, shards] of [
       [1024 ** 4, 16],
       [2 * 1024 ** 3, 8],
-      [500 * megabyte, 2],
+      [500 * MEGABYTE, 2],
     ] as const) {
       const sizes = sizeStreams(store, shards)
       if (sizes === undefined) throw new Error('no sizes')
-      expect(sizes.journalBytes - sizes.inboxBytes).to.equal(64 * megabyte)
+      expect(sizes.journalBytes - sizes.inboxBytes).to.equal(64 * MEGABYTE)
       expect(shards * (sizes.journalBytes + sizes.inboxBytes)).to.be.within(store * 0.85, store)
     }
-    expect(sizeStreams(100 * megabyte, 2)).to.equal(undefined)
+    expect(sizeStreams(100 * MEGABYTE, 2)).to.equal(undefined)
   })
 })
 
 describe('faults of a stream', () => {
   const plan = {
-    maxBytes: megabyte,
+    maxBytes: MEGABYTE,
     replicas: 3,
     createdAt: 1.79e12,
     metadata: {},

@@ -6,7 +6,7 @@ import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { LogMessage } from '../../internal/shard/broker.ts'
 
 /** Small enough for many test files on one server, bytes a shard. */
-export const storeBytesPerShard = 256 * 1024 * 1024
+export const STORE_BYTES_PER_SHARD = 256 * 1024 * 1024
 
 export interface TestBroker {
   connection: Connection
@@ -25,7 +25,7 @@ export async function connectTo(url: string): Promise<{ connection: Connection; 
 export async function brokerAt(url: string, shards = 1): Promise<TestBroker> {
   const { connection, warnings } = await connectTo(url)
   const clock = systemClock()
-  await ensureStreams(connection, { clock, shards, replicas: 1, storeBytes: shards * storeBytesPerShard })
+  await ensureStreams(connection, { clock, shards, replicas: 1, storeBytes: shards * STORE_BYTES_PER_SHARD })
   const broker = createBroker(connection, { clock })
   return {
     connection,

@@ -11,7 +11,7 @@ import { Sender } from './sender.ts'
 
 const INGRESS = 'p-penstock-ingress'
 const ADMIN = 'p-penstock-admin'
-const key = `svk_${randomBytes(24).toString('hex')}`
+const KEY = `svk_${randomBytes(24).toString('hex')}`
 /** The node is as large as this machine, which may be small. */
 const resources = { requests: { cpu: '20m', memory: '64Mi' } }
 const values: Values = {
@@ -28,7 +28,10 @@ const values: Values = {
   encryptionKeySecret: { name: 'keys' },
   ownerKeysSecret: { name: 'keys' },
   config: { shards: 4, allowDestinations: [SERVICE_ADDRESSES] },
-  ...{ ingress: { resources }, admin: { resources }, actor: { resources }, operator: { resources } },
+  ingress: { resources },
+  admin: { resources },
+  actor: { resources },
+  operator: { resources },
 }
 
 describe('a cluster of pods', () => {
@@ -49,8 +52,8 @@ describe('a cluster of pods', () => {
   })
 
   it('makes a buffer of a resource', async () => {
-    await place.makeProject(ADMIN, key)
-    await place.makeBuffer(key, { idleTimeoutMs: 500 })
+    await place.makeProject(ADMIN, KEY)
+    await place.makeBuffer(KEY, { idleTimeoutMs: 500 })
   })
 
   it('delivers a webhook that came through the Service to a pod', async () => {
@@ -100,7 +103,7 @@ describe('a cluster of pods', () => {
   })
 
   it('takes the buffer away with its resource', async () => {
-    expect(await place.deleteBuffer(ADMIN, key)).to.equal(404)
+    expect(await place.deleteBuffer(ADMIN, KEY)).to.equal(404)
   })
 
   it('goes with an uninstall', async () => {
@@ -119,7 +122,7 @@ describe('a cluster of pods', () => {
     const secret = (name: string, pairs: Record<string, string>) =>
       place.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, stringData: pairs })
     await secret('stores', { 'nats-password': password(), 'postgres-password': password() })
-    await secret('keys', { 'secret-key': randomBytes(32).toString('base64'), 'owner-keys': `acme=${key}` })
+    await secret('keys', { 'secret-key': randomBytes(32).toString('base64'), 'owner-keys': `acme=${KEY}` })
     const file = (name: string) => join(import.meta.dirname, name)
     await place.kubectl('create', 'configmap', 'nats', `--from-file=${file('nats.conf')}`)
     await place.kubectl('apply', '-f', file('stores.yaml'))

@@ -97,8 +97,13 @@ describe('the Postgres writes of an owner', () => {
 
   const names = () => [dead, removed].map(({ groupId, version }) => ({ groupId, version }))
   const fact = (outcome: 'delivered' | 'dead') => ({
-    ...{ outcome, bufferUid: buffer.uid, at: Date.UTC(2026, 0, 1), items: 1 },
-    ...{ attempts: 2, timeToFlushMs: 1, durationMs: 1 },
+    outcome,
+    bufferUid: buffer.uid,
+    at: Date.UTC(2026, 0, 1),
+    items: 1,
+    attempts: 2,
+    timeToFlushMs: 1,
+    durationMs: 1,
   })
   const report = { before: '2026-01-01T00:00:00Z', position: 5, held: [randomUUID()] }
 

@@ -7,7 +7,7 @@ import { createProjection } from '../../internal/postgres/projection.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { LostTailError } from '../../internal/shard/claim/takeover.ts'
-import { brokerAt, storeBytesPerShard, type TestBroker } from '../nats/support.ts'
+import { brokerAt, STORE_BYTES_PER_SHARD, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
@@ -49,7 +49,7 @@ describe('an installation that lost all of its logs', function () {
   async function makeAnew(clock: Clock): Promise<void> {
     const manager = await nats.connection.nats.jetstreamManager()
     for (const stream of ['INBOX_0', 'JOURNAL_0']) await manager.streams.delete(stream)
-    const options = { clock, shards: 1, replicas: 1, storeBytes: storeBytesPerShard }
+    const options = { clock, shards: 1, replicas: 1, storeBytes: STORE_BYTES_PER_SHARD }
     await ensureStreams(nats.connection, options)
   }
 

@@ -228,9 +228,14 @@ describe('a broker that lost its tail', function () {
     const journal = { prove: () => Promise.reject(new FencedError('another claim')) }
     const ends: Error[] = []
     const raised = raiseEpoch({
-      ...{ fence: { shard: 0, epoch: second.shard.epoch }, origin: undefined },
-      ...{ deadLetters: createDeadLetters(db), projection },
-      ...{ clock: systemClock(), journal, ended: () => false, onFatal: (error) => ends.push(error) },
+      fence: { shard: 0, epoch: second.shard.epoch },
+      origin: undefined,
+      deadLetters: createDeadLetters(db),
+      projection,
+      clock: systemClock(),
+      journal,
+      ended: () => false,
+      onFatal: (error) => ends.push(error),
       onProblem: () => {},
     })
     await raised.catch(() => {})

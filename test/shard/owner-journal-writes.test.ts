@@ -61,8 +61,15 @@ describe('the journal writes of an owner', () => {
     const epoch = await appendEpoch(log, { boot, claim: 1, clock, stopped: () => false })
     const lost: Error[] = []
     const journal = new Journal({
-      ...{ log, clock, boot, epoch, lastSeq: epoch, state: emptyState() },
-      ...{ highWater: () => null, onCommit: () => {}, onLost: (error) => lost.push(error) },
+      log,
+      clock,
+      boot,
+      epoch,
+      lastSeq: epoch,
+      state: emptyState(),
+      highWater: () => null,
+      onCommit: () => {},
+      onLost: (error) => lost.push(error),
     })
     return { journal, lost }
   }

@@ -149,8 +149,12 @@ describe('shard ownership, real broker and database', function () {
         const log = here.broker.inbox(shard)
         const seen: LogMessage[] = []
         return {
-          ...{ append: log.append.bind(log), state: log.state.bind(log), get: log.get.bind(log) },
-          ...{ last: log.last.bind(log), range: log.range.bind(log), purgeBelow: log.purgeBelow.bind(log) },
+          append: log.append.bind(log),
+          state: log.state.bind(log),
+          get: log.get.bind(log),
+          last: log.last.bind(log),
+          range: log.range.bind(log),
+          purgeBelow: log.purgeBelow.bind(log),
           follow: (from, handler, onError) =>
             log.follow(
               from,

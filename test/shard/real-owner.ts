@@ -73,7 +73,9 @@ export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}
     version: 1,
     deleted: false,
     buffer: {
-      ...{ bufferId: buffer.bufferId, customerId: buffer.customerId, projectId: buffer.projectId },
+      bufferId: buffer.bufferId,
+      customerId: buffer.customerId,
+      projectId: buffer.projectId,
       name: 'Test',
       enabled: true,
       groupKey: { mode: 'jsonpath', path: '$.k' },
@@ -131,20 +133,21 @@ function surroundings(options: OwnerOptions) {
     ownership: ({ state }) => states.push(state),
     gauges: (event) => Object.assign(gauges, event),
     problem: ({ what, error }) => problems.push(`${what}: ${error}`),
-    ...{
-      flush: nothing,
-      delivery: nothing,
-      dead: nothing,
-      discarded: nothing,
-      dropped: nothing,
-      commit: nothing,
-    },
+    flush: nothing,
+    delivery: nothing,
+    dead: nothing,
+    discarded: nothing,
+    dropped: nothing,
+    commit: nothing,
   }
   return {
     told: { states, problems, gauges, sent },
     ports: {
-      ...{ boot: randomUUID(), telemetry, broker: options.broker },
-      ...{ clock: clockAhead(options.aheadMs ?? 0), randomness: systemRandomness() },
+      boot: randomUUID(),
+      telemetry,
+      broker: options.broker,
+      clock: clockAhead(options.aheadMs ?? 0),
+      randomness: systemRandomness(),
       policies: {
         peek: (uid: string) => (uid === record.uid && !options.configured ? record : undefined),
         load: async (uid: string) => {
@@ -179,7 +182,9 @@ export function createOwner(options: OwnerOptions): Owner {
     owner.ended = error
   }
   const owner: Owner = {
-    ...{ ...told, boot: ports.boot, ended: null },
+    ...told,
+    boot: ports.boot,
+    ended: null,
     shard: new Shard({ ...ports, shard: options.shard ?? 0, claim: 1, onEnd }),
   }
   return owner
@@ -215,7 +220,10 @@ export async function ingest(
     items.map(({ key, n, messageId, pad }) => {
       const itemId = randomUUID()
       return {
-        ...{ itemId, bufferUid: buffer.uid, groupToken: groupToken(buffer.uid, key), groupKey: key },
+        itemId,
+        bufferUid: buffer.uid,
+        groupToken: groupToken(buffer.uid, key),
+        groupKey: key,
         messageId: messageId ?? itemId,
         explicit: messageId !== undefined,
         credits: 1,

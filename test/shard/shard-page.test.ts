@@ -46,7 +46,10 @@ describe('the page about shards', () => {
   it('gives the limits of housekeeping as they are', () => {
     const { everyMs, purgeLagMs, keepRatio, keepBytes, snapshotBytes, fullShare } = HOUSEKEEPING_LIMITS
     expect({ everyMs, purgeLagMs, keepRatio, fullShare }).to.deep.equal({
-      ...{ everyMs: 1_000, purgeLagMs: 30_000, keepRatio: 1.5, fullShare: 0.6 },
+      everyMs: 1_000,
+      purgeLagMs: 30_000,
+      keepRatio: 1.5,
+      fullShare: 0.6,
     })
     expect([keepBytes, snapshotBytes, DROP_MEMORY_MS]).to.deep.equal([32 * 1024 ** 2, 1024 ** 2, 60_000])
     for (const told of ['A round each second', 'read 30 s ago', '1.5:1 and is 32 MB', '60 %', 'and by 1 MB'])

@@ -10,7 +10,13 @@ export class SharedLeases {
   /** The membership that a node sees. */
   join(boot: string, shards: number): Membership {
     this.#leases.set(boot, {
-      ...{ boot, role: 'actor', node: boot, shards: [], accepting: true, version: '0', since: 0 },
+      boot,
+      role: 'actor',
+      node: boot,
+      shards: [],
+      accepting: true,
+      version: '0',
+      since: 0,
       installation: { shards, serializer: 1 },
     })
     const { leases, cut, listeners } = { leases: this.#leases, cut: this.#cut, listeners: this.#listeners }

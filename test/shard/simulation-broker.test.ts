@@ -26,7 +26,7 @@ const STEPS = 60
 const MAX_BYTES = 3_000
 /** Longer than the test: no id is forgotten by time. */
 const WINDOW_MS = 120_000
-const timeoutMs = 5_000
+const TIMEOUT_MS = 5_000
 
 /** Bytes that the server counts: its record, subject, headers, data (a file store's record has 30 bytes around them). */
 function storedSize(subject: string) {
@@ -104,7 +104,7 @@ describe('the simulated broker beside the real one', function () {
 
   it('forgets an id when its window is over, and not before', async () => {
     const { log, model } = await create(STREAMS, 1_000)
-    const append = () => log.append(Buffer.from('x'), { msgId: 'one', timeoutMs })
+    const append = () => log.append(Buffer.from('x'), { msgId: 'one', timeoutMs: TIMEOUT_MS })
     const first = await append()
     expect(first).to.deep.equal(model.append(0, Buffer.from('x'), 'one'))
     const again = await eventually(async () => {
@@ -181,7 +181,7 @@ class Pair {
         ? await this.#publish(data, expected)
         : await this.log.append(data, {
             msgId,
-            timeoutMs,
+            timeoutMs: TIMEOUT_MS,
             ...(expected !== undefined && { expectLastSeq: expected }),
           })
     const model = this.model.append(Date.now(), data, msgId, expected)
@@ -213,7 +213,7 @@ class Pair {
   async #publish(data: Uint8Array, expected: number | undefined): Promise<AppendAnswer> {
     const headers = natsHeaders()
     if (expected !== undefined) headers.set('Nats-Expected-Last-Sequence', `${expected}`)
-    const options = { timeout: timeoutMs, ...(expected !== undefined && { headers }) }
+    const options = { timeout: TIMEOUT_MS, ...(expected !== undefined && { headers }) }
     return readPubAck((await this.#connection.nats.request(this.#subject, data, options)).data)
   }
 

@@ -16,7 +16,7 @@ import { createSecretBox } from '../../internal/postgres/secrets.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { freshDatabase } from './servers.ts'
 
-export const initialCredits = 500
+export const INITIAL_CREDITS = 500
 
 /** The smallest body that creates a buffer. */
 export function bufferBody(bufferId: string, projectId: string, more: object = {}): object {
@@ -49,7 +49,7 @@ export async function accountsNode(databaseUrl?: string) {
     clock,
     onError: (error) => errors.push(error),
   })
-  const customers = createCustomers({ customers: createCustomerStore(db), initialCredits })
+  const customers = createCustomers({ customers: createCustomerStore(db), initialCredits: INITIAL_CREDITS })
   return {
     url,
     db,

@@ -3,7 +3,13 @@ import type { Lease, Membership } from '../../internal/shard/ownership/membershi
 /** A membership of one node that has always been alone. */
 export function alone(boot: string, shards = 1): Membership {
   let own: Lease = {
-    ...{ boot, role: 'penstock', node: 'alone', shards: [], accepting: true, version: '0', since: 0 },
+    boot,
+    role: 'penstock',
+    node: 'alone',
+    shards: [],
+    accepting: true,
+    version: '0',
+    since: 0,
     installation: { shards, serializer: 1 },
   }
   return {

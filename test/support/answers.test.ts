@@ -5,15 +5,22 @@ import { after, before, describe, it } from 'mocha'
 import { checkAnswer, type SeenAnswer, UndocumentedAnswerError, undocumented } from './answers.ts'
 
 const project = {
-  ...{ projectId: 'shop', customerId: 'acme', name: 'Shop', enabled: true },
-  ...{ createdAt: 1, updatedAt: 1 },
+  projectId: 'shop',
+  customerId: 'acme',
+  name: 'Shop',
+  enabled: true,
+  createdAt: 1,
+  updatedAt: 1,
 }
 
 function seen(change: Partial<SeenAnswer> & { body?: unknown } = {}): SeenAnswer {
   const { body = project, ...rest } = change
   return {
-    ...{ method: 'GET', url: '/v1/admin/projects/shop', status: 200 },
-    ...{ contentType: 'application/json; charset=utf-8', text: JSON.stringify(body) },
+    method: 'GET',
+    url: '/v1/admin/projects/shop',
+    status: 200,
+    contentType: 'application/json; charset=utf-8',
+    text: JSON.stringify(body),
     ...rest,
   }
 }

@@ -62,7 +62,9 @@ function documented(
     return [Number(status), new Map(bodies)] as const
   })
   return {
-    ...{ operationId, method, path },
+    operationId,
+    method,
+    path,
     pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
     answers: new Map(answers),
     refusals: keys.map((key) => errors[key]),

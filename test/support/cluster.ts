@@ -81,7 +81,9 @@ export class Cluster {
       throw error
     })
     const node: ClusterNode = {
-      ...{ role, service, opsUrl: `http://127.0.0.1:${event.opsPort}` },
+      role,
+      service,
+      opsUrl: `http://127.0.0.1:${event.opsPort}`,
       get url() {
         if (typeof event.url !== 'string') throw new Error(`an ${role} has no address`)
         return event.url

@@ -160,7 +160,10 @@ export class IdentityProvider {
   /** As a browser that follows redirects and keeps cookies, up to the client's own address. */
   async #authorize(clientId: string, sub: string): Promise<string> {
     const query = new URLSearchParams({
-      ...{ client_id: clientId, response_type: 'code', redirect_uri: CALLBACK, login_hint: sub },
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      login_hint: sub,
       scope: 'openid profile email',
     })
     const cookies = new Map<string, string>()

@@ -15,22 +15,22 @@ export class RecordingProvider implements PaymentProvider {
   afterYes: () => Promise<unknown> = async () => {}
 
   async checkoutUrl(checkout: Checkout): Promise<string | undefined> {
-    this.answer({ call: 'checkoutUrl', ...checkout })
+    this.#answer({ call: 'checkoutUrl', ...checkout })
     if (this.unknownOffers.has(checkout.offerId)) return undefined
     return `https://pay.example/${checkout.offerId}?customer=${checkout.customerId}`
   }
 
   async cancelAtPeriodEnd(cancellation: Cancellation): Promise<void> {
-    this.answer({ call: 'cancelAtPeriodEnd', ...cancellation })
+    this.#answer({ call: 'cancelAtPeriodEnd', ...cancellation })
     await this.afterYes()
   }
 
   async cancelNow(cancellation: Cancellation): Promise<void> {
-    this.answer({ call: 'cancelNow', ...cancellation })
+    this.#answer({ call: 'cancelNow', ...cancellation })
     await this.afterYes()
   }
 
-  private answer(asked: Asked): void {
+  #answer(asked: Asked): void {
     this.asked.push(asked)
     if (this.failing) throw new Error('the provider says 500')
   }

@@ -48,7 +48,10 @@ async function deliver(items: readonly Item[]): Promise<void> {
 const utils = await makeWorkerUtils({ pgPool: pool() })
 await utils.migrate()
 await run({
-  ...{ pgPool: pool(), concurrency: CONCURRENCY, pollInterval: POLL_MS, noHandleSignals: true },
+  pgPool: pool(),
+  concurrency: CONCURRENCY,
+  pollInterval: POLL_MS,
+  noHandleSignals: true,
   taskList: { deliver },
 })
 listen((item) => {

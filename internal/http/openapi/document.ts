@@ -19,7 +19,7 @@ export type OpenApiDocument = Readonly<Record<string, unknown>>
 /** Version of the interface, not of the software. */
 const INTERFACE_VERSION = '1.0.0'
 
-const description = `Buffers webhooks by group key and delivers each group as one batched, signed HTTP request.
+const DESCRIPTION = `Buffers webhooks by group key and delivers each group as one batched, signed HTTP request.
 
 Every refusal carries an \`error\` text and, where programs need one, a \`code\`. Beside the answers listed at
 each operation, an unknown path is 404, a method that a path lacks 405 (501 where nobody knows it), an
@@ -33,7 +33,7 @@ export function openApiDocument(): OpenApiDocument {
     info: {
       title: 'Penstock',
       version: INTERFACE_VERSION,
-      description,
+      description: DESCRIPTION,
       license: { name: 'Proprietary' },
     },
     servers: [{ url: '/', description: 'The address that this document came from.' }],

@@ -1,4 +1,4 @@
-import { defaultCurrency } from '../../domain/currency.ts'
+import { DEFAULT_CURRENCY } from '../../domain/currency.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { type Route, route } from './route.ts'
 
@@ -24,7 +24,7 @@ function list(packs: CreditPacksService): Route {
     action: 'read',
     customerId: 'optional',
     // No enum: the use case refuses what is not supported, with a code of its own.
-    query: { currency: { type: 'string', description: 'BRL or USD.', default: defaultCurrency } },
+    query: { currency: { type: 'string', description: 'BRL or USD.', default: DEFAULT_CURRENCY } },
     answers: { status: 200, schema: 'CreditPacks' },
     errors: ['currencyUnsupported'],
     handler: async ({ query }) => ({ status: 200, body: await packs.list(query.currency) }),

@@ -1,10 +1,10 @@
 import {
-  identifierMaxLength,
-  identifierPattern,
-  identifierRule,
+  IDENTIFIER_MAX_LENGTH,
+  IDENTIFIER_PATTERN,
+  IDENTIFIER_RULE,
   reservedIdentifiers,
 } from '../../domain/identifiers.ts'
-import { nameMaxLength } from '../../domain/names.ts'
+import { NAME_MAX_LENGTH } from '../../domain/names.ts'
 import type { Schema } from '../schemas/shape.ts'
 
 /** Schemas of members and parameters that several rows share. */
@@ -12,15 +12,15 @@ import type { Schema } from '../schemas/shape.ts'
 export function identifier(what: string): Schema {
   return {
     type: 'string',
-    description: `${what}: ${identifierRule}.`,
+    description: `${what}: ${IDENTIFIER_RULE}.`,
     minLength: 1,
-    maxLength: identifierMaxLength,
-    pattern: identifierPattern,
+    maxLength: IDENTIFIER_MAX_LENGTH,
+    pattern: IDENTIFIER_PATTERN,
     not: { enum: reservedIdentifiers },
   }
 }
 
-export function name(maxLength: number = nameMaxLength): Schema {
+export function name(maxLength: number = NAME_MAX_LENGTH): Schema {
   return { type: 'string', description: 'Name for people.', minLength: 1, maxLength }
 }
 

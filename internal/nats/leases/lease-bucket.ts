@@ -6,7 +6,7 @@
 import { headers, NatsError, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
 import type { Connection } from '../connection.ts'
 import { readPubAck } from '../log/append.ts'
-import { BrokerApiError, messageNotFound, StreamApi, streamNotFound } from '../streams/stream-api.ts'
+import { BrokerApiError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
 
 export interface LeaseBucketOptions {
   connection: Connection
@@ -29,10 +29,10 @@ export type WriteAnswer =
   /** No bucket, or nobody leads it. */
   | { kind: 'missing' }
 
-export const operationHeader = 'KV-Operation'
-const expectationHeader = 'Nats-Expected-Last-Subject-Sequence'
-const noResponders = '503'
-const nameInUse = 10058
+export const OPERATION_HEADER = 'KV-Operation'
+const EXPECTATION_HEADER = 'Nats-Expected-Last-Subject-Sequence'
+const NO_RESPONDERS = '503'
+const NAME_IN_USE = 10058
 
 export class LeaseBucket {
   readonly stream: string
@@ -54,7 +54,7 @@ export class LeaseBucket {
     try {
       await this.#ask('STREAM.CREATE', config, timeoutMs)
     } catch (error) {
-      if (!(error instanceof BrokerApiError) || error.code !== nameInUse) throw error
+      if (!(error instanceof BrokerApiError) || error.code !== NAME_IN_USE) throw error
       await this.#compare(config, timeoutMs)
     }
   }
@@ -74,10 +74,11 @@ export class LeaseBucket {
     const which = { last_by_subj: this.#subject + key }
     try {
       const { message } = await this.#ask<StoredMessage>('STREAM.MSG.GET', which, timeoutMs)
-      const traces = Buffer.from(message.hdrs ?? '', 'base64').includes(`${operationHeader}:`)
+      const traces = Buffer.from(message.hdrs ?? '', 'base64').includes(`${OPERATION_HEADER}:`)
       return { revision: message.seq, data: traces ? undefined : Buffer.from(message.data ?? '', 'base64') }
     } catch (error) {
-      const absent = error instanceof BrokerApiError && [messageNotFound, streamNotFound].includes(error.code)
+      const absent =
+        error instanceof BrokerApiError && [MESSAGE_NOT_FOUND, STREAM_NOT_FOUND].includes(error.code)
       if (absent) return undefined
       throw error
     }
@@ -97,8 +98,8 @@ export class LeaseBucket {
   ): Promise<WriteAnswer> {
     this.#refuseUnconnected()
     const fields = headers()
-    fields.set(expectationHeader, String(expected))
-    if (operation !== undefined) fields.set(operationHeader, operation)
+    fields.set(EXPECTATION_HEADER, String(expected))
+    if (operation !== undefined) fields.set(OPERATION_HEADER, operation)
     const { nats } = this.#options.connection
     try {
       const answer = await nats.request(this.#subject + key, data, {
@@ -107,7 +108,7 @@ export class LeaseBucket {
       })
       return readAnswer(answer.data)
     } catch (error) {
-      if (error instanceof NatsError && error.code === noResponders) return { kind: 'missing' }
+      if (error instanceof NatsError && error.code === NO_RESPONDERS) return { kind: 'missing' }
       throw error
     }
   }

@@ -20,7 +20,7 @@ interface Standing {
 }
 
 /** Questions that are remembered at most; a forgotten one is answered one proof later. */
-const mostQuestions = 1_024
+const MOST_QUESTIONS = 1_024
 
 export class LeaseTable {
   readonly #times: LeaseTimes
@@ -127,7 +127,7 @@ export class LeaseTable {
   #remember(boot: string, at: number): void {
     this.#asked.set(boot, at)
     const [oldest] = this.#asked.keys()
-    if (this.#asked.size > mostQuestions && oldest !== undefined) this.#asked.delete(oldest)
+    if (this.#asked.size > MOST_QUESTIONS && oldest !== undefined) this.#asked.delete(oldest)
   }
 
   #expire(): boolean {

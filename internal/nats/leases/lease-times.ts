@@ -15,7 +15,7 @@ export interface LeaseTimes {
   readonly silenceMs: number
 }
 
-export const defaultLeaseTtlMs = 5_000
+export const DEFAULT_LEASE_TTL_MS = 5_000
 
 /** `ttlMs`: at least 500, at most 60,000; else RangeError. */
 export function leaseTimes(ttlMs: number): LeaseTimes {

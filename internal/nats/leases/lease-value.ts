@@ -8,7 +8,7 @@
 import type { Lease, NodeRole } from '../../shard/ownership/membership.ts'
 
 /** Of the fields below; a later one keeps their meaning. */
-const formatVersion = 1
+const FORMAT_VERSION = 1
 
 const roles: readonly unknown[] = ['actor', 'ingress', 'admin', 'penstock'] satisfies NodeRole[]
 
@@ -19,7 +19,7 @@ export interface LeaseMark {
 }
 
 export function encodeLease(lease: Lease, mark: LeaseMark): Uint8Array {
-  return Buffer.from(JSON.stringify({ v: formatVersion, ...mark, ...lease }))
+  return Buffer.from(JSON.stringify({ v: FORMAT_VERSION, ...mark, ...lease }))
 }
 
 /** What a value says; `fault` names the field that cannot be read, and there is no lease then. */
@@ -51,7 +51,7 @@ type Fields = Record<string, unknown>
 function faultOf(value: Fields, boot: string): string | undefined {
   const { installation } = value
   const demands: [string, boolean][] = [
-    ['v', isCount(value.v) && value.v >= formatVersion],
+    ['v', isCount(value.v) && value.v >= FORMAT_VERSION],
     ['boot', value.boot === boot],
     ['role', roles.includes(value.role)],
     ['node', typeof value.node === 'string'],
@@ -74,7 +74,12 @@ function fieldOf(value: Fields, path: string): unknown {
 function readLease(value: Fields): Lease {
   const { boot, role, node, shards, accepting, installation, version, since } = value as unknown as Lease
   return {
-    ...{ boot, role, node, accepting, version, since },
+    boot,
+    role,
+    node,
+    accepting,
+    version,
+    since,
     shards: ascending(shards),
     installation: { shards: installation.shards, serializer: installation.serializer },
   }

@@ -9,8 +9,8 @@ import { createInbox, type Msg, nuid, type Subscription } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Connection } from '../connection.ts'
 import { readDelivery } from '../log/delivered.ts'
-import { BrokerApiError, streamNotFound } from '../streams/stream-api.ts'
-import { type LeaseBucket, operationHeader, type StoredLease } from './lease-bucket.ts'
+import { BrokerApiError, STREAM_NOT_FOUND } from '../streams/stream-api.ts'
+import { type LeaseBucket, OPERATION_HEADER, type StoredLease } from './lease-bucket.ts'
 import type { LeaseTimes } from './lease-times.ts'
 
 export interface LeaseEvents {
@@ -29,7 +29,7 @@ export interface LeaseWatchOptions {
   onProblem: (what: string, error: unknown) => void
 }
 
-const nanosPerMs = 1_000_000
+const NANOS_PER_MS = 1_000_000
 
 export class LeaseWatch {
   readonly #options: LeaseWatchOptions
@@ -143,14 +143,14 @@ export class LeaseWatch {
       replay_policy: 'instant',
       mem_storage: true,
       num_replicas: 1,
-      inactive_threshold: times.ttlMs * nanosPerMs,
+      inactive_threshold: times.ttlMs * NANOS_PER_MS,
     }
     const request = { stream_name: bucket.stream, config }
     const ask = () => bucket.api.ask('CONSUMER.CREATE', request, name, times.writeMs)
     try {
       await ask()
     } catch (error) {
-      if (!(error instanceof BrokerApiError) || error.code !== streamNotFound) throw error
+      if (!(error instanceof BrokerApiError) || error.code !== STREAM_NOT_FOUND) throw error
       await bucket.create(times.writeMs)
       await ask()
     }
@@ -168,7 +168,7 @@ export class LeaseWatch {
     this.#awaitedSince = undefined
     const key = bucket.keyOf(message.subject)
     if (key === undefined) return
-    const deleted = message.headers?.has(operationHeader) === true
+    const deleted = message.headers?.has(OPERATION_HEADER) === true
     try {
       events.changed(key, { revision: delivery.seq, data: deleted ? undefined : message.data })
     } catch (error) {

@@ -14,7 +14,7 @@ import type { Lease, Membership, NodeRole } from '../../shard/ownership/membersh
 import type { Connection } from '../connection.ts'
 import { LeaseBucket, type StoredLease } from './lease-bucket.ts'
 import { LeaseTable } from './lease-table.ts'
-import { defaultLeaseTtlMs, leaseTimes } from './lease-times.ts'
+import { DEFAULT_LEASE_TTL_MS, leaseTimes } from './lease-times.ts'
 import { decodeLease, unreadableLease } from './lease-value.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { type LeaseChange, OwnLease } from './own-lease.ts'
@@ -77,18 +77,24 @@ class NatsLeases implements Leases {
   lastProblem: unknown
 
   constructor(options: LeaseOptions) {
-    const { connection, clock, random, node, replicas, ttlMs = defaultLeaseTtlMs } = options
+    const { connection, clock, random, node, replicas, ttlMs = DEFAULT_LEASE_TTL_MS } = options
     const times = leaseTimes(ttlMs)
     const onProblem = (what: string, error: unknown) => this.#problem(what, error)
     this.ttlMs = ttlMs
     this.#options = options
     this.#bucket = new LeaseBucket({
-      ...{ connection, replicas, ttlMs },
+      connection,
+      replicas,
+      ttlMs,
       ...(options.bucket !== undefined && { name: options.bucket }),
     })
     this.#table = new LeaseTable(times)
     this.#own = new OwnLease({
-      ...{ bucket: this.#bucket, clock, random, times, onProblem },
+      bucket: this.#bucket,
+      clock,
+      random,
+      times,
+      onProblem,
       lease: { ...node, shards: [], accepting: runsShards(node.role), since: clock.now() },
       writer: randomUUID(),
       events: {
@@ -98,7 +104,11 @@ class NatsLeases implements Leases {
       },
     })
     this.#watch = new LeaseWatch({
-      ...{ connection, bucket: this.#bucket, clock, times, onProblem },
+      connection,
+      bucket: this.#bucket,
+      clock,
+      times,
+      onProblem,
       events: {
         began: (at) => this.#began(at),
         lost: () => this.#lost(),

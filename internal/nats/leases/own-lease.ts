@@ -43,7 +43,7 @@ export class StolenLeaseError extends Error {
 }
 
 /** The bucket is made anew, the revision read again: more in one renewal is odd, and waits for the next one. */
-const mostAttempts = 4
+const MOST_ATTEMPTS = 4
 
 export class OwnLease {
   readonly #options: OwnLeaseOptions
@@ -144,11 +144,11 @@ export class OwnLease {
   async #renewOnce(): Promise<void> {
     const { clock, times } = this.#options
     const until = clock.monotonic() + times.writeMs
-    for (let attempt = 0; attempt < mostAttempts && !this.ended; attempt++) {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS && !this.ended; attempt++) {
       this.#revision ??= await this.#readRevision(until)
       if (await this.#attempt(this.#revision, until)) return
     }
-    if (!this.ended) throw new Error(`the lease was not stored in ${mostAttempts} attempts`)
+    if (!this.ended) throw new Error(`the lease was not stored in ${MOST_ATTEMPTS} attempts`)
   }
 
   /** Whether it is stored; if not, what hindered it is out of the way or has to be read. */
@@ -229,7 +229,7 @@ export class OwnLease {
 
   async #remove(until: number): Promise<void> {
     const { bucket } = this.#options
-    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       this.#revision ??= await this.#readRevision(until)
       // Nothing stands: it expired, or was never written.
       if (this.#revision === 0) return

@@ -8,9 +8,9 @@ import { sleep } from '../../runtime/sleep.ts'
 import { messageOf } from '../../runtime/thrown.ts'
 import type { Lease } from '../../shard/ownership/membership.ts'
 import { type Connection, UnusableBrokerError } from '../connection.ts'
-import { BrokerApiError, streamNotFound } from '../streams/stream-api.ts'
+import { BrokerApiError, STREAM_NOT_FOUND } from '../streams/stream-api.ts'
 import { LeaseBucket } from './lease-bucket.ts'
-import { defaultLeaseTtlMs } from './lease-times.ts'
+import { DEFAULT_LEASE_TTL_MS } from './lease-times.ts'
 import { decodeLease, unreadableLease } from './lease-value.ts'
 
 export interface StandingLeases {
@@ -21,14 +21,14 @@ export interface StandingLeases {
 }
 
 /** A bucket without leader is waited for, ms; so is each of its answers. */
-const patienceMs = 10_000
-const pauseMs = 250
-const answerMs = 2_000
+const PATIENCE_MS = 10_000
+const PAUSE_MS = 250
+const ANSWER_MS = 2_000
 
 /** Rejects with UnusableBrokerError when the bucket does not answer for 10 s. */
 export async function standingLeases(connection: Connection, clock: Clock): Promise<StandingLeases> {
-  const bucket = new LeaseBucket({ connection, replicas: 1, ttlMs: defaultLeaseTtlMs })
-  const deadline = clock.monotonic() + patienceMs
+  const bucket = new LeaseBucket({ connection, replicas: 1, ttlMs: DEFAULT_LEASE_TTL_MS })
+  const deadline = clock.monotonic() + PATIENCE_MS
   for (;;) {
     try {
       return await readAll(bucket)
@@ -37,7 +37,7 @@ export async function standingLeases(connection: Connection, clock: Clock): Prom
         const why = messageOf(cause)
         throw new UnusableBrokerError(`the leases of the nodes cannot be read: ${why}`, { cause })
       }
-      await sleep(clock, pauseMs)
+      await sleep(clock, PAUSE_MS)
     }
   }
 }
@@ -62,16 +62,16 @@ interface BucketInfo {
 /** undefined: there is no bucket. */
 async function infoOf(bucket: LeaseBucket): Promise<BucketInfo | undefined> {
   try {
-    return await bucket.api.ask<BucketInfo>('STREAM.INFO', { subjects_filter: '>' }, undefined, answerMs)
+    return await bucket.api.ask<BucketInfo>('STREAM.INFO', { subjects_filter: '>' }, undefined, ANSWER_MS)
   } catch (error) {
-    if (error instanceof BrokerApiError && error.code === streamNotFound) return undefined
+    if (error instanceof BrokerApiError && error.code === STREAM_NOT_FOUND) return undefined
     throw error
   }
 }
 
 /** undefined: it was released, or has run out meanwhile. */
 async function readOne(bucket: LeaseBucket, boot: string): Promise<Lease | undefined> {
-  const stored = await bucket.read(boot, answerMs)
+  const stored = await bucket.read(boot, ANSWER_MS)
   if (stored?.data === undefined) return undefined
   const reading = decodeLease(stored.data, boot)
   return 'lease' in reading ? reading.lease : unreadableLease(boot)

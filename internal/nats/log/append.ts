@@ -12,7 +12,7 @@ import type { Connection } from '../connection.ts'
 import { appendHeaders } from './publish-headers.ts'
 
 /** Precision of time-outs, ms. */
-const sweepEveryMs = 50
+const SWEEP_EVERY_MS = 50
 
 interface Pending {
   readonly deadline: number
@@ -66,7 +66,7 @@ export class Appender {
         return
       }
       this.#pending.set(token, { deadline: this.#clock.monotonic() + timeoutMs, settle })
-      this.#cancelSweep ??= this.#clock.after(sweepEveryMs, () => this.#sweep())
+      this.#cancelSweep ??= this.#clock.after(SWEEP_EVERY_MS, () => this.#sweep())
     })
   }
 
@@ -94,7 +94,7 @@ export class Appender {
       this.#pending.delete(token)
       pending.settle({ kind: 'unknown', error: 'no answer in time' })
     }
-    if (this.#pending.size > 0) this.#cancelSweep = this.#clock.after(sweepEveryMs, () => this.#sweep())
+    if (this.#pending.size > 0) this.#cancelSweep = this.#clock.after(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
   /** The answers went to a connection that is gone; what they said will be learnt by repeating. */
@@ -128,24 +128,24 @@ export function readPubAck(data: Uint8Array): AppendAnswer {
   return { kind: 'stored', seq: ack.seq, duplicate: ack.duplicate === true }
 }
 
-const wrongLastSequence = 10071
-const wrongLastSequenceConstant = 10164
-const duplicateInProcess = 10158
-const insufficientStorage = 10047
-const insufficientResources = 10023
-const storeFailed = 10077
+const WRONG_LAST_SEQUENCE = 10071
+const WRONG_LAST_SEQUENCE_CONSTANT = 10164
+const DUPLICATE_IN_PROCESS = 10158
+const INSUFFICIENT_STORAGE = 10047
+const INSUFFICIENT_RESOURCES = 10023
+const STORE_FAILED = 10077
 
 function refusal(code: number, description: string): AppendAnswer {
   switch (code) {
-    case wrongLastSequence:
-    case wrongLastSequenceConstant:
+    case WRONG_LAST_SEQUENCE:
+    case WRONG_LAST_SEQUENCE_CONSTANT:
       return { kind: 'wrong-sequence' }
-    case duplicateInProcess:
+    case DUPLICATE_IN_PROCESS:
       return { kind: 'in-process' }
-    case insufficientStorage:
-    case insufficientResources:
+    case INSUFFICIENT_STORAGE:
+    case INSUFFICIENT_RESOURCES:
       return { kind: 'full' }
-    case storeFailed:
+    case STORE_FAILED:
       // Also an I/O error comes under this code, and after one nobody knows.
       if (description.includes('maximum bytes')) return { kind: 'full' }
       break

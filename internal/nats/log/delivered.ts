@@ -10,9 +10,9 @@ export interface Delivery {
   at: number
 }
 
-const dot = 0x2e
-const zero = 0x30
-const nanosDigits = 6
+const DOT = 0x2e
+const ZERO = 0x30
+const NANOS_DIGITS = 6
 
 /**
  * Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<consumer seq>.<ns>.<pending>`; a server in a domain
@@ -27,7 +27,7 @@ export function readDelivery(reply: string, stream: string, consumer: string): D
   const number = (until: number) => {
     let value = 0
     for (; cursor < until; cursor++) {
-      const digit = reply.charCodeAt(cursor) - zero
+      const digit = reply.charCodeAt(cursor) - ZERO
       value = digit >= 0 && digit <= 9 ? value * 10 + digit : Number.NaN
     }
     cursor++
@@ -37,25 +37,25 @@ export function readDelivery(reply: string, stream: string, consumer: string): D
   number(end())
   const seq = number(end())
   const consumerSeq = number(end())
-  const at = number(end() - nanosDigits)
+  const at = number(end() - NANOS_DIGITS)
   return Number.isSafeInteger(seq) && consumerSeq > 0 ? { seq, consumerSeq, at } : undefined
 }
 
 function endOfToken(text: string, from: number): number {
   let cursor = from
-  while (cursor < text.length && text.charCodeAt(cursor) !== dot) cursor++
+  while (cursor < text.length && text.charCodeAt(cursor) !== DOT) cursor++
   return cursor
 }
 
-const idHeader = 'Nats-Msg-Id:'
-const headerStart = 'NATS/1.0'
+const ID_HEADER = 'Nats-Msg-Id:'
+const HEADER_START = 'NATS/1.0'
 
 /** `Nats-Msg-Id` of raw headers, null without. */
 export function msgIdOf(headers: string): string | null {
-  const found = headers.indexOf(idHeader)
+  const found = headers.indexOf(ID_HEADER)
   if (found < 0) return null
   const end = headers.indexOf('\r\n', found)
-  return headers.slice(found + idHeader.length, end < 0 ? undefined : end).trim()
+  return headers.slice(found + ID_HEADER.length, end < 0 ? undefined : end).trim()
 }
 
 /**
@@ -75,7 +75,7 @@ export function msgIdOfMessage(message: Msg, reply: string): string | null {
   const length = sizeOf(message) - message.subject.length - reply.length - data.length
   if (length > 0 && length <= data.byteOffset) {
     const raw = Buffer.from(data.buffer, data.byteOffset - length, length).toString('latin1')
-    if (raw.startsWith(headerStart)) return msgIdOf(raw)
+    if (raw.startsWith(HEADER_START)) return msgIdOf(raw)
   }
   return message.headers?.get('Nats-Msg-Id') || null
 }

@@ -4,12 +4,12 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { JournalCopies } from '../../shard/repair/ports.ts'
 import type { Connection } from '../connection.ts'
 import { journalName, type LogName } from '../names.ts'
-import { BrokerApiError, StreamApi, streamNotFound } from '../streams/stream-api.ts'
+import { BrokerApiError, STREAM_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
 import { Appender } from './append.ts'
 import { StreamLog } from './log.ts'
 
-const appendTimeoutMs = 5_000
-const purgeTimeoutMs = 60_000
+const APPEND_TIMEOUT_MS = 5_000
+const PURGE_TIMEOUT_MS = 60_000
 
 export interface JournalCopiesOptions {
   connection: Connection
@@ -36,7 +36,7 @@ export function createJournalCopies(options: JournalCopiesOptions): JournalCopie
     remove: (shard) => remove(options, shard),
     async emptyJournal(shard, seq) {
       const { stream } = journalName(shard, prefix)
-      await new StreamApi(connection, stream).ask('STREAM.PURGE', { seq }, undefined, purgeTimeoutMs)
+      await new StreamApi(connection, stream).ask('STREAM.PURGE', { seq }, undefined, PURGE_TIMEOUT_MS)
     },
     close: () => appender.close(),
   }
@@ -54,7 +54,7 @@ async function load(log: StreamLog): Promise<Uint8Array[] | undefined> {
     for await (const { data } of log.range(firstSeq, lastSeq)) messages.push(Buffer.from(data))
     return messages
   } catch (error) {
-    if (error instanceof BrokerApiError && error.code === streamNotFound) return undefined
+    if (error instanceof BrokerApiError && error.code === STREAM_NOT_FOUND) return undefined
     throw error
   }
 }
@@ -63,8 +63,12 @@ async function create({ connection, replicas, prefix = '' }: JournalCopiesOption
   const { stream, subject } = copyName(shard, prefix)
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
   await manager.streams.add({
-    ...{ name: stream, subjects: [subject], num_replicas: replicas },
-    ...{ retention: RetentionPolicy.Limits, storage: StorageType.File, discard: DiscardPolicy.New },
+    name: stream,
+    subjects: [subject],
+    num_replicas: replicas,
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
   })
 }
 
@@ -73,11 +77,11 @@ async function remove({ connection, prefix = '' }: JournalCopiesOptions, shard: 
   try {
     await manager.streams.delete(copyName(shard, prefix).stream)
   } catch (error) {
-    if (!(error instanceof NatsError) || error.api_error?.err_code !== streamNotFound) throw error
+    if (!(error instanceof NatsError) || error.api_error?.err_code !== STREAM_NOT_FOUND) throw error
   }
 }
 
 async function append(log: StreamLog, data: Uint8Array, msgId: string): Promise<void> {
-  const answer = await log.append(data, { msgId, timeoutMs: appendTimeoutMs })
+  const answer = await log.append(data, { msgId, timeoutMs: APPEND_TIMEOUT_MS })
   if (answer.kind !== 'stored') throw new Error(`the journal cannot be copied: ${JSON.stringify(answer)}`)
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { AppendAnswer, Log, LogMessage, LogState, Reading } from '../../shard/broker.ts'
 import type { Connection } from '../connection.ts'
 import type { LogName } from '../names.ts'
-import { BrokerApiError, messageNotFound, StreamApi } from '../streams/stream-api.ts'
+import { BrokerApiError, MESSAGE_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
 import type { Appender } from './append.ts'
 import { msgIdOf } from './delivered.ts'
 import { readRange } from './range.ts'
@@ -97,7 +97,7 @@ export class StreamLog implements Log {
         msgId: msgIdOf(Buffer.from(message.hdrs ?? '', 'base64').toString('latin1')),
       }
     } catch (error) {
-      if (error instanceof BrokerApiError && error.code === messageNotFound) return undefined
+      if (error instanceof BrokerApiError && error.code === MESSAGE_NOT_FOUND) return undefined
       throw error
     }
   }

@@ -5,11 +5,11 @@
  */
 import type { MsgHdrs } from 'nats'
 
-const unprintable = /[^\x21-\x7e]/
+const UNPRINTABLE = /[^\x21-\x7e]/
 
 /** Throws RangeError for a message id with anything but visible ASCII. */
 export function appendHeaders(msgId: string, expectLastSeq: number | undefined): MsgHdrs {
-  if (msgId === '' || unprintable.test(msgId))
+  if (msgId === '' || UNPRINTABLE.test(msgId))
     throw new RangeError(`not a message id: ${JSON.stringify(msgId)}`)
   const expected = expectLastSeq === undefined ? '' : `Nats-Expected-Last-Sequence: ${expectLastSeq}\r\n`
   const text = `NATS/1.0\r\nNats-Msg-Id: ${msgId}\r\n${expected}\r\n`

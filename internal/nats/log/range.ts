@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Log, LogMessage } from '../../shard/broker.ts'
 
 /** Without a message for so long, what is still there is asked for again, ms. */
-const idleMs = 2_000
+const IDLE_MS = 2_000
 
 /** Messages with from <= seq <= to that are there, in order. Rejects when the broker does not answer. */
 export async function* readRange(
@@ -81,7 +81,7 @@ class Batches {
 
   #arrival(): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(idleMs, resolve)
+      const cancel = this.#clock.after(IDLE_MS, resolve)
       this.#wake = () => {
         cancel()
         this.#wake = undefined

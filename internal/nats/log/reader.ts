@@ -15,19 +15,19 @@ import type { StreamApi } from '../streams/stream-api.ts'
 import { msgIdOfMessage, readDelivery, sizeOf } from './delivered.ts'
 
 /** One pull; the next one follows when it is done and the handler has not fallen behind. */
-const pullMessages = 4_096
-const pullBytes = 4 * 1024 * 1024
-const pullExpiresMs = 30_000
+const PULL_MESSAGES = 4_096
+const PULL_BYTES = 4 * 1024 * 1024
+const PULL_EXPIRES_MS = 30_000
 /** The broker says this often that a pull still stands; after two and a half of silence it does not. */
-const heartbeatMs = 2_000
-const silenceMs = 5_000
+const HEARTBEAT_MS = 2_000
+const SILENCE_MS = 5_000
 /** The broker forgets a consumer that nobody pulls from after this. */
-const inactiveMs = 60_000
+const INACTIVE_MS = 60_000
 /** A stream between two leaders answers nobody; better to ask again soon. */
-const createTimeoutMs = 1_500
-const leastBackOffMs = 50
-const mostBackOffMs = 2_000
-const nanosPerMs = 1_000_000
+const CREATE_TIMEOUT_MS = 1_500
+const LEAST_BACK_OFF_MS = 50
+const MOST_BACK_OFF_MS = 2_000
+const NANOS_PER_MS = 1_000_000
 
 export interface ReaderOptions {
   connection: Connection
@@ -45,7 +45,7 @@ export class Reader implements Reading {
   readonly #unwatch: (() => void)[]
   #next: number
   #stopped = false
-  #backOffMs = leastBackOffMs
+  #backOffMs = LEAST_BACK_OFF_MS
   #cancelRetry: (() => void) | undefined
   #cancelWatch: (() => void) | undefined
 
@@ -104,7 +104,7 @@ export class Reader implements Reading {
     this.#options.onError(new Error(`reading of ${this.#options.stream} began anew at ${this.#next}: ${why}`))
     this.#cancelRetry?.()
     this.#cancelRetry = this.#options.clock.after(this.#backOffMs, () => void this.#open())
-    this.#backOffMs = Math.min(this.#backOffMs * 2, mostBackOffMs)
+    this.#backOffMs = Math.min(this.#backOffMs * 2, MOST_BACK_OFF_MS)
   }
 
   async #open(): Promise<void> {
@@ -115,7 +115,7 @@ export class Reader implements Reading {
     this.#consumerSeq = 0
     try {
       this.#subscribe()
-      await this.#options.api.ask('CONSUMER.CREATE', this.#consumerRequest(name), name, createTimeoutMs)
+      await this.#options.api.ask('CONSUMER.CREATE', this.#consumerRequest(name), name, CREATE_TIMEOUT_MS)
     } catch (error) {
       if (this.#consumer === name) this.#restart(messageOf(error))
       return
@@ -134,7 +134,7 @@ export class Reader implements Reading {
         replay_policy: 'instant',
         mem_storage: true,
         num_replicas: 1,
-        inactive_threshold: inactiveMs * nanosPerMs,
+        inactive_threshold: INACTIVE_MS * NANOS_PER_MS,
       },
     }
   }
@@ -151,17 +151,17 @@ export class Reader implements Reading {
   }
 
   #pullMore(): void {
-    if (this.#stopped || this.#pulling || this.#consumer === '' || this.#unhandledBytes >= pullBytes) return
+    if (this.#stopped || this.#pulling || this.#consumer === '' || this.#unhandledBytes >= PULL_BYTES) return
     this.#pulling = true
     this.#pull++
-    this.#messagesLeft = this.#oversized ? 1 : pullMessages
-    this.#bytesLeft = this.#oversized ? Number.POSITIVE_INFINITY : pullBytes
+    this.#messagesLeft = this.#oversized ? 1 : PULL_MESSAGES
+    this.#bytesLeft = this.#oversized ? Number.POSITIVE_INFINITY : PULL_BYTES
     this.#heardAt = this.#options.clock.monotonic()
     const request = {
       batch: this.#messagesLeft,
-      ...(!this.#oversized && { max_bytes: pullBytes }),
-      expires: pullExpiresMs * nanosPerMs,
-      idle_heartbeat: heartbeatMs * nanosPerMs,
+      ...(!this.#oversized && { max_bytes: PULL_BYTES }),
+      expires: PULL_EXPIRES_MS * NANOS_PER_MS,
+      idle_heartbeat: HEARTBEAT_MS * NANOS_PER_MS,
     }
     this.#options.api.tell('CONSUMER.MSG.NEXT', request, this.#consumer, `${this.#inbox}.${this.#pull}`)
   }
@@ -179,7 +179,7 @@ export class Reader implements Reading {
       return
     }
     this.#consumerSeq = delivery.consumerSeq
-    this.#backOffMs = leastBackOffMs
+    this.#backOffMs = LEAST_BACK_OFF_MS
     // A broker that lost its tail counts again below our cursor: those positions are spoken for.
     if (delivery.seq >= this.#next) this.#take(message, reply, delivery.seq, delivery.at)
     this.#account(message)
@@ -221,7 +221,7 @@ export class Reader implements Reading {
       return
     }
     // A message larger than a whole pull is fetched by itself.
-    this.#oversized = exceeded && this.#bytesLeft === pullBytes
+    this.#oversized = exceeded && this.#bytesLeft === PULL_BYTES
     this.#pulling = false
     this.#pullMore()
   }
@@ -247,8 +247,8 @@ export class Reader implements Reading {
 
   #watchSilence(): void {
     const { clock } = this.#options
-    this.#cancelWatch = clock.after(heartbeatMs, () => {
-      if (this.#pulling && clock.monotonic() - this.#heardAt > silenceMs)
+    this.#cancelWatch = clock.after(HEARTBEAT_MS, () => {
+      if (this.#pulling && clock.monotonic() - this.#heardAt > SILENCE_MS)
         this.#restart('the broker fell silent')
       this.#watchSilence()
     })

@@ -13,10 +13,10 @@ export class BrokerApiError extends Error {
   }
 }
 
-export const messageNotFound = 10037
-export const streamNotFound = 10059
+export const MESSAGE_NOT_FOUND = 10037
+export const STREAM_NOT_FOUND = 10059
 
-const requestTimeoutMs = 5_000
+const REQUEST_TIMEOUT_MS = 5_000
 
 export class StreamApi {
   readonly #connection: Connection
@@ -35,7 +35,7 @@ export class StreamApi {
     verb: string,
     body: object = {},
     tail?: string,
-    timeout = requestTimeoutMs,
+    timeout = REQUEST_TIMEOUT_MS,
   ): Promise<Answer> {
     const subject = this.#subject(verb, tail)
     const message = await this.#connection.nats

@@ -6,24 +6,24 @@
 import { DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
 import type { LogName } from '../names.ts'
 
-const megabyte = 1024 * 1024
+const MEGABYTE = 1024 * 1024
 /** A journal holds what housekeeping carries over from its inbox, and its own records. */
-const journalSurplusBytes = 64 * megabyte
+const JOURNAL_SURPLUS_BYTES = 64 * MEGABYTE
 /** Less is no buffer. */
-const leastInboxBytes = 16 * megabyte
+const LEAST_INBOX_BYTES = 16 * MEGABYTE
 /** Of the broker's store; the rest is for what a file store needs beyond its messages. */
-const usableShare = 0.9
+const USABLE_SHARE = 0.9
 
 /**
  * All retries of an append come within 10 s, but what a server holds that stands still, or is cut off from its peers, it may
  * still hand on when it goes on.
  */
-export const duplicateWindowMs = 120_000
+export const DUPLICATE_WINDOW_MS = 120_000
 /** What inboxes of former versions have; a start raises it. */
-const leastDuplicateWindowMs = 30_000
+const LEAST_DUPLICATE_WINDOW_MS = 30_000
 
 /** Below it a stream's sequences cannot be microseconds since 1970: they would repeat after a rebuild. */
-const leastFirstSeq = 1e15
+const LEAST_FIRST_SEQ = 1e15
 
 export interface StreamSizes {
   inboxBytes: number
@@ -35,14 +35,14 @@ export interface StreamSizes {
  * store is too small for any useful size.
  */
 export function sizeStreams(storeLimit: number, shards: number): StreamSizes | undefined {
-  const perShard = Math.floor((storeLimit * usableShare) / shards)
-  const inboxBytes = Math.floor((perShard - journalSurplusBytes) / 2)
-  if (inboxBytes < leastInboxBytes) return undefined
+  const perShard = Math.floor((storeLimit * USABLE_SHARE) / shards)
+  const inboxBytes = Math.floor((perShard - JOURNAL_SURPLUS_BYTES) / 2)
+  if (inboxBytes < LEAST_INBOX_BYTES) return undefined
   return sizesFor(inboxBytes)
 }
 
 export function sizesFor(inboxBytes: number): StreamSizes {
-  return { inboxBytes, journalBytes: inboxBytes + journalSurplusBytes }
+  return { inboxBytes, journalBytes: inboxBytes + JOURNAL_SURPLUS_BYTES }
 }
 
 export interface StreamPlan {
@@ -66,7 +66,7 @@ export function streamConfig(plan: StreamPlan): Partial<StreamConfig> & { name: 
     max_msgs: -1,
     max_msgs_per_subject: -1,
     max_msg_size: -1,
-    duplicate_window: nanos(duplicateWindowMs),
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
     num_replicas: plan.replicas,
     first_seq: plan.createdAt * 1000,
     // Reads decide who owns a shard: they come from the leader.
@@ -100,7 +100,7 @@ export function streamFaults(config: ReportedConfig, demands: StreamDemands): st
     is(setting, config[setting], (config[setting] ?? -1) <= 0, '-1')
   const absent = (setting: keyof ReportedConfig) =>
     is(setting, config[setting], isNothing(config[setting]), 'off')
-  const window = nanos(leastDuplicateWindowMs)
+  const window = nanos(LEAST_DUPLICATE_WINDOW_MS)
   return [
     ...absent('mirror'),
     ...absent('sources'),
@@ -127,7 +127,12 @@ export function streamFaults(config: ReportedConfig, demands: StreamDemands): st
       config.duplicate_window >= window,
       `at least ${window}`,
     ),
-    ...is('first_seq', config.first_seq, (config.first_seq ?? 0) >= leastFirstSeq, 'microseconds since 1970'),
+    ...is(
+      'first_seq',
+      config.first_seq,
+      (config.first_seq ?? 0) >= LEAST_FIRST_SEQ,
+      'microseconds since 1970',
+    ),
     ...absent('no_ack'),
     ...absent('sealed'),
     ...absent('deny_purge'),

@@ -8,13 +8,13 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
-import { streamNotFound } from './stream-api.ts'
+import { STREAM_NOT_FOUND } from './stream-api.ts'
 
-const temporarilyUnavailable = 10008
+const TEMPORARILY_UNAVAILABLE = 10008
 
 /** How long a stream without leader is waited for at the start, ms. */
-const leaderWaitMs = 15_000
-const pauseMs = 250
+const LEADER_WAIT_MS = 15_000
+const PAUSE_MS = 250
 
 /** Another node is making the streams at this moment, and not every server knows of all of them. */
 export class UnsettledError extends Error {}
@@ -25,12 +25,12 @@ export async function lookUp(
   clock: Clock,
   name: string,
 ): Promise<StreamInfo | undefined> {
-  const deadline = clock.monotonic() + leaderWaitMs
+  const deadline = clock.monotonic() + LEADER_WAIT_MS
   for (;;) {
     try {
       return await manager.streams.info(name)
     } catch (cause) {
-      if (codeOf(cause) === streamNotFound) return undefined
+      if (codeOf(cause) === STREAM_NOT_FOUND) return undefined
       if (clock.monotonic() > deadline) {
         throw new UnusableBrokerError(`stream ${name} exists, but does not answer: ${messageOf(cause)}`, {
           cause,
@@ -43,13 +43,13 @@ export async function lookUp(
 
 /** Nobody answered in time, or what was asked for is under way. */
 export function mayPass(error: unknown): boolean {
-  if (error instanceof UnsettledError || codeOf(error) === temporarilyUnavailable) return true
+  if (error instanceof UnsettledError || codeOf(error) === TEMPORARILY_UNAVAILABLE) return true
   return error instanceof NatsError && error.code === ErrorCode.Timeout
 }
 
 /** Before the broker is asked once more. */
 export function pause(clock: Clock): Promise<void> {
-  return sleep(clock, pauseMs)
+  return sleep(clock, PAUSE_MS)
 }
 
 /** JetStream's error code, undefined for what is no answer of it. */

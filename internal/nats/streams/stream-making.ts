@@ -28,12 +28,12 @@ export interface Wanted {
 }
 
 /** Member of a stream's metadata: the count of shards that the logs were made for. */
-export const shardsKey = 'penstock.shards'
+export const SHARDS_KEY = 'penstock.shards'
 
 /** When neither configuration nor account says what the store holds, bytes; halved until it fits. */
-const assumedStoreBytes = 64 * 1024 ** 3
+const ASSUMED_STORE_BYTES = 64 * 1024 ** 3
 
-const nameInUse = 10058
+const NAME_IN_USE = 10058
 /** Storage or account limits, whichever the broker meets first. */
 const tooLarge = new Set([10002, 10005, 10023, 10028, 10047])
 
@@ -49,7 +49,7 @@ export class StreamMaking {
   /** Makes them, as large as the broker has room for. Rejects with UnusableBrokerError when it has none. */
   async create(missing: readonly Wanted[]): Promise<void> {
     const made = new Set<string>()
-    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? assumedStoreBytes
+    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? ASSUMED_STORE_BYTES
     let refusal: string | undefined
     while (missing.length > made.size) {
       const sizes = sizeStreams(storeBytes, this.#options.shards)
@@ -122,7 +122,7 @@ export class StreamMaking {
   /** The broker's words when that is too large for it. */
   async #add({ name }: Wanted, maxBytes: number): Promise<string | undefined> {
     const { clock, replicas, shards } = this.#options
-    const metadata = { [shardsKey]: String(shards) }
+    const metadata = { [SHARDS_KEY]: String(shards) }
     const config = streamConfig({
       name,
       maxBytes,
@@ -136,7 +136,7 @@ export class StreamMaking {
     } catch (cause) {
       const code = codeOf(cause)
       // Another node starts at the same time; only `first_seq` differs.
-      if (code === nameInUse) return undefined
+      if (code === NAME_IN_USE) return undefined
       if (code !== undefined && tooLarge.has(code)) return messageOf(cause)
       if (mayPass(cause)) throw cause
       throw new UnusableBrokerError(`stream ${config.name} cannot be created: ${messageOf(cause)}`, { cause })

@@ -16,14 +16,14 @@ import { type JetStreamManager, nanos, type StreamInfo } from 'nats'
 import { messageOf } from '../../runtime/thrown.ts'
 import { type Connection, UnusableBrokerError } from '../connection.ts'
 import { inboxName, journalName } from '../names.ts'
-import { duplicateWindowMs, type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
+import { DUPLICATE_WINDOW_MS, type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
 import { lookUp, mayPass, pause, UnsettledError } from './stream-lookup.ts'
-import { StreamMaking, type StreamOptions, shardsKey, type Wanted } from './stream-making.ts'
+import { SHARDS_KEY, StreamMaking, type StreamOptions, type Wanted } from './stream-making.ts'
 
-const completeKey = 'penstock.complete'
+const COMPLETE_KEY = 'penstock.complete'
 
 /** How long a start waits for a busy broker, and for streams that another node is making, ms. */
-const settleMs = 60_000
+const SETTLE_MS = 60_000
 
 /**
  * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
@@ -33,7 +33,7 @@ const settleMs = 60_000
 export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
   const { clock } = options
-  const deadline = clock.monotonic() + settleMs
+  const deadline = clock.monotonic() + SETTLE_MS
   for (;;) {
     try {
       return await new Installation(manager, options).ensure()
@@ -142,7 +142,7 @@ class Installation {
   async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): Promise<void> {
     const lost = missing[0]?.name.stream
     if (lost === undefined) return
-    const witness = [...kept.values()].find((info) => info.config.metadata?.[completeKey] || everHeld(info))
+    const witness = [...kept.values()].find((info) => info.config.metadata?.[COMPLETE_KEY] || everHeld(info))
     if (witness === undefined) return
     // Looked at once more: between the two looks another node may have made all of them and marked them.
     if ((await this.#info(lost)) !== undefined) throw new UnsettledError(`stream ${lost} was just made`)
@@ -170,9 +170,9 @@ class Installation {
       const info = await this.#info(name.stream)
       if (info === undefined) continue
       const { metadata: known, duplicate_window: window } = info.config
-      if (known?.[completeKey] && window >= nanos(duplicateWindowMs)) continue
-      const metadata = { ...known, [completeKey]: 'true' }
-      const duplicate_window = Math.max(window, nanos(duplicateWindowMs))
+      if (known?.[COMPLETE_KEY] && window >= nanos(DUPLICATE_WINDOW_MS)) continue
+      const metadata = { ...known, [COMPLETE_KEY]: 'true' }
+      const duplicate_window = Math.max(window, nanos(DUPLICATE_WINDOW_MS))
       await this.#manager.streams.update(name.stream, { metadata, duplicate_window })
     }
   }
@@ -181,7 +181,7 @@ class Installation {
 /** The shard count that these logs carry, undefined when none does. */
 function madeFor(found: Map<string, StreamInfo>): number | undefined {
   for (const { config } of found.values()) {
-    const shards = Number(config.metadata?.[shardsKey])
+    const shards = Number(config.metadata?.[SHARDS_KEY])
     if (shards > 0) return shards
   }
   return undefined

@@ -23,8 +23,14 @@ const CONFIGURED_EVERY_MS = 50
 
 /** What the next owner is told of an attempt that did not begin. */
 const UNSENT: AttemptResult = {
-  ...{ delivered: false, retryable: true, statusCode: 0, errorClass: null, error: null },
-  ...{ durationMs: 0, responseBody: null, unsent: true },
+  delivered: false,
+  retryable: true,
+  statusCode: 0,
+  errorClass: null,
+  error: null,
+  durationMs: 0,
+  responseBody: null,
+  unsent: true,
 }
 
 export interface AttemptEvents {

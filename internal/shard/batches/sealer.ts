@@ -69,7 +69,11 @@ export class Sealer {
       type: 'seal',
       groupId: group.id,
       bufferUid: group.buffer.uid,
-      ...{ segment: batch.segment, reason: batch.reason, firstItemAt, lastActivityAt, itemsHash },
+      segment: batch.segment,
+      reason: batch.reason,
+      firstItemAt,
+      lastActivityAt,
+      itemsHash,
       positions: batch.items,
       bodySha256: sha256,
       serializer: SERIALIZER,
@@ -79,7 +83,7 @@ export class Sealer {
       const sealedAt = this.#options.clock.now()
       this.#tell(group, batch, version, sealedAt)
       const promise = { sha256, itemsHash, serializer: SERIALIZER, firstItemAt, lastActivityAt }
-      events.sealed({ ...{ group, batch, body, sealedAt, last: null }, ...promise }, version)
+      events.sealed({ group, batch, body, sealedAt, last: null, ...promise }, version)
     })
   }
 

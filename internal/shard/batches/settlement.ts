@@ -56,7 +56,11 @@ export class Settlement {
     if (events.stopped()) return
     const { group, batch } = sealed
     telemetry.dead({
-      ...{ shard: fence.shard, groupId: group.id, version: batch.version, reason, paused },
+      shard: fence.shard,
+      groupId: group.id,
+      version: batch.version,
+      reason,
+      paused,
       bufferId: group.buffer.record!.buffer.bufferId,
       items: batch.items.length,
     })

@@ -190,8 +190,13 @@ export class Restoration {
 /** Of a batch that Postgres has as a dead letter; `at`: Unix ms. Its times are not known any more. */
 export function deadRecord({ groupId, version, seal, attempt }: OpenBatch, at: number): SettledRecord {
   const fact: DeliveryFact = {
-    ...{ outcome: 'dead', bufferUid: seal.bufferUid, at },
-    ...{ items: seal.positions.length, attempts: attempt, timeToFlushMs: 0, durationMs: 0 },
+    outcome: 'dead',
+    bufferUid: seal.bufferUid,
+    at,
+    items: seal.positions.length,
+    attempts: attempt,
+    timeToFlushMs: 0,
+    durationMs: 0,
   }
   return { type: 'dead', groupId, version, fact }
 }

@@ -209,7 +209,9 @@ export class ActorNode {
   async #supervise(number: number): Promise<void> {
     const { clock, telemetry, membership } = this.#options
     const supervisor: ShardSupervisor = new ShardSupervisor({
-      ...{ number, clock, telemetry },
+      number,
+      clock,
+      telemetry,
       create: (onEnd) => {
         const holds = () => membership.held
         return new Shard({ ...this.#options, holds, shard: number, claim: ++this.#claimed, onEnd })

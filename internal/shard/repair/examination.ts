@@ -147,7 +147,12 @@ async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<
     items += pack.items
   }
   return {
-    ...{ lastSeq, named, proven, fault, lostBelow, broken },
+    lastSeq,
+    named,
+    proven,
+    fault,
+    lostBelow,
+    broken,
     fillers: Math.max(0, named + 1 - lastSeq),
     again: { packs, items },
   }

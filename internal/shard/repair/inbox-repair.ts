@@ -1,6 +1,6 @@
 /** Makes the positions of an inbox mean one thing again (docs/architecture/repair.md, "The inbox"). */
 
-import { encodePack, packIdBytes } from '../../domain/pack.ts'
+import { encodePack, PACK_ID_BYTES } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log } from '../broker.ts'
@@ -46,7 +46,12 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { epoch, state } = claim
   let mark: HighWater | null = state.highWater
   const journal = new Journal({
-    ...{ log: broker.journal(shard), clock, boot, epoch, lastSeq: epoch, state },
+    log: broker.journal(shard),
+    clock,
+    boot,
+    epoch,
+    lastSeq: epoch,
+    state,
     highWater: () => mark,
     onCommit: () => {},
     // Whoever waits for a commit is told.
@@ -75,7 +80,7 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
 /** Until the inbox ends above `named`; what senders append meanwhile helps. */
 async function appendFillers({ inbox, clock, boot, epoch }: Owned, named: number): Promise<void> {
   // Of this claim: none of an earlier run is taken for one of these.
-  const packId = Buffer.alloc(packIdBytes)
+  const packId = Buffer.alloc(PACK_ID_BYTES)
   packId.write(boot.replaceAll('-', ''), 'hex')
   const data = encodePack(packId, null, [])
   let count = 0

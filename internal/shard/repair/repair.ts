@@ -21,7 +21,9 @@ export async function repairShard(options: RepairOptions): Promise<Findings | nu
   if (!findings.journal.truncatedWithoutSnapshot) await repairInbox(options)
   if (findings.journal.fault !== null)
     await repairJournal({
-      ...{ ...options, journal: broker.journal(shard), findings: findings.journal },
+      ...options,
+      journal: broker.journal(shard),
+      findings: findings.journal,
       lostBelow: findings.inbox?.lostBelow ?? null,
     })
   return findings

@@ -103,12 +103,10 @@ function rowOf(
   const figures = supervisor?.shard?.figures(clock.now())
   const owners = membership.leases().filter((lease) => lease.shards.includes(shard))
   return {
-    ...{
-      shard,
-      here: supervisor !== undefined,
-      state: supervisor?.state ?? 'elsewhere',
-      trouble: supervisor?.trouble ?? null,
-    },
+    shard,
+    here: supervisor !== undefined,
+    state: supervisor?.state ?? 'elsewhere',
+    trouble: supervisor?.trouble ?? null,
     epoch: supervisor?.shard?.epoch ?? 0,
     owners: owners.map(({ boot, node }) => ({ boot, node })),
     lag:

@@ -47,8 +47,10 @@ describe('backup and restore of a cluster', function () {
     ])
     await database.renew()
     cluster = await Cluster.create({
-      ...{ PENSTOCK_NATS_URL: brokers.urls.join(','), PENSTOCK_DATABASE_URL: database.url },
-      ...{ PENSTOCK_SHARDS: `${SHARDS}`, PENSTOCK_REPLICAS: '3' },
+      PENSTOCK_NATS_URL: brokers.urls.join(','),
+      PENSTOCK_DATABASE_URL: database.url,
+      PENSTOCK_SHARDS: `${SHARDS}`,
+      PENSTOCK_REPLICAS: '3',
     })
     expect(await (await cluster.spawn('migrate')).exited()).to.equal(0)
     await startFronts()
@@ -61,7 +63,8 @@ describe('backup and restore of a cluster', function () {
       ['during', NEVER],
     ] as const) {
       await api().createBuffer(projectId, bufferId, {
-        ...{ batch, throughput: { maxAttempts: 1 } },
+        batch,
+        throughput: { maxAttempts: 1 },
         delivery: { url: sink.url(`/${bufferId}`) },
       })
     }

@@ -64,8 +64,14 @@ describe('the configuration', () => {
 
   it('of a whole cluster on this machine is local, on three replicas, with ports and data of its own', () => {
     expect(readConfig({}, 'cluster')).to.deep.include({
-      ...{ local: true, replicas: 3, port: 0, opsPort: 0, dataDir: '.penstock-cluster' },
-      ...{ natsUrls: undefined, databaseUrl: undefined, secretKeys: undefined },
+      local: true,
+      replicas: 3,
+      port: 0,
+      opsPort: 0,
+      dataDir: '.penstock-cluster',
+      natsUrls: undefined,
+      databaseUrl: undefined,
+      secretKeys: undefined,
     })
     expect(() => readConfig({ PENSTOCK_LOCAL: 'false' }, 'cluster')).to.throw(
       ConfigError,
@@ -219,7 +225,8 @@ describe('the configuration', () => {
     const upper = { ...plain, PENSTOCK_OIDC_ISSUER: 'HTTP://id.example' }
     expect(problem({ ...CLUSTER, ...upper }, 'admin')).to.match(/^PENSTOCK_OIDC_ISSUER: must be https/)
     const keys = {
-      ...{ ...plain, PENSTOCK_OIDC_ISSUER: 'https://id.example' },
+      ...plain,
+      PENSTOCK_OIDC_ISSUER: 'https://id.example',
       PENSTOCK_OIDC_JWKS_URL: 'http://id.example/keys',
     }
     expect(problem({ ...CLUSTER, ...keys }, 'admin')).to.match(/^PENSTOCK_OIDC_JWKS_URL: must be https/)

@@ -95,7 +95,8 @@ function generatedRequests(path: string, method: string, operation: Operation): 
       body: bodies(good, schema !== undefined),
     })
     .map((made) => ({
-      ...{ operationId, method: method.toUpperCase() },
+      operationId,
+      method: method.toUpperCase(),
       path:
         path.replaceAll(/\{(\w+)\}/g, (_, name: string) => made.path[name]!) +
         queryOf(made.query, made.twice),
@@ -150,8 +151,11 @@ describe('requests made up from the OpenAPI document', () => {
       )
     const viewer = await ask('/v1/admin/api-keys', { name: 'v', role: 'viewer' })
     keys = {
-      ...{ owner, viewer: (viewer.json as { secret: string }).secret, none: undefined },
-      ...{ bad: `svk_${'0'.repeat(48)}`, odd: 'ø' },
+      owner,
+      viewer: (viewer.json as { secret: string }).secret,
+      none: undefined,
+      bad: `svk_${'0'.repeat(48)}`,
+      odd: 'ø',
     }
   })
   after(() => service.stop())

@@ -176,7 +176,9 @@ export class World {
     await db`DELETE FROM subscriptions WHERE customer_id = 'acme'`
     const { subscriptionId } = await insertSubscription(db, { customerId: 'acme', planId: 'basic' })
     const { invoiceId } = await insertInvoice(db, {
-      ...{ customerId: 'acme', subscriptionId, invoiceId: secretOf('acme') },
+      customerId: 'acme',
+      subscriptionId,
+      invoiceId: secretOf('acme'),
     })
     return { subscriptionId, invoiceId, packId: 'fifty', planId: 'basic' }
   }

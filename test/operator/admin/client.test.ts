@@ -38,7 +38,10 @@ describe('the client of the admin API', function () {
     after(() => client?.close())
 
     const creation = (bufferId: string) => ({
-      ...{ bufferId, projectId, name: bufferId, delivery: { url: 'http://127.0.0.1:9/' } },
+      bufferId,
+      projectId,
+      name: bufferId,
+      delivery: { url: 'http://127.0.0.1:9/' },
       groupKey: { mode: 'jsonpath', path: '$.group' },
     })
 
@@ -90,7 +93,8 @@ describe('the client of the admin API', function () {
     })
 
     const json = (status: number, body: unknown, headers = {}): SinkAnswer => ({
-      ...{ status, headers },
+      status,
+      headers,
       body: JSON.stringify(body),
     })
     const table: readonly [title: string, answer: SinkAnswer, kind: AdminErrorKind][] = [

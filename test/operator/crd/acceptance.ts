@@ -57,7 +57,11 @@ export function acceptance(site: () => Site): void {
       'with nothing said': { delivery },
       'with empty objects': {
         delivery: { ...delivery, signing: { secretKeyRef: { name: 'a', key: 'b' } } },
-        ...{ batch: {}, overflow: {}, throughput: {}, sourceVerification: {}, analytics: {} },
+        batch: {},
+        overflow: {},
+        throughput: {},
+        sourceVerification: {},
+        analytics: {},
       },
       'within objects that say something': {
         delivery: { ...delivery, method: 'PUT' },

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { parseAllDocuments } from 'yaml'
 import { bufferDefinition } from '../../../operator/crd/definition.ts'
-import { group, plural } from '../../../operator/resource.ts'
+import { GROUP, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubectlOk, start, stopKube } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
 import { acceptance } from './acceptance.ts'
@@ -13,7 +13,7 @@ import { presentation } from './presentation.ts'
 import { refusalOf } from './service-side.ts'
 import { crdFile, defineBuffers, openSite, type Site, samples } from './site.ts'
 
-const name = `crd/${plural}.${group}`
+const NAME = `crd/${PLURAL}.${GROUP}`
 
 // Clusters of their own: here the definition itself is changed.
 for (const emulate of [undefined, '1.34']) {
@@ -47,7 +47,7 @@ function installation(site: () => Site): void {
   describe('is installed', () => {
     it('in the place of an earlier definition, under the resources that there are', async () => {
       await kubectlOk(site().cluster, ['apply', '-f', '-'], JSON.stringify(earlierDefinition()))
-      await kubectlOk(site().cluster, ['wait', '--for=condition=Established', '--timeout=60s', name])
+      await kubectlOk(site().cluster, ['wait', '--for=condition=Established', '--timeout=60s', NAME])
       const made = await eventually(async () => {
         await site().remove('earlier')
         const { status, body } = await site().create(fullResource('earlier'))
@@ -65,7 +65,7 @@ function installation(site: () => Site): void {
     })
 
     it('without a complaint of the API server', async () => {
-      const said = await kubectlOk(site().cluster, ['get', name, '--output', 'json'])
+      const said = await kubectlOk(site().cluster, ['get', NAME, '--output', 'json'])
       const { status } = JSON.parse(said) as { status: { conditions: { type: string; status: string }[] } }
       const told = status.conditions.map(({ type, status }) => `${type}: ${status}`)
       expect(told).to.have.members(['NamesAccepted: True', 'Established: True'])
@@ -97,7 +97,7 @@ function earlierDefinition(): Json {
 }
 
 async function resourceVersion({ cluster }: Site): Promise<string> {
-  return kubectlOk(cluster, ['get', name, '--output', 'jsonpath={.metadata.resourceVersion}'])
+  return kubectlOk(cluster, ['get', NAME, '--output', 'jsonpath={.metadata.resourceVersion}'])
 }
 
 function sampled(site: () => Site): void {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { bufferConfigSchema } from '../../../internal/domain/buffer-schema.ts'
-import { crdDocument, crdFileName } from '../../../operator/crd/document.ts'
+import { CRD_FILE_NAME, crdDocument } from '../../../operator/crd/document.ts'
 import { casesOf } from './cases.ts'
 import { fieldsOf, fullResource, fullStatus, resourceSchema } from './fields.ts'
 import { changed, ruleCases, rulesOfTheDefinition } from './rule-cases.ts'
@@ -14,7 +14,7 @@ const all = [...fieldsOf('spec'), ...fieldsOf('status')]
 
 describe('the definition of the Buffer resource', () => {
   it('is checked in as it is made; else: npm run crd', () => {
-    expect(readFileSync(join(crds, crdFileName), 'utf8')).to.equal(crdDocument())
+    expect(readFileSync(join(crds, CRD_FILE_NAME), 'utf8')).to.equal(crdDocument())
   })
 
   it('describes every field', () => {

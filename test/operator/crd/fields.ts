@@ -1,7 +1,7 @@
 /** The fields of the Buffer resource, read from its definition, and values to set at their paths. */
 import { bufferDefinition } from '../../../operator/crd/definition.ts'
 import type { StructuralSchema } from '../../../operator/crd/structural.ts'
-import { apiVersion, kind } from '../../../operator/resource.ts'
+import { API_VERSION, KIND } from '../../../operator/resource.ts'
 
 export type Json = Record<string, unknown>
 
@@ -36,8 +36,8 @@ const secretKeyRef = { name: 'secrets', key: 'one' }
 /** A resource in which every field of the spec is set, or can be. */
 export function fullResource(name = 'judged'): Json {
   return {
-    apiVersion,
-    kind,
+    apiVersion: API_VERSION,
+    kind: KIND,
     metadata: { name },
     spec: {
       bufferId: 'orders',

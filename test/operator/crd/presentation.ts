@@ -1,7 +1,7 @@
 /** What people see of Buffers with kubectl, and that the status is the operator's alone. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { resumeAnnotation } from '../../../operator/resource.ts'
+import { RESUME_ANNOTATION } from '../../../operator/resource.ts'
 import { eventually } from '../../support/eventually.ts'
 import { fieldsOf, fullResource, fullStatus, type Json, resourceSchema } from './fields.ts'
 import type { Site } from './site.ts'
@@ -77,7 +77,7 @@ export function presentation(site: () => Site): void {
 
     it('and leaves the rest to others: no spec, label or generation changes with it', async () => {
       const before = await put(site(), 'apart', {})
-      const metadata = { ...(before.metadata as Json), annotations: { [resumeAnnotation]: 'now' } }
+      const metadata = { ...(before.metadata as Json), annotations: { [RESUME_ANNOTATION]: 'now' } }
       const spec = { ...(before.spec as Json), displayName: 'Forged' }
       const answer = await site().replace({ ...before, metadata, spec, status: ready }, {}, '/status')
       expect(answer.status).to.equal(200)

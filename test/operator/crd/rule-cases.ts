@@ -42,7 +42,7 @@ function headerRows(field: string): RuleCases {
   }
 }
 
-const delivery = 'spec.delivery'
+const DELIVERY = 'spec.delivery'
 const ref = { name: 'secrets', key: 'one' }
 const headersFrom = (...names: string[]) => names.map((name) => ({ name, secretKeyRef: ref }))
 const headers = (count: number) =>
@@ -96,7 +96,7 @@ export const ruleCases: readonly RuleCases[] = [
     refused: [{ 'spec.groupKey': { mode: 'jsonpath' } }],
   },
   {
-    field: `${delivery}.url`,
+    field: `${DELIVERY}.url`,
     message: 'must be an http or https URL',
     accepted: [
       'http://h',
@@ -105,114 +105,114 @@ export const ruleCases: readonly RuleCases[] = [
       'https://h/a@b',
       'https://h?at=@',
       'https://bücher.example/ä',
-    ].map((url) => ({ [`${delivery}.url`]: url })),
+    ].map((url) => ({ [`${DELIVERY}.url`]: url })),
     refused: ['http:///path', 'https://', 'http://?a', 'http://:80/', 'http://h/a b', 'http://h/a\\b']
       .concat(['http://h/\u00a0', 'http://h/\u2028', 'http://\ufeffh'])
-      .map((url) => ({ [`${delivery}.url`]: url })),
+      .map((url) => ({ [`${DELIVERY}.url`]: url })),
   },
   {
-    field: `${delivery}.url`,
+    field: `${DELIVERY}.url`,
     message: 'must not contain credentials',
-    accepted: [{ [`${delivery}.url`]: 'https://h/a@b' }],
+    accepted: [{ [`${DELIVERY}.url`]: 'https://h/a@b' }],
     refused: ['https://user@h/', 'https://user:word@h', 'https://user:word@h?q', 'https://@h/'].map(
       (url) => ({
-        [`${delivery}.url`]: url,
+        [`${DELIVERY}.url`]: url,
       }),
     ),
   },
-  headerRows(`${delivery}.idempotencyHeader`),
-  headerRows(`${delivery}.signing.header`),
-  headerRows(`${delivery}.headersFrom.[].name`),
+  headerRows(`${DELIVERY}.idempotencyHeader`),
+  headerRows(`${DELIVERY}.signing.header`),
+  headerRows(`${DELIVERY}.headersFrom.[].name`),
   {
-    field: delivery,
+    field: DELIVERY,
     message: 'idempotencyHeader must differ from the signature header',
     accepted: [
-      { [`${delivery}.signing.header`]: 'x-a', [`${delivery}.idempotencyHeader`]: 'x-svc-signature' },
-      { [`${delivery}.signing`]: undefined, [`${delivery}.idempotencyHeader`]: 'x-a' },
+      { [`${DELIVERY}.signing.header`]: 'x-a', [`${DELIVERY}.idempotencyHeader`]: 'x-svc-signature' },
+      { [`${DELIVERY}.signing`]: undefined, [`${DELIVERY}.idempotencyHeader`]: 'x-a' },
     ],
     refused: [
-      { [`${delivery}.signing.header`]: 'x-a', [`${delivery}.idempotencyHeader`]: 'X-A' },
-      { [`${delivery}.signing.header`]: 'X-Idempotency-Key' },
-      { [`${delivery}.signing`]: undefined, [`${delivery}.idempotencyHeader`]: 'X-Svc-Signature' },
+      { [`${DELIVERY}.signing.header`]: 'x-a', [`${DELIVERY}.idempotencyHeader`]: 'X-A' },
+      { [`${DELIVERY}.signing.header`]: 'X-Idempotency-Key' },
+      { [`${DELIVERY}.signing`]: undefined, [`${DELIVERY}.idempotencyHeader`]: 'X-Svc-Signature' },
     ],
   },
   {
-    field: delivery,
+    field: DELIVERY,
     message: 'headers names a header that is set by the service itself',
-    accepted: [{ [`${delivery}.headers`]: { 'x-a': 'one' } }],
+    accepted: [{ [`${DELIVERY}.headers`]: { 'x-a': 'one' } }],
     refused: [
-      { [`${delivery}.headers`]: { 'X-Idempotency-Key': 'one' } },
-      { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.signing.header`]: 'X-A' },
-      { [`${delivery}.headers`]: { 'X-Svc-Signature': 'one' }, [`${delivery}.signing`]: undefined },
+      { [`${DELIVERY}.headers`]: { 'X-Idempotency-Key': 'one' } },
+      { [`${DELIVERY}.headers`]: { 'x-a': 'one' }, [`${DELIVERY}.signing.header`]: 'X-A' },
+      { [`${DELIVERY}.headers`]: { 'X-Svc-Signature': 'one' }, [`${DELIVERY}.signing`]: undefined },
     ],
   },
   {
-    field: delivery,
+    field: DELIVERY,
     message: 'headersFrom names a header that is set by the service itself',
-    accepted: [{ [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') }],
+    accepted: [{ [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'x-b') }],
     refused: [
-      { [`${delivery}.headersFrom`]: headersFrom('x-a', 'X-Idempotency-Key') },
-      { [`${delivery}.headersFrom`]: headersFrom('X-Svc-Signature') },
-      { [`${delivery}.headersFrom`]: headersFrom('X-Svc-Signature'), [`${delivery}.signing`]: undefined },
+      { [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'X-Idempotency-Key') },
+      { [`${DELIVERY}.headersFrom`]: headersFrom('X-Svc-Signature') },
+      { [`${DELIVERY}.headersFrom`]: headersFrom('X-Svc-Signature'), [`${DELIVERY}.signing`]: undefined },
     ],
   },
   {
-    field: delivery,
+    field: DELIVERY,
     message: 'headersFrom names a header that headers has too',
     accepted: [
-      { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.headersFrom`]: headersFrom('x-b') },
+      { [`${DELIVERY}.headers`]: { 'x-a': 'one' }, [`${DELIVERY}.headersFrom`]: headersFrom('x-b') },
     ],
     refused: [
-      { [`${delivery}.headers`]: { 'x-a': 'one' }, [`${delivery}.headersFrom`]: headersFrom('X-A') },
-      { [`${delivery}.headers`]: { 'X-A': 'one' }, [`${delivery}.headersFrom`]: headersFrom('x-b', 'x-a') },
+      { [`${DELIVERY}.headers`]: { 'x-a': 'one' }, [`${DELIVERY}.headersFrom`]: headersFrom('X-A') },
+      { [`${DELIVERY}.headers`]: { 'X-A': 'one' }, [`${DELIVERY}.headersFrom`]: headersFrom('x-b', 'x-a') },
     ],
   },
   {
-    field: delivery,
+    field: DELIVERY,
     message: 'headers and headersFrom must have at most 50 entries together',
     accepted: [
-      { [`${delivery}.headers`]: headers(48), [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') },
+      { [`${DELIVERY}.headers`]: headers(48), [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'x-b') },
     ],
     refused: [
-      { [`${delivery}.headers`]: headers(49), [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') },
+      { [`${DELIVERY}.headers`]: headers(49), [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'x-b') },
     ],
   },
   {
-    field: `${delivery}.headers`,
+    field: `${DELIVERY}.headers`,
     message: 'has a name that is not a valid header name',
-    accepted: [{ [`${delivery}.headers`]: { [long(128)]: 'one', "!#$%&'*+.^_`|~-": 'two' } }],
+    accepted: [{ [`${DELIVERY}.headers`]: { [long(128)]: 'one', "!#$%&'*+.^_`|~-": 'two' } }],
     refused: [long(129), '', 'a b', 'a:', 'ä', 'a\n', '"a"'].map((name) => ({
-      [`${delivery}.headers`]: { 'x-a': 'one', [name]: 'two' },
+      [`${DELIVERY}.headers`]: { 'x-a': 'one', [name]: 'two' },
     })),
   },
   {
-    field: `${delivery}.headers`,
+    field: `${DELIVERY}.headers`,
     message: 'has a reserved header name',
-    accepted: [{ [`${delivery}.headers`]: Object.fromEntries(ordinary.map((name) => [name, 'one'])) }],
+    accepted: [{ [`${DELIVERY}.headers`]: Object.fromEntries(ordinary.map((name) => [name, 'one'])) }],
     refused: reserved.map((name) => ({
-      [`${delivery}.headers`]: Object.fromEntries([
+      [`${DELIVERY}.headers`]: Object.fromEntries([
         ['x-a', 'one'],
         [name, 'two'],
       ]),
     })),
   },
   {
-    field: `${delivery}.headers`,
+    field: `${DELIVERY}.headers`,
     message: 'names a header twice',
-    accepted: [{ [`${delivery}.headers`]: { 'x-a': 'one', 'x-b': 'one' } }],
-    refused: [{ [`${delivery}.headers`]: { 'x-a': 'one', 'X-A': 'one' } }],
+    accepted: [{ [`${DELIVERY}.headers`]: { 'x-a': 'one', 'x-b': 'one' } }],
+    refused: [{ [`${DELIVERY}.headers`]: { 'x-a': 'one', 'X-A': 'one' } }],
   },
   {
-    field: `${delivery}.headers`,
+    field: `${DELIVERY}.headers`,
     message: 'must have at most 16384 characters',
-    accepted: [{ [`${delivery}.headers`]: bulk(16_384), [`${delivery}.headersFrom`]: undefined }],
-    refused: [{ [`${delivery}.headers`]: bulk(16_385), [`${delivery}.headersFrom`]: undefined }],
+    accepted: [{ [`${DELIVERY}.headers`]: bulk(16_384), [`${DELIVERY}.headersFrom`]: undefined }],
+    refused: [{ [`${DELIVERY}.headers`]: bulk(16_385), [`${DELIVERY}.headersFrom`]: undefined }],
   },
   {
-    field: `${delivery}.headersFrom`,
+    field: `${DELIVERY}.headersFrom`,
     message: 'names a header twice',
-    accepted: [{ [`${delivery}.headersFrom`]: headersFrom('x-a', 'x-b') }],
-    refused: [{ [`${delivery}.headersFrom`]: headersFrom('x-a', 'X-A') }],
+    accepted: [{ [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'x-b') }],
+    refused: [{ [`${DELIVERY}.headersFrom`]: headersFrom('x-a', 'X-A') }],
   },
   {
     field: 'spec.throughput.backoff',

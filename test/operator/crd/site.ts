@@ -2,12 +2,12 @@
 import { join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
 import { Agent, request } from 'undici'
-import { crdFileName } from '../../../operator/crd/document.ts'
-import { apiVersion, group, plural } from '../../../operator/resource.ts'
+import { CRD_FILE_NAME } from '../../../operator/crd/document.ts'
+import { API_VERSION, GROUP, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubectlOk, namespace } from '../../kube/kube.ts'
 import type { Json } from './fields.ts'
 
-export const crdFile = join(import.meta.dirname, '..', '..', '..', 'crds', crdFileName)
+export const crdFile = join(import.meta.dirname, '..', '..', '..', 'crds', CRD_FILE_NAME)
 export const samples = join(import.meta.dirname, '..', '..', '..', 'crds', 'samples')
 
 export interface Answer {
@@ -39,7 +39,7 @@ export async function openSite(cluster: Kube, prefix: string): Promise<Site> {
   config.loadFromFile(cluster.kubeconfig)
   const { server, caData } = config.getCurrentCluster()!
   const agent = new Agent({ connect: { ca: Buffer.from(caData!, 'base64') }, connections: 8 })
-  const path = `${server}/apis/${apiVersion}/namespaces/${name}/${plural}`
+  const path = `${server}/apis/${API_VERSION}/namespaces/${name}/${PLURAL}`
 
   async function send(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
@@ -78,5 +78,5 @@ export async function openSite(cluster: Kube, prefix: string): Promise<Site> {
 /** Defines Buffers in `cluster` as checked in; done when the API server serves them. */
 export async function defineBuffers(cluster: Kube): Promise<void> {
   await kubectlOk(cluster, ['apply', '-f', crdFile])
-  await kubectlOk(cluster, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${plural}.${group}`])
+  await kubectlOk(cluster, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${PLURAL}.${GROUP}`])
 }

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'mocha'
 import type { ApiError } from '../../../operator/kubernetes/api-error.ts'
 import type { ApiServer } from '../../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../../operator/kubernetes/buffer-writer.ts'
-import { apiVersion, type BufferResource, finalizer, kind, plural } from '../../../operator/resource.ts'
+import { API_VERSION, type BufferResource, FINALIZER, KIND, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
 import { defineBuffers } from '../crd/site.ts'
 import { apiServer } from './cluster.ts'
@@ -30,7 +30,7 @@ describe('writes to Buffer resources', function () {
     await defineBuffers(kube)
     api = apiServer(kube)
     writer = new BufferResourceWriter(api)
-    path = `/apis/${apiVersion}/namespaces/${await namespace(kube, 'writer')}/${plural}`
+    path = `/apis/${API_VERSION}/namespaces/${await namespace(kube, 'writer')}/${PLURAL}`
   })
 
   after(() => api?.close())
@@ -64,15 +64,15 @@ describe('writes to Buffer resources', function () {
 
   it('set and remove finalizers', async () => {
     const made = await create('finalizers')
-    const held = await writer.setFinalizers(made, [finalizer])
-    expect(held.metadata.finalizers).to.deep.equal([finalizer])
+    const held = await writer.setFinalizers(made, [FINALIZER])
+    expect(held.metadata.finalizers).to.deep.equal([FINALIZER])
     const free = await writer.setFinalizers(held, [])
     expect(free.metadata.finalizers).to.equal(undefined)
   })
 
   it('are refused when the resource changed since it was read', async () => {
     const made = await create('changed')
-    await writer.setFinalizers(made, [finalizer])
+    await writer.setFinalizers(made, [FINALIZER])
     expect((await failure(writer.setFinalizers(made, []))).status).to.equal(409)
     expect((await failure(writer.applyStatus(made, { observedGeneration: 1 }))).status).to.equal(409)
   })
@@ -82,10 +82,10 @@ describe('writes to Buffer resources', function () {
     await api.request('DELETE', `${path}/anew`)
     const status = { observedGeneration: 1 }
     expect((await failure(writer.applyStatus(made, status))).status).to.equal(404)
-    expect((await failure(writer.setFinalizers(made, [finalizer]))).status).to.equal(404)
+    expect((await failure(writer.setFinalizers(made, [FINALIZER]))).status).to.equal(404)
     await create('anew')
     expect((await failure(writer.applyStatus(made, status))).status).to.equal(409)
-    expect((await failure(writer.setFinalizers(made, [finalizer]))).status).to.equal(409)
+    expect((await failure(writer.setFinalizers(made, [FINALIZER]))).status).to.equal(409)
   })
 
   function create(name: string): Promise<BufferResource> {
@@ -95,7 +95,9 @@ describe('writes to Buffer resources', function () {
       delivery: { url: 'https://receiver.example.com/webhooks' },
       credentialsRef: { name: 'penstock-api-key' },
     }
-    return api.request('POST', path, { body: { apiVersion, kind, metadata: { name }, spec } })
+    return api.request('POST', path, {
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec },
+    })
   }
 })
 

@@ -6,7 +6,7 @@ import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/deletion.ts'
 import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import { resumeAnnotation } from '../../../operator/resource.ts'
+import { RESUME_ANNOTATION } from '../../../operator/resource.ts'
 import {
   CLAIMED,
   JUST_NOW,
@@ -23,7 +23,7 @@ import {
 const OTHER_KEY = `svk_${'1b'.repeat(24)}`
 const deleted = { deletionTimestamp: JUST_NOW }
 const held = { ...resource().metadata, ...deleted }
-const resumed = (value: string) => ({ annotations: { [resumeAnnotation]: value } })
+const resumed = (value: string) => ({ annotations: { [RESUME_ANNOTATION]: value } })
 const withoutKey = [SECRETS[1]!]
 const paused = { enabled: false, consecutiveDlqCount: 3 }
 const disabled = { enabled: false, consecutiveDlqCount: 1 }
@@ -67,7 +67,10 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'whose creation met a buffer takes it over where that is wanted',
     observed({
-      ...{ status: CLAIMED, claimed: true, taken: true, remote: orders },
+      status: CLAIMED,
+      claimed: true,
+      taken: true,
+      remote: orders,
       spec: { adoptionPolicy: 'Adopt' },
     }),
     { act: 'claim', adopt: true },
@@ -130,12 +133,15 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'whose Secret changed is updated',
     observed({
-      ...{ status: SYNCED, remote: orders },
+      status: SYNCED,
+      remote: orders,
       secrets: [SECRETS[0]!, secret('signing', { secret: 'a new one' }, '12')],
     }),
     change('Updated', {
       delivery: {
-        ...{ url: 'https://shop.example/hook', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
+        url: 'https://shop.example/hook',
+        method: 'POST',
+        idempotencyHeader: 'x-idempotency-key',
         signing: { type: 'hmac-sha256', header: 'x-svc-signature', secret: 'a new one' },
       },
     }),
@@ -180,7 +186,9 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'that the service paused goes on when its description changes',
     observed({
-      ...{ status: SYNCED, metadata: { generation: 2 }, spec: { displayName: 'Orders' } },
+      status: SYNCED,
+      metadata: { generation: 2 },
+      spec: { displayName: 'Orders' },
       remote: { ...orders, ...paused },
     }),
     change('Resumed', { enabled: true, name: 'Orders' }),
@@ -188,7 +196,9 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'that somebody disabled stays so when its description changes, where it is nobody else`s business',
     observed({
-      ...{ status: SYNCED, metadata: { generation: 2 }, spec: { displayName: 'Orders' } },
+      status: SYNCED,
+      metadata: { generation: 2 },
+      spec: { displayName: 'Orders' },
       remote: { ...orders, ...disabled },
     }),
     change('Updated', { name: 'Orders' }),
@@ -196,7 +206,8 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'that the service paused goes on at a new value of the annotation',
     observed({
-      ...{ status: { ...SYNCED, lastHandledResume: 'one' }, metadata: resumed('two') },
+      status: { ...SYNCED, lastHandledResume: 'one' },
+      metadata: resumed('two'),
       remote: { ...orders, ...paused },
     }),
     change('Resumed', { enabled: true }),
@@ -204,7 +215,8 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'that the service paused again stays so at a value that was handled',
     observed({
-      ...{ status: { ...SYNCED, lastHandledResume: 'one' }, metadata: resumed('one') },
+      status: { ...SYNCED, lastHandledResume: 'one' },
+      metadata: resumed('one'),
       remote: { ...orders, ...paused },
     }),
     isPaused(),
@@ -212,7 +224,9 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'that shall be disabled is not resumed by the annotation',
     observed({
-      ...{ status: SYNCED, metadata: resumed('two'), spec: { enabled: false } },
+      status: SYNCED,
+      metadata: resumed('two'),
+      spec: { enabled: false },
       remote: { ...orders, ...paused },
     }),
     ready(),
@@ -297,8 +311,11 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'deleted where no key finds anything is let go, with a word about it',
     observed({
-      ...{ metadata: deleted, status: SYNCED, lastKeys: [OTHER_KEY, KEY] },
-      ...{ missing: true, tried: [KEY, OTHER_KEY] },
+      metadata: deleted,
+      status: SYNCED,
+      lastKeys: [OTHER_KEY, KEY],
+      missing: true,
+      tried: [KEY, OTHER_KEY],
     }),
     { act: 'release', missing: true },
   ],
@@ -315,7 +332,9 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'deleted with a revoked key waits for another',
     observed({
-      ...{ metadata: deleted, status: SYNCED, tried: [KEY] },
+      metadata: deleted,
+      status: SYNCED,
+      tried: [KEY],
       refused: new AdminError('unauthorized', 'revoked'),
     }),
     stalled('InvalidCredentials'),
@@ -323,7 +342,10 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'deleted with a key of too low a role does not wait for ever',
     observed({
-      ...{ metadata: deleted, status: SYNCED, strandedMs: ORPHAN_AFTER_MS, tried: [KEY] },
+      metadata: deleted,
+      status: SYNCED,
+      strandedMs: ORPHAN_AFTER_MS,
+      tried: [KEY],
       refused: new AdminError('forbidden', 'Forbidden'),
     }),
     { act: 'release', orphaned: 'Forbidden' },
@@ -342,7 +364,9 @@ describe('the decision about a buffer', () => {
     const decided = decide(observed({ status: CLAIMED, claimed: true })) as { desired: DesiredBuffer }
     expect(decided.desired.config).to.deep.include({ name: 'orders', dlqPauseThreshold: 3 })
     expect(decided.desired.config.delivery).to.deep.equal({
-      ...{ url: 'https://shop.example/hook', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
+      url: 'https://shop.example/hook',
+      method: 'POST',
+      idempotencyHeader: 'x-idempotency-key',
       signing: { type: 'hmac-sha256', header: 'x-svc-signature', secret: SIGNING },
     })
     expect(decided.desired.config).to.not.have.property('enabled')

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { group, plural } from '../../../operator/resource.ts'
+import { GROUP, PLURAL } from '../../../operator/resource.ts'
 import { authorityFile, tlsFront } from './tls-front.ts'
 
 export interface DeletionWebhook {
@@ -27,17 +27,19 @@ export async function deletionWebhook(
     response.setHeader('content-type', 'application/json')
     response.end(
       JSON.stringify({
-        ...{ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' },
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
         response: { uid: review.uid, allowed: true },
       }),
     )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const front = await tlsFront((server.address() as AddressInfo).port)
-  const rules = [{ apiGroups: [group], apiVersions: ['*'], operations: ['DELETE'], resources: [plural] }]
+  const rules = [{ apiGroups: [GROUP], apiVersions: ['*'], operations: ['DELETE'], resources: [PLURAL] }]
   return {
     configuration: {
-      ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingWebhookConfiguration' },
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
       metadata: { name: prefix },
       webhooks: [
         {
@@ -46,7 +48,10 @@ export async function deletionWebhook(
             url: `https://127.0.0.1:${front.port}/`,
             caBundle: readFileSync(authorityFile).toString('base64'),
           },
-          ...{ rules, sideEffects: 'None', admissionReviewVersions: ['v1'], timeoutSeconds: 30 },
+          rules,
+          sideEffects: 'None',
+          admissionReviewVersions: ['v1'],
+          timeoutSeconds: 30,
           matchConditions: [{ name: 'named-so', expression: `request.name.startsWith('${prefix}-')` }],
         },
       ],

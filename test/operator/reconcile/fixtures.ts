@@ -9,12 +9,12 @@ import type { Observed } from '../../../operator/reconcile/observed.ts'
 import type { SecretResource } from '../../../operator/reconcile/ports.ts'
 import { apiKey, secretVersions } from '../../../operator/reconcile/secret-values.ts'
 import {
-  apiVersion,
+  API_VERSION,
   type BufferResource,
   type BufferSpec,
   type BufferStatus,
-  finalizer,
-  kind,
+  FINALIZER,
+  KIND,
   type ResourceMetadata,
 } from '../../../operator/resource.ts'
 
@@ -45,17 +45,22 @@ export function spec(more: Partial<BufferSpec> = {}): BufferSpec {
       method: 'POST',
       idempotencyHeader: 'x-idempotency-key',
       signing: {
-        ...{ type: 'hmac-sha256', header: 'x-svc-signature' },
+        type: 'hmac-sha256',
+        header: 'x-svc-signature',
         secretKeyRef: { name: 'signing', key: 'secret' },
       },
     },
     throughput: {
-      ...{ maxAttempts: 3, minDelayBetweenFlushMs: 0, maxConcurrencyPerGroup: 1 },
+      maxAttempts: 3,
+      minDelayBetweenFlushMs: 0,
+      maxConcurrencyPerGroup: 1,
       backoff: { initialMs: 1_000, maxMs: 60_000, multiplier: 2 },
     },
     dlqPauseThreshold: 3,
     sourceVerification: {
-      ...{ enabled: false, signatureHeader: 'x-webhook-signature', algorithm: 'hmac-sha256' },
+      enabled: false,
+      signatureHeader: 'x-webhook-signature',
+      algorithm: 'hmac-sha256',
     },
     analytics: { sampleDeliveryLogs: 0.05 },
     credentialsRef: { name: 'penstock', key: 'apiKey' },
@@ -74,10 +79,16 @@ export interface Given {
 
 export function resource({ metadata = {}, spec: wanted = {}, status }: Given = {}): BufferResource {
   return {
-    ...{ apiVersion, kind },
+    apiVersion: API_VERSION,
+    kind: KIND,
     metadata: {
-      ...{ name: 'orders', namespace: 'shop', uid: 'uid-1', resourceVersion: '100', generation: 1 },
-      ...{ creationTimestamp: '2026-03-01T11:00:00Z', finalizers: [finalizer] },
+      name: 'orders',
+      namespace: 'shop',
+      uid: 'uid-1',
+      resourceVersion: '100',
+      generation: 1,
+      creationTimestamp: '2026-03-01T11:00:00Z',
+      finalizers: [FINALIZER],
       ...metadata,
     },
     spec: spec(wanted),
@@ -100,8 +111,12 @@ export const SYNCED: BufferStatus = {
   lastSyncTime: '2026-03-01T11:00:00Z',
   conditions: [
     {
-      ...{ type: 'Ready', status: 'True', reason: 'Synced', message: 'buffer orders is as described here' },
-      ...{ observedGeneration: 1, lastTransitionTime: '2026-03-01T11:00:00Z' },
+      type: 'Ready',
+      status: 'True',
+      reason: 'Synced',
+      message: 'buffer orders is as described here',
+      observedGeneration: 1,
+      lastTransitionTime: '2026-03-01T11:00:00Z',
     },
   ],
 }
@@ -133,9 +148,14 @@ export function stored(subject: BufferResource = resource(), more: Partial<Store
   const find = (name: string) => SECRETS.find((each) => each.metadata?.name === name)
   const desired = desiredBufferOf(subject, find) as DesiredBuffer
   return {
-    ...{ bufferId: desired.bufferId, projectId: desired.projectId, customerId: 'acme' },
-    ...{ enabled: true, ...desired.config },
-    ...{ consecutiveDlqCount: 0, createdAt: 1, updatedAt: 1 },
+    bufferId: desired.bufferId,
+    projectId: desired.projectId,
+    customerId: 'acme',
+    enabled: true,
+    ...desired.config,
+    consecutiveDlqCount: 0,
+    createdAt: 1,
+    updatedAt: 1,
     ...more,
   }
 }

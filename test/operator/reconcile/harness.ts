@@ -7,13 +7,13 @@ import { KubeConfig } from '@kubernetes/client-node'
 import { ApiError } from '../../../operator/kubernetes/api-error.ts'
 import { ApiServer } from '../../../operator/kubernetes/api-server.ts'
 import {
-  apiVersion,
+  API_VERSION,
   type BufferResource,
   type BufferSpec,
   type Condition,
   type ConditionType,
-  kind,
-  plural,
+  KIND,
+  PLURAL,
 } from '../../../operator/resource.ts'
 import { type Kube, namespace } from '../../kube/kube.ts'
 import type { Api } from '../../support/api.ts'
@@ -145,11 +145,13 @@ export class OperatorHarness {
   /** The resource as the API server stores it. */
   create(name: string, spec: SpecFields = {}, within: string = this.namespace): Promise<BufferResource> {
     const wanted = {
-      ...{ projectId: this.projectId, groupKey: { mode: 'jsonpath', path: '$.group' } },
-      ...{ delivery: { url: 'http://127.0.0.1:9/hook' }, credentialsRef: { name: 'penstock' } },
+      projectId: this.projectId,
+      groupKey: { mode: 'jsonpath', path: '$.group' },
+      delivery: { url: 'http://127.0.0.1:9/hook' },
+      credentialsRef: { name: 'penstock' },
       ...spec,
     }
-    const body = { apiVersion, kind, metadata: { name, namespace: within }, spec: wanted }
+    const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace: within }, spec: wanted }
     return this.#kube.request('POST', path(within), { body })
   }
 
@@ -270,7 +272,7 @@ export function inTime<T>(attempt: () => T | Promise<T>) {
 }
 
 function path(within: string): string {
-  return `/apis/${apiVersion}/namespaces/${within}/${plural}`
+  return `/apis/${API_VERSION}/namespaces/${within}/${PLURAL}`
 }
 
 function encoded(values: Values): Record<string, string> {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
-import { finalizer, resumeAnnotation } from '../../../operator/resource.ts'
+import { FINALIZER, RESUME_ANNOTATION } from '../../../operator/resource.ts'
 import { kubeOrSkip } from '../../kube/kube.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
@@ -30,9 +30,12 @@ describe('a Buffer resource', function () {
     const name = harness.name('created')
     await harness.create(name, { displayName: 'Created', batch: { maxItems: 7 } })
     const { status, metadata } = await harness.untilReady(name)
-    expect(metadata.finalizers).to.deep.equal([finalizer])
+    expect(metadata.finalizers).to.deep.equal([FINALIZER])
     expect(status).to.deep.include({
-      ...{ observedGeneration: 1, bufferId: name, enabled: true, consecutiveDlqCount: 0 },
+      observedGeneration: 1,
+      bufferId: name,
+      enabled: true,
+      consecutiveDlqCount: 0,
       ingestPath: `/v1/ingest/${harness.projectId}/${name}`,
     })
     expect(status?.secretVersions?.map((each) => each.name)).to.deep.equal(['penstock'])
@@ -183,7 +186,7 @@ describe('a Buffer resource', function () {
       await harness.untilReady(name)
       await pause(name)
 
-      await harness.patch(name, { metadata: { annotations: { [resumeAnnotation]: 'first' } } })
+      await harness.patch(name, { metadata: { annotations: { [RESUME_ANNOTATION]: 'first' } } })
       await harness.untilReady(name)
       expect((await harness.api.readBuffer(name)).enabled).to.equal(true)
       await harness.untilEvent(name, 'Resumed')

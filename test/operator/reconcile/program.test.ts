@@ -10,11 +10,10 @@ import { OperatorHarness } from './harness.ts'
 
 /** A kubeconfig of a cluster that nobody runs. */
 const SOMEWHERE = {
-  ...{
-    clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
-    users: [{ name: 'u', user: {} }],
-  },
-  ...{ contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }], 'current-context': 'c' },
+  clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+  users: [{ name: 'u', user: {} }],
+  contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+  'current-context': 'c',
 }
 
 describe('the program of the operator', function () {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import type { ApiServer } from '../../../operator/kubernetes/api-server.ts'
-import { finalizer } from '../../../operator/resource.ts'
+import { FINALIZER } from '../../../operator/resource.ts'
 import { leastCluster, type Manifest, render } from '../../chart/helm.ts'
 import { type Kube, kubectlOk, kubeOrSkip } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
@@ -109,7 +109,7 @@ describe("the operator with the chart's account", function () {
       'buffers/status',
       async (name) => {
         const { metadata, status } = await harness.read(name)
-        expect(metadata.finalizers).to.deep.equal([finalizer])
+        expect(metadata.finalizers).to.deep.equal([FINALIZER])
         expect(status).to.equal(undefined)
         expect(harness.proxy.seen(name, 'POST')).to.deep.equal([])
       },
@@ -212,7 +212,11 @@ describe("the operator with the chart's account", function () {
     const spec = {
       user: `system:serviceaccount:${harness.namespace}:${ACCOUNT}`,
       resourceAttributes: {
-        ...{ namespace: harness.namespace, group, resource, subresource, verb },
+        namespace: harness.namespace,
+        group,
+        resource,
+        subresource,
+        verb,
         ...(resource === 'leases' && { name: ACCOUNT }),
       },
     }

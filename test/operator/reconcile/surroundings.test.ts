@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { parse } from 'yaml'
-import { group, plural } from '../../../operator/resource.ts'
+import { GROUP, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubectlOk, kubeOrSkip, start, stopKube } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
@@ -12,7 +12,7 @@ import { crdFile, defineBuffers } from '../crd/site.ts'
 import { inTime, OperatorHarness } from './harness.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..')
-const definition = `${plural}.${group}`
+const DEFINITION = `${PLURAL}.${GROUP}`
 
 describe('an operator at an API server that is not prepared for it', function () {
   this.timeout(240_000)
@@ -40,7 +40,7 @@ describe('an operator at an API server that is not prepared for it', function ()
     const other = parse(readFileSync(crdFile, 'utf8'))
     other.spec.versions[0].name = 'v9'
     await kubectlOk(cluster!, ['create', '-f', '-'], JSON.stringify(other))
-    await kubectlOk(cluster!, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${definition}`])
+    await kubectlOk(cluster!, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${DEFINITION}`])
     await told(operator, '/buffers: 404')
     expect(await isReady(operator)).to.equal(false)
 
@@ -78,7 +78,7 @@ describe('an operator at an API server that is not prepared for it', function ()
   })
 
   /** The definition is gone, and Buffers with it. */
-  const undefine = () => kubectlOk(cluster!, ['delete', 'crd', definition, '--timeout=90s'])
+  const undefine = () => kubectlOk(cluster!, ['delete', 'crd', DEFINITION, '--timeout=90s'])
 
   async function lives(name: string): Promise<void> {
     await harness.create(name)

@@ -7,8 +7,13 @@ import type { AttemptResult } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 
 const delivered: AttemptResult = {
-  ...{ delivered: true, retryable: false, statusCode: 200, errorClass: null, error: null },
-  ...{ durationMs: 5, responseBody: null },
+  delivered: true,
+  retryable: false,
+  statusCode: 200,
+  errorClass: null,
+  error: null,
+  durationMs: 5,
+  responseBody: null,
 }
 const batch = { groupId: 'g', version: 7, attempt: 2 }
 

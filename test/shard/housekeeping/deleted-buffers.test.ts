@@ -66,7 +66,10 @@ describe('one report of deleted buffers', () => {
     const told: string[] = []
     const { promise: proved, resolve: prove } = Promise.withResolvers<void>()
     const reports = new DeletedBufferReports({
-      ...{ clock, replay, fence: { shard: given.number ?? 1, epoch: 3 }, raised: Promise.resolve() },
+      clock,
+      replay,
+      fence: { shard: given.number ?? 1, epoch: 3 },
+      raised: Promise.resolve(),
       deletedBuffers: {
         everyMs: 1_000,
         pending: async () => ({ before: 'then', uids: [UID] }),

@@ -32,8 +32,15 @@ describe('journal', () => {
 
   function journalOn(log: Log, clock: Clock = systemClock(), onRefused?: (error: Error) => void): Journal {
     return new Journal({
-      ...{ log, clock, boot: randomUUID(), epoch: EPOCH, lastSeq: EPOCH, state: emptyState() },
-      ...{ highWater: () => null, onCommit: () => {}, onLost: () => {} },
+      log,
+      clock,
+      boot: randomUUID(),
+      epoch: EPOCH,
+      lastSeq: EPOCH,
+      state: emptyState(),
+      highWater: () => null,
+      onCommit: () => {},
+      onLost: () => {},
       ...(onRefused && { onRefused }),
     })
   }

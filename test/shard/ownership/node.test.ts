@@ -34,7 +34,9 @@ describe('actor node', function () {
     await node.start()
     await ingest(nats.broker, buffer, [{ key: 'a', n: 1 }], 0)
     await nats.broker.inbox(0).append(Buffer.from('no pack'), {
-      ...{ subject: 'items.0.mixed', msgId: 'poison', timeoutMs: 5_000 },
+      subject: 'items.0.mixed',
+      msgId: 'poison',
+      timeoutMs: 5_000,
     })
     await eventually(() => expect(node.troubles().map(({ shard }) => shard)).to.deep.equal([0]))
     expect(created.problems.join()).to.match(/quarantined: CorruptPackError/)

@@ -46,13 +46,11 @@ export class RepairHarness {
   /** An owner whose destination refuses groups `b` and `g`, for as long as it is told. Batches of two. */
   async own(refused: readonly string[], options: Partial<OwnerOptions> = {}): Promise<Owner> {
     const owner = createOwner({
-      ...{
-        broker: this.nats.broker,
-        db: this.db,
-        buffer: this.buffer,
-        shard: this.shard,
-        maxAttempts: 1_000,
-      },
+      broker: this.nats.broker,
+      db: this.db,
+      buffer: this.buffer,
+      shard: this.shard,
+      maxAttempts: 1_000,
       destination: ({ body }) => (refused.includes(JSON.parse(body.toString()).svc.groupKey) ? 500 : 200),
       housekeeping: { everyMs: 20 },
       batch: { maxItems: 2, idleTimeoutMs: 60_000, maxWaitFromFirstMs: 60_000 },
@@ -89,7 +87,11 @@ export class RepairHarness {
     const clock = systemClock()
     const copies = createJournalCopies({ connection: this.nats.connection, clock, replicas: 1 })
     return {
-      ...{ broker: this.nats.broker, shard: this.shard, clock, copies, boot: randomUUID() },
+      broker: this.nats.broker,
+      shard: this.shard,
+      clock,
+      copies,
+      boot: randomUUID(),
       remembered: createRemembered(this.db),
     }
   }

@@ -159,7 +159,9 @@ describe('the repair of a shard', function () {
     const { inbox, journal } = await examine(harness.repairOptions())
     expect(journal.fault).to.match(/^it may have lost its end/)
     expect(inbox).to.deep.include({
-      ...{ fault: null, lostBelow: firstSeq + 2, fillers: 0 },
+      fault: null,
+      lostBelow: firstSeq + 2,
+      fillers: 0,
       broken: { batches: 1, items: 1 },
     })
     await repairShard(harness.repairOptions())
@@ -182,23 +184,28 @@ describe('the repair of a shard', function () {
     await createDeadLetters(db).write(
       { shard: harness.shard, epoch: (await harness.lastSeqs()).journal },
       {
-        ...{ dlqId: randomUUID(), bufferUid: uid, customerId, projectId, bufferId, groupId, groupKey: 'g' },
-        ...{
-          version: seal.seq,
-          reason: 'max_retries_exceeded',
-          lastError: '',
-          lastStatusCode: 500,
-          attempt: 0,
-        },
-        ...{
-          itemCount: 2,
-          messageIds: [],
-          firstPayloadPreview: '',
-          segment: 0,
-          firstItemAt: 0,
-          lastActivityAt: 0,
-        },
-        ...{ payloadBytes: 1, body: Buffer.from('x'), bodySha256: Buffer.alloc(32), createdAt: 0 },
+        dlqId: randomUUID(),
+        bufferUid: uid,
+        customerId,
+        projectId,
+        bufferId,
+        groupId,
+        groupKey: 'g',
+        version: seal.seq,
+        reason: 'max_retries_exceeded',
+        lastError: '',
+        lastStatusCode: 500,
+        attempt: 0,
+        itemCount: 2,
+        messageIds: [],
+        firstPayloadPreview: '',
+        segment: 0,
+        firstItemAt: 0,
+        lastActivityAt: 0,
+        payloadBytes: 1,
+        body: Buffer.from('x'),
+        bodySha256: Buffer.alloc(32),
+        createdAt: 0,
       },
     )
     await repairShard(harness.repairOptions())

@@ -123,7 +123,13 @@ describe('the table of shards', function () {
     expect(rows[0]?.lag).to.equal(null)
     expect(rows[1]).to.include({ state: 'running', lag: 0 })
     expect(rows[2]).to.deep.equal({
-      ...{ shard: 2, here: false, state: 'elsewhere', trouble: null, epoch: 0, owners: [], lag: null },
+      shard: 2,
+      here: false,
+      state: 'elsewhere',
+      trouble: null,
+      epoch: 0,
+      owners: [],
+      lag: null,
       skewMs: null,
     })
     const silent = { inbox: () => ({ state: () => Promise.reject(new Error('away')) }) }
@@ -141,7 +147,12 @@ describe('the table of shards', function () {
       },
     }
     const table = createShardTable({
-      ...{ boot, shards: 2, clock: systemClock(), membership, broker, supervisors: () => node.supervisors() },
+      boot,
+      shards: 2,
+      clock: systemClock(),
+      membership,
+      broker,
+      supervisors: () => node.supervisors(),
     })
     await Promise.all([table(), table(), table()])
     expect(asked).to.equal(2)
