@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { parse } from 'yaml'
 import { GROUP, PLURAL } from '../../../operator/resource.ts'
-import { type Kube, kubectlOk, kubeOrSkip, start, stopKube } from '../../kube/kube.ts'
+import { type Kube, kubectl, kubectlOk, kubeOrSkip, start, stopKube } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
@@ -77,8 +77,22 @@ describe('an operator at an API server that is not prepared for it', function ()
     await lives(harness.name('allowed'))
   })
 
-  /** The definition is gone, and Buffers with it. */
-  const undefine = () => kubectlOk(cluster!, ['delete', 'crd', DEFINITION, '--timeout=90s'])
+  /**
+   * The definition is gone, and Buffers with it. An API server whose storage of a new definition is not ready yet ("storage
+   * is (re)initializing") may give up on its removal until its next resync, minutes later. A change of the definition
+   * makes it try again (`updateCustomResourceDefinition` in apiextensions-apiserver/pkg/controller/finalizer).
+   */
+  async function undefine(): Promise<void> {
+    await kubectlOk(cluster!, ['delete', 'crd', DEFINITION, '--wait=false'])
+    let tries = 0
+    await inTime(async () => {
+      const gone = await kubectl(cluster!, ['wait', '--for=delete', `crd/${DEFINITION}`, '--timeout=5s'])
+      if (gone.code === 0) return true
+      tries += 1
+      await kubectl(cluster!, ['annotate', '--overwrite', 'crd', DEFINITION, `penstock-test/tries=${tries}`])
+      return false
+    })
+  }
 
   async function lives(name: string): Promise<void> {
     await harness.create(name)
