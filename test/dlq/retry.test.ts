@@ -1,11 +1,13 @@
 /** Manual retries on a real Postgres, over a real client, to a real destination. */
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { WAIT_MS } from '../../internal/dlq/retry.ts'
 import { sign } from '../../internal/domain/signature.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { newClient } from '../delivery/fixture.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { principal } from '../support/accounts.ts'
+import { eventually } from '../support/eventually.ts'
 import type { SinkAnswer } from '../support/sink.ts'
 import { acme, refused, retriesOfEachTest } from './retries.ts'
 
@@ -191,6 +193,55 @@ describe('dlq: manual retry', () => {
       const answer = await refused(here.retry(batch.dlqId))
       expect(answer).to.include({ status: 502, statusCode: 0, errorClass: 'timeout', retryCount: 1 })
       expect(answer.lastError).to.match(/^nothing was sent/)
+      held.answer({})
+      await blocking
+      expect(here.sink.requests()).to.have.length(1)
+    })
+  })
+
+  describe('beside batches of its buffer that wait for a connection', () => {
+    it('has a turn of its own, and is not the last', async () => {
+      const batch = await here.writeDeadLetter()
+      const { uid, buffer } = await here.node.buffers.record(acme, here.bufferId)
+      here.client = newClient({ limits: { connections: 1, waiting: 100 } })
+      const held = here.holding()
+      const waiting = Array.from({ length: 10 }, (_, n) =>
+        here.client.send(buffer.delivery, `waiting-${n}`, batch.body, { flow: uid }),
+      )
+      await held.arrived(1)
+      const retried = here.retry(batch.dlqId)
+      // Claimed: it is about to wait, too.
+      await eventually(async () => {
+        const [row] = await here.node.db`SELECT retry_until FROM dlq_items WHERE dlq_id = ${batch.dlqId}`
+        return row!.retry_until !== null
+      })
+      for (let arrivals = 1; arrivals <= 11; arrivals++) {
+        await held.arrived(arrivals)
+        held.answer({})
+      }
+      expect(await retried).to.include({ success: true })
+      await Promise.all(waiting)
+      const keys = here.sink.requests().map(({ headers }) => headers['x-idempotency-key'])
+      expect(keys.indexOf(`grp:${batch.groupId}:v7`)).to.be.within(1, 9)
+    })
+
+    it('gives up after 5 s, and tells that nothing was sent', async () => {
+      const batch = await here.writeDeadLetter()
+      const { uid, buffer } = await here.node.buffers.record(acme, here.bufferId)
+      const clock = new ManualClock()
+      here.client = newClient({ clock, limits: { connections: 1, waiting: 100 } })
+      const held = here.holding()
+      const blocking = here.client.send(buffer.delivery, 'k', batch.body, { flow: uid })
+      await held.arrived(1)
+      const pending = clock.pending
+      const answer = refused(here.retry(batch.dlqId))
+      await eventually(() => clock.pending > pending)
+      clock.advance(WAIT_MS)
+      expect(await answer).to.include({
+        status: 502,
+        errorClass: 'timeout',
+        lastError: 'nothing was sent: no free connection to the destination within 5000 ms',
+      })
       held.answer({})
       await blocking
       expect(here.sink.requests()).to.have.length(1)

@@ -57,59 +57,6 @@ describe('a manual retry', function () {
     expect(channel.requests()).to.have.length(1)
   })
 
-  it('of a paused buffer is made, and leaves it paused', async () => {
-    const channel = await on.channel({ ...AT_ONCE, dlqPauseThreshold: 1 })
-    const dlqId = await deadOf(channel)
-    await eventually(async () => expect(await channel.read()).to.include({ enabled: false }))
-    expect((await retry(channel, dlqId)).status).to.equal(502)
-    channel.answer({})
-    expect((await retry(channel, dlqId)).status).to.equal(200)
-    expect(await channel.read()).to.include({ enabled: false, consecutiveDlqCount: 1 })
-  })
-
-  it('races a hundred of its own kind: one attempt', async () => {
-    const channel = await on.channel(AT_ONCE)
-    const dlqId = await deadOf(channel)
-    const { promise: answered, resolve: answerNow } = Promise.withResolvers<object>()
-    channel.answer(() => answered)
-    const refused: Answer[] = []
-    const all = Array.from({ length: 100 }, async () => {
-      const answer = await retry(channel, dlqId)
-      if (answer.status === 409) refused.push(answer)
-      return answer
-    })
-    await eventually(() => refused.length === 99)
-    for (const answer of refused) expect(answer.json().code).to.equal('retry_in_progress')
-    answerNow({})
-    const statuses = (await Promise.all(all)).map(({ status }) => status).sort()
-    expect(statuses.slice(0, 2)).to.deep.equal([200, 409])
-    expect(channel.requests()).to.have.length(2)
-  })
-
-  it('against a destination that hangs ends after 10 s', async () => {
-    const channel = await on.channel(AT_ONCE)
-    const dlqId = await deadOf(channel)
-    channel.answer({ fault: 'hang' })
-    const answer = await retry(channel, dlqId)
-    expect(answer.status).to.equal(502)
-    const { durationMs, ...body } = answer.json()
-    expect(body).to.deep.equal({
-      error: 'The destination did not accept the batch',
-      code: 'delivery_failed',
-      dlqId,
-      itemCount: 1,
-      statusCode: 0,
-      retryCount: 1,
-      lastError: 'no response within 10000 ms',
-      errorClass: 'timeout',
-    })
-    // But for the clocks' grain.
-    expect(durationMs).to.be.at.least(9_990)
-    const [dead] = await channel.api.deadLetters(channel.bufferId)
-    expect(dead).to.include({ retryCount: 1, lastStatusCode: 0, lastError: body.lastError, attempt: 0 })
-    expect(dead!.lastRetryAt).to.be.at.least(dead!.createdAt)
-  })
-
   it('counts in no analytics, nor does a test of the buffer', async () => {
     const channel = await on.channel(AT_ONCE)
     const dlqId = await deadOf(channel)

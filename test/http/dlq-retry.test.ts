@@ -133,39 +133,4 @@ describe('dead letters over HTTP', () => {
     expect(await item()).to.deep.equal(before)
     expect(sink.requests()).to.have.length(0)
   })
-
-  it('of a deleted buffer stay readable and are not retried, also when its id is taken again', async () => {
-    await harness.owner.delete(`/v1/admin/buffers/${bufferId}`)
-    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
-    await harness.owner.post('/v1/admin/buffers', bufferBody(bufferId, 'shop'))
-    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
-    await harness.service.db`DELETE FROM buffers WHERE buffer_id = ${bufferId} AND deleted_at IS NOT NULL`
-    await refuses(harness.owner.post(path()), 404, /^Buffer not found$/)
-    expect(await item()).to.include({ bufferId, payloadStored: true, retryCount: 0 })
-    const stored = await harness.owner.get(`/v1/dlq/${batch.dlqId}/batch`)
-    expect(stored.text).to.equal(Buffer.from(batch.body).toString())
-    expect(sink.requests()).to.have.length(0)
-  })
-
-  it('are seen, retried and removed by a scoped key in its own projects only', async () => {
-    const inside = await writeDeadLetter(`buffer-${randomUUID()}`, 'lab')
-    const list = (await harness.scoped.get('/v1/dlq?customerId=acme')).json as { dlqId: string }[]
-    expect(list.map(({ dlqId }) => dlqId)).to.deep.equal([inside.dlqId])
-    await refuses(
-      harness.scoped.get(`/v1/dlq?customerId=acme&bufferId=${bufferId}`),
-      404,
-      /^Buffer not found$/,
-    )
-    for (const refused of [
-      harness.scoped.get(`/v1/dlq/${batch.dlqId}?customerId=acme`),
-      harness.scoped.get(`/v1/dlq/${batch.dlqId}/batch`),
-      harness.scoped.delete(`/v1/dlq/${batch.dlqId}?customerId=acme`),
-      harness.scoped.post(path()),
-    ]) {
-      await refuses(refused, 404, /^DLQ item not found$/)
-    }
-    expect((await harness.scoped.get(`/v1/dlq/${inside.dlqId}?customerId=acme`)).status).to.equal(200)
-    expect((await harness.scoped.post(path(inside.dlqId))).status).to.equal(200)
-    expect(await item()).to.include({ dlqId: batch.dlqId })
-  })
 })
