@@ -13,19 +13,19 @@ export const dlqItemSchema = closed('A batch that could not be delivered.', {
   lastError: text('Error of the last delivery attempt, automatic or manual.'),
   lastStatusCode: integer('HTTP status of the last attempt; 0 for network errors.', { minimum: 0 }),
   attempt: count('Zero-based index of the last automatic attempt.'),
-  itemCount: integer('Events in the batch.', { minimum: 1 }),
+  itemCount: integer('Items in the batch.', { minimum: 1 }),
   payloadSummary: closed('What is in it.', {
-    messageIds: list('Message ids of its events.', text('A message id.')),
-    firstPayloadPreview: text('First 500 characters of the first event payload.', { maxLength: 500 }),
+    messageIds: list('Message ids of its items.', text('A message id.')),
+    firstPayloadPreview: text('First 500 characters of the first item payload.', { maxLength: 500 }),
   }),
   payloadStored: flag('Whether the full batch is stored and can be retried.'),
   batch: closed('The batch as it was sealed.', {
     groupHash: text('Hash of the group, as in the delivered body.', { minLength: 1 }),
     segment: count('Segment of the group.'),
-    firstItemAt: instant('Arrival of its first event'),
-    lastActivityAt: instant('Arrival of its last event'),
+    firstItemAt: instant('Arrival of its first item'),
+    lastActivityAt: instant('Arrival of its last item'),
     groupVersion: count('Version in the idempotency key.'),
-    payloadBytes: count('Size of the stored event payloads, bytes.'),
+    payloadBytes: count('Size of the stored item payloads, bytes.'),
   }),
   retryCount: count('Failed manual retries.'),
   lastRetryAt: orNull(instant('Last manual retry; null before the first')),
@@ -41,14 +41,14 @@ export const deliveryBatchSchema = closed('The body of a delivery.', {
     groupHash: text('Hash of the group.', { minLength: 1 }),
     segment: count('Segment of the group.'),
   }),
-  window: closed('When its events arrived.', {
-    firstItemAt: instant('Arrival of the first event'),
-    lastActivityAt: instant('Arrival of the last event'),
-    itemsCount: integer('Events in the batch.', { minimum: 1 }),
+  window: closed('When its items arrived.', {
+    firstItemAt: instant('Arrival of the first item'),
+    lastActivityAt: instant('Arrival of the last item'),
+    itemsCount: integer('Items in the batch.', { minimum: 1 }),
   }),
   items: list(
-    'The events in the order of their arrival.',
-    closed('One event.', {
+    'The items in the order of their arrival.',
+    closed('One item.', {
       messageId: text('Message id: the sender’s own or a UUID.', { minLength: 1 }),
       receivedAt: instant('Arrival'),
       payload: { description: 'The JSON body of the webhook, byte for byte.' },

@@ -6,7 +6,7 @@ export const dlqRetrySchema = closed('A manual retry that the destination accept
   status: oneOf('What became of the batch.', ['delivered']),
   message: text('The same in a sentence.', { minLength: 1 }),
   dlqId: text('The dead letter that was removed.', { minLength: 1 }),
-  itemCount: integer('Events in the batch.', { minimum: 1 }),
+  itemCount: integer('Items in the batch.', { minimum: 1 }),
   statusCode: integer('HTTP status of the destination.', { minimum: 200, maximum: 299 }),
   durationMs: number('Duration of the attempt, milliseconds.', { minimum: 0 }),
 })

@@ -27,7 +27,7 @@ export const deliveryFailedSchema = closed('A manual retry that the destination 
   error: text('What is wrong, for people.', { minLength: 1 }),
   code: oneOf('What is wrong, for programs.', ['delivery_failed']),
   dlqId: text('The dead letter.', { minLength: 1 }),
-  itemCount: integer('Events in the batch.', { minimum: 1 }),
+  itemCount: integer('Items in the batch.', { minimum: 1 }),
   statusCode: integer('HTTP status of the destination; 0 when there was none.', { minimum: 0, maximum: 999 }),
   durationMs: { type: 'number', description: 'Duration of the attempt, milliseconds.', minimum: 0 },
   lastError: text('Error of this attempt.', { minLength: 1 }),
