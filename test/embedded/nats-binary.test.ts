@@ -1,5 +1,7 @@
-import { appendFileSync, chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { appendFileSync, chmodSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
@@ -44,6 +46,15 @@ describe('finding nats-server', () => {
     const binary = await findNatsServer({ natsServerBin: undefined, path: '', log })
     expect(binary).to.match(/\/node_modules\/(\.cache\/penstock\/|@eplightning\/)/)
     expect(await findNatsServer({ natsServerBin: undefined, path: '', log })).to.equal(binary)
+  })
+
+  it('is installed by `npm ci`: its last step finds it, and the next run has nothing to say', async () => {
+    await natsBinary()
+    const program = join(import.meta.dirname, '..', '..', 'cmd', 'nats-server', 'main.ts')
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [program])
+    expect(stdout + stderr).to.equal('')
+    const { scripts } = JSON.parse(readFileSync(join(program, '..', '..', '..', 'package.json'), 'utf8'))
+    expect(scripts.prepare).to.equal('node cmd/nats-server/main.ts')
   })
 
   it('says what to do when npm cannot install it, and leaves nothing behind', async () => {
