@@ -15,7 +15,7 @@ import { ApiServer } from '../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../operator/kubernetes/buffer-writer.ts'
 import { EventRecorder } from '../../operator/kubernetes/events.ts'
 import { LeaderElection } from '../../operator/kubernetes/leader-election.ts'
-import { Claims } from '../../operator/reconcile/claims.ts'
+import { BufferIdClaims } from '../../operator/reconcile/buffer-id-claims.ts'
 import { BufferReconciler } from '../../operator/reconcile/reconciler.ts'
 import type { Config } from '../config/config.ts'
 import { createStores, createWatches, feed, type Stores, type Watches } from './operator-stores.ts'
@@ -159,7 +159,7 @@ async function createReconciler(
     log,
     resources: stores.buffers,
     secrets: stores.secrets,
-    claims: new Claims(stores.buffers),
+    claims: new BufferIdClaims(stores.buffers),
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,
   })

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 import { type Answer, Exchange } from './exchange.ts'
 import { ClosingError, failureOf } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
-import { Lane } from './lane.ts'
+import { OriginPool } from './origin-pool.ts'
 import type { QueueLimits, Turn } from './queue.ts'
 import { deliveryRequest } from './request.ts'
 
@@ -52,7 +52,7 @@ export class DeliveryClient {
   readonly #limits: QueueLimits
   readonly #deadlineMs: number
   readonly #userAgent: string
-  readonly #lanes = new Map<string, Lane>()
+  readonly #pools = new Map<string, OriginPool>()
   readonly #running = new Set<Exchange>()
   #closed: Promise<void> | undefined
   #onQuiet: (() => void) | undefined
@@ -83,20 +83,20 @@ export class DeliveryClient {
       return Promise.resolve(failed(new BlockedDestinationError(target.url), 0))
     }
     const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
-    return this.#inTurn(this.#lane(url), request, body.length, {
+    return this.#inTurn(this.#pool(url), request, body.length, {
       ...options,
       flow: options.flow ?? target.url,
     })
   }
 
   gauges(): DeliveryGauges {
-    const lanes = [...this.#lanes.values()]
-    const sum = (count: (lane: Lane) => number) => lanes.reduce((total, lane) => total + count(lane), 0)
+    const pools = [...this.#pools.values()]
+    const sum = (count: (pool: OriginPool) => number) => pools.reduce((total, pool) => total + count(pool), 0)
     return {
-      origins: lanes.length,
-      running: sum((lane) => lane.queue.running),
-      waiting: sum((lane) => lane.queue.waiting),
-      idleConnections: sum((lane) => lane.idle),
+      origins: pools.length,
+      running: sum((pool) => pool.queue.running),
+      waiting: sum((pool) => pool.queue.waiting),
+      idleConnections: sum((pool) => pool.idle),
     }
   }
 
@@ -109,17 +109,17 @@ export class DeliveryClient {
     return this.#closed
   }
 
-  #lane(url: URL): Lane {
-    const known = this.#lanes.get(url.origin)
+  #pool(url: URL): OriginPool {
+    const known = this.#pools.get(url.origin)
     if (known) return known
-    const forget = () => this.#lanes.delete(url.origin)
-    const lane = new Lane(new URL(url.origin), this.#guard, this.#limits, forget)
-    this.#lanes.set(url.origin, lane)
-    return lane
+    const forget = () => this.#pools.delete(url.origin)
+    const pool = new OriginPool(new URL(url.origin), this.#guard, this.#limits, forget)
+    this.#pools.set(url.origin, pool)
+    return pool
   }
 
   #inTurn(
-    lane: Lane,
+    pool: OriginPool,
     request: () => Dispatcher.DispatchOptions,
     bytes: number,
     { flow, proceed, maxWaitMs }: SendOptions & { flow: string },
@@ -131,27 +131,27 @@ export class DeliveryClient {
       bytes,
       start: () => {
         stopWaiting()
-        resolve(this.#run(lane, flow, request, proceed))
+        resolve(this.#run(pool, flow, request, proceed))
       },
       refuse: (reason) => {
         stopWaiting()
         resolve(unsent(reason))
       },
     }
-    if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(lane, turn, maxWaitMs)
-    if (!lane.queue.enter(turn)) turn.refuse('too many attempts wait for the destination')
+    if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(pool, turn, maxWaitMs)
+    if (!pool.queue.enter(turn)) turn.refuse('too many attempts wait for the destination')
     return promise
   }
 
-  #limitWait(lane: Lane, turn: Turn, maxWaitMs: number): () => void {
+  #limitWait(pool: OriginPool, turn: Turn, maxWaitMs: number): () => void {
     return this.#clock.after(maxWaitMs, () => {
-      if (lane.queue.withdraw(turn))
+      if (pool.queue.withdraw(turn))
         turn.refuse(`no free connection to the destination within ${maxWaitMs} ms`)
     })
   }
 
   async #run(
-    lane: Lane,
+    pool: OriginPool,
     flow: string,
     request: () => Dispatcher.DispatchOptions,
     proceed?: () => boolean,
@@ -161,12 +161,12 @@ export class DeliveryClient {
     try {
       if (proceed && !proceed()) return unsent('withdrawn')
       const started = this.#clock.monotonic()
-      connection = lane.take()
+      connection = pool.take()
       const answer = await this.#exchange(connection, request())
       reusable = answer.reusable
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
     } finally {
-      lane.leave(flow, connection, reusable)
+      pool.leave(flow, connection, reusable)
     }
   }
 
@@ -182,11 +182,11 @@ export class DeliveryClient {
   }
 
   async #close(boundMs: number): Promise<void> {
-    for (const lane of [...this.#lanes.values()]) lane.queue.empty('the service is stopping')
+    for (const pool of [...this.#pools.values()]) pool.queue.empty('the service is stopping')
     await this.#quiet(boundMs)
     for (const exchange of [...this.#running]) exchange.abort(new ClosingError('the service is stopping'))
     await this.#quiet(boundMs)
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.close()))
+    await Promise.all([...this.#pools.values()].map((pool) => pool.close()))
   }
 
   /** Resolves when no exchange runs, at the latest after `boundMs`. */

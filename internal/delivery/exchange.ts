@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../runtime/clock.ts'
 import type { Connection } from './connection.ts'
-import { DeadlineError } from './failure.ts'
+import { AttemptDeadlineError } from './failure.ts'
 
 /** Bytes of a response body that are read; what says more loses its connection. */
 export const RESPONSE_READ_LIMIT = 65_536
@@ -88,8 +88,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return new TextDecoder().decode(Buffer.concat(this.#kept), { stream: true })
   }
 
-  #late(deadlineMs: number): DeadlineError {
+  #late(deadlineMs: number): AttemptDeadlineError {
     const what = this.#connection.connected ? 'no response' : 'no connection'
-    return new DeadlineError(`${what} within ${deadlineMs} ms`)
+    return new AttemptDeadlineError(`${what} within ${deadlineMs} ms`)
   }
 }

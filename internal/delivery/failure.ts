@@ -3,8 +3,8 @@ import type { ErrorClass } from '../domain/model.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
 
 /** The whole attempt's deadline passed. */
-export class DeadlineError extends Error {
-  override readonly name = 'DeadlineError'
+export class AttemptDeadlineError extends Error {
+  override readonly name = 'AttemptDeadlineError'
 }
 
 /** The client is being closed. */
@@ -19,7 +19,7 @@ export interface Failure {
 }
 
 export function failureOf(error: Error): Failure {
-  if (error instanceof DeadlineError) return { errorClass: 'timeout', error: error.message }
+  if (error instanceof AttemptDeadlineError) return { errorClass: 'timeout', error: error.message }
   if (error instanceof ClosingError) return { errorClass: 'connection', error: error.message }
   if (error instanceof BlockedDestinationError) {
     return { errorClass: 'blocked_destination', error: 'the destination has no permitted address' }

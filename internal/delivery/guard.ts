@@ -34,7 +34,7 @@ export interface GuardOptions {
   roots?: string
 }
 
-export interface Endpoint {
+export interface OriginAddress {
   /** A name, or an address without brackets. */
   hostname: string
   port: number
@@ -58,8 +58,8 @@ export class Guard {
    * is returned at once, so that the caller can give up: destroying it is always enough. Throws
    * BlockedDestinationError for a literal address, which no lookup would ever see.
    */
-  connect(endpoint: Endpoint, done: (error: Error | null, socket: Socket) => void): Socket {
-    const { hostname, port, secure } = endpoint
+  connect(address: OriginAddress, done: (error: Error | null, socket: Socket) => void): Socket {
+    const { hostname, port, secure } = address
     if (isIP(hostname) && !isPermitted(hostname, this.#allow)) throw new BlockedDestinationError(hostname)
     const options = { host: hostname, port, lookup: this.#lookup, autoSelectFamily: true }
     const socket = (secure ? this.#secure(options) : tcpConnect(options)).setNoDelay(true)

@@ -11,7 +11,6 @@ import { encodePack, itemSizeBound, PACK_ID_BYTES } from '../domain/pack.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { GroupNames } from './group-names.ts'
-import { type Entry, Lane } from './lane.ts'
 import {
   type Inbox,
   InboxUnavailableError,
@@ -23,6 +22,7 @@ import {
   type PackTelemetry,
   type Stored,
 } from './ports.ts'
+import { type Entry, ShardQueue } from './shard-queue.ts'
 import { Verdicts } from './verdicts.ts'
 
 const MAX_PACK_BYTES = 256 * 1024
@@ -62,7 +62,7 @@ export interface PackerOptions {
 }
 
 interface Pack {
-  readonly lane: Lane
+  readonly queue: ShardQueue
   readonly entries: readonly Entry[]
   readonly id: string
   readonly frame: Buffer
@@ -73,13 +73,13 @@ interface Pack {
 export class Packer implements Inbox {
   readonly #options: PackerOptions
   readonly #verdicts: Verdicts
-  readonly #lanes: Lane[]
+  readonly #queues: ShardQueue[]
   readonly #names: GroupNames
   readonly #maxInFlight: number
   /** Lanes whose append counts against the cap, with its start, oldest first. */
-  readonly #slots = new Map<Lane, number>()
+  readonly #slots = new Map<ShardQueue, number>()
   /** Lanes that have something to send, in the order of their asking. */
-  readonly #hungry = new Set<Lane>()
+  readonly #hungry = new Set<ShardQueue>()
   readonly #afterTurn: (task: () => void) => void
   #asked = false
   /** When the last packs left. */
@@ -92,7 +92,7 @@ export class Packer implements Inbox {
   constructor(options: PackerOptions) {
     this.#options = options
     this.#verdicts = new Verdicts(options)
-    this.#lanes = Array.from({ length: options.shards }, (_, shard) => new Lane(shard))
+    this.#queues = Array.from({ length: options.shards }, (_, shard) => new ShardQueue(shard))
     this.#names = new GroupNames(options.shards)
     this.#maxInFlight = options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT
     this.#afterTurn = options.afterTurn ?? ((task) => void setImmediate(task))
@@ -104,12 +104,12 @@ export class Packer implements Inbox {
     if (this.#waitingBytes > maxWaitingBytes)
       return Promise.reject(unavailable('too much waits', 'overloaded'))
     const { token, shard } = this.#names.of(item.bufferUid, item.groupKey)
-    const lane = this.#lanes[shard]!
+    const queue = this.#queues[shard]!
     const bytes = itemSizeBound(item)
     this.#waitingBytes += bytes
     return new Promise((resolve, reject) => {
-      lane.push({ item: { ...item, groupToken: token }, bytes, since: clock.monotonic(), resolve, reject })
-      if (!lane.flying) this.#ask(lane)
+      queue.push({ item: { ...item, groupToken: token }, bytes, since: clock.monotonic(), resolve, reject })
+      if (!queue.flying) this.#ask(queue)
     })
   }
 
@@ -133,8 +133,8 @@ export class Packer implements Inbox {
    * Nothing leaves before the turn of the event loop ends: all requests that it has read by then share the
    * packs, and at rest the turn ends at once.
    */
-  #ask(lane: Lane): void {
-    this.#hungry.add(lane)
+  #ask(queue: ShardQueue): void {
+    this.#hungry.add(queue)
     if (this.#asked) return
     this.#asked = true
     const feed = () => {
@@ -151,73 +151,73 @@ export class Packer implements Inbox {
   #relieve(): void {
     this.#cancelRelief = undefined
     const now = this.#options.clock.monotonic()
-    for (const [lane, startedAt] of this.#slots) {
-      if (startedAt + SLOT_MS <= now) this.#slots.delete(lane)
+    for (const [queue, startedAt] of this.#slots) {
+      if (startedAt + SLOT_MS <= now) this.#slots.delete(queue)
     }
     this.#feed()
   }
 
   #feed(): void {
-    for (const lane of this.#hungry) {
+    for (const queue of this.#hungry) {
       if (this.#slots.size >= this.#maxInFlight) {
         this.#cancelRelief ??= this.#options.clock.after(SLOT_MS, () => this.#relieve())
         return
       }
-      this.#hungry.delete(lane)
-      this.#send(lane)
+      this.#hungry.delete(queue)
+      this.#send(queue)
     }
   }
 
-  #send(lane: Lane): void {
+  #send(queue: ShardQueue): void {
     const startedAt = this.#options.clock.monotonic()
-    lane.flying = true
-    this.#slots.set(lane, startedAt)
-    const entries = lane.takePack(MAX_PACK_BYTES)
+    queue.flying = true
+    this.#slots.set(queue, startedAt)
+    const entries = queue.takePack(MAX_PACK_BYTES)
     this.#leftAt = startedAt
-    void this.#fly(lane, entries, startedAt)
+    void this.#fly(queue, entries, startedAt)
   }
 
-  async #fly(lane: Lane, entries: readonly Entry[], startedAt: number): Promise<void> {
+  async #fly(queue: ShardQueue, entries: readonly Entry[], startedAt: number): Promise<void> {
     try {
-      await this.#store(this.#pack(lane, entries, startedAt))
+      await this.#store(this.#pack(queue, entries, startedAt))
     } catch (error) {
       for (const { reject } of entries) reject(error)
     }
-    this.#landed(lane, entries)
+    this.#landed(queue, entries)
   }
 
-  #landed(lane: Lane, entries: readonly Entry[]): void {
+  #landed(queue: ShardQueue, entries: readonly Entry[]): void {
     for (const { bytes } of entries) this.#waitingBytes -= bytes
-    lane.flying = false
-    this.#slots.delete(lane)
+    queue.flying = false
+    this.#slots.delete(queue)
     // Behind those that wait for a slot, or a busy shard would starve them.
-    if (!lane.isEmpty) this.#ask(lane)
+    if (!queue.isEmpty) this.#ask(queue)
     else if (!this.#asked) this.#feed()
     if (this.#waitingBytes === 0) this.#drained?.()
   }
 
-  #pack(lane: Lane, entries: readonly Entry[], startedAt: number): Pack {
+  #pack(queue: ShardQueue, entries: readonly Entry[], startedAt: number): Pack {
     const idBytes = this.#options.randomness.bytes(PACK_ID_BYTES)
     const id = Buffer.from(idBytes).toString('base64url')
     const awaited = entries.flatMap(({ item: { explicit, itemId }, resolve }, index) =>
       explicit ? [{ index, itemId, settle: resolve }] : [],
     )
-    if (awaited.length > 0) this.#verdicts.expect(id, lane.shard, awaited)
+    if (awaited.length > 0) this.#verdicts.expect(id, queue.shard, awaited)
     const replySubject = awaited.length > 0 ? this.#verdicts.replySubject : null
     const frame = encodePack(
       idBytes,
       replySubject,
       entries.map(({ item }) => item),
     )
-    return { lane, entries, id, frame, subject: this.#subjectOf(lane, entries), startedAt }
+    return { queue, entries, id, frame, subject: this.#subjectOf(queue, entries), startedAt }
   }
 
-  #subjectOf(lane: Lane, entries: readonly Entry[]): string {
+  #subjectOf(queue: ShardQueue, entries: readonly Entry[]): string {
     const first = entries[0]?.item
     const oneGroup = entries.every(({ item }) => item.groupToken === first?.groupToken)
     if (first === undefined || this.#options.subjects === 'shard' || !oneGroup)
-      return `items.${lane.shard}.mixed`
-    return `items.${lane.shard}.${bufferToken(first.bufferUid)}.${first.groupToken}`
+      return `items.${queue.shard}.mixed`
+    return `items.${queue.shard}.${bufferToken(first.bufferUid)}.${first.groupToken}`
   }
 
   /** Rejects with what its requests are to be told when the pack is not stored, or not known to be. */
@@ -232,7 +232,7 @@ export class Packer implements Inbox {
     this.#verdicts.stored(pack.id, answer.seq)
     const ms = clock.monotonic() - pack.startedAt
     telemetry.batch({
-      shard: pack.lane.shard,
+      shard: pack.queue.shard,
       items: pack.entries.length,
       bytes: pack.frame.length,
       ms,
@@ -248,7 +248,7 @@ export class Packer implements Inbox {
     const { subject, id: msgId } = pack
     for (let attempts = 1, pauseMs = LEAST_PAUSE_MS; ; attempts++) {
       const timeoutMs = Math.min(ATTEMPT_MS, deadline - clock.monotonic())
-      const answer = await logOf(pack.lane.shard).append(pack.frame, { subject, msgId, timeoutMs })
+      const answer = await logOf(pack.queue.shard).append(pack.frame, { subject, msgId, timeoutMs })
       const pause = answer.kind === 'in-process' ? LEAST_PAUSE_MS : pauseMs * (0.5 + randomness.fraction())
       const over = clock.monotonic() + pause >= deadline
       if (over || (answer.kind !== 'unknown' && answer.kind !== 'in-process')) return { answer, attempts }

@@ -21,7 +21,7 @@ interface Series {
   writtenMs: number
 }
 
-export type Verdict =
+export type EventWrite =
   | { readonly write: 'first'; readonly name: string }
   | { readonly write: 'count'; readonly name: string; readonly count: number }
   | { readonly write: 'nothing' }
@@ -36,7 +36,7 @@ export class EventSeries {
   }
 
   /** `uid`: of the resource. `text`: all that makes two Events the same. `newName`: of an Event that is not there yet. */
-  judge(uid: string, text: string, newName: () => string): Verdict {
+  judge(uid: string, text: string, newName: () => string): EventWrite {
     const id = idOf(uid, text)
     const now = this.#clock.monotonic()
     const series = this.#series.get(id)
@@ -52,7 +52,7 @@ export class EventSeries {
     this.#series.delete(idOf(uid, text))
   }
 
-  #repeat(series: Series, now: number): Verdict {
+  #repeat(series: Series, now: number): EventWrite {
     series.count++
     series.lastMs = now
     // The second is told at once: it makes a series of what looked like a single event.

@@ -3,7 +3,7 @@ import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import { API_VERSION, type BufferResource, GROUP, KIND } from '../resource.ts'
 import { hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
-import { EventSeries, type Verdict } from './event-series.ts'
+import { EventSeries, type EventWrite } from './event-series.ts'
 import { microTime } from './lease.ts'
 
 /** Bytes of a note that the API server takes. */
@@ -72,7 +72,7 @@ export class EventRecorder {
     cancel()
   }
 
-  async #write(event: Written, verdict: Exclude<Verdict, { write: 'nothing' }>): Promise<void> {
+  async #write(event: Written, verdict: Exclude<EventWrite, { write: 'nothing' }>): Promise<void> {
     const { signal } = this.#stop
     if (signal.aborted) return
     const path = `/apis/events.k8s.io/v1/namespaces/${event.resource.metadata.namespace}/events`

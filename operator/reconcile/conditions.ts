@@ -5,10 +5,10 @@
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferStatus, Condition, ConditionType, SecretVersion } from '../resource.ts'
 import { isAutoPaused, resumeOf } from './decide.ts'
-import type { Outcome } from './decision.ts'
+import type { ReportedState } from './decision.ts'
 
 export interface Findings {
-  readonly outcome: Outcome
+  readonly outcome: ReportedState
   readonly bufferId: string
   readonly secretVersions: readonly SecretVersion[]
   /** This pass changed the configuration at the service. */
@@ -85,7 +85,7 @@ function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {
   }
 }
 
-function draftsOf(resource: BufferResource, outcome: Outcome): Draft[] {
+function draftsOf(resource: BufferResource, outcome: ReportedState): Draft[] {
   switch (outcome.state) {
     case 'ready':
       return [{ type: 'Ready', status: 'True', reason: 'Synced', message: readyText(outcome.buffer) }]

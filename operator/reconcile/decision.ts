@@ -5,7 +5,7 @@ import type { Observed } from './observed.ts'
 import type { JsonBody } from './ports.ts'
 
 /** What is to be told by the conditions. */
-export type Outcome =
+export type ReportedState =
   | { readonly state: 'ready' | 'paused'; readonly buffer: Buffer }
   /** It will not get better by itself. `disowned`: the buffer is not this resource's. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string; readonly disowned?: true }
@@ -34,7 +34,7 @@ export type Decision =
   | { readonly act: 'remove'; readonly key: string }
   /** Let the resource go; `orphaned`: why its buffer stays; `missing`: there was none to delete. */
   | { readonly act: 'release'; readonly orphaned?: string; readonly missing?: true }
-  | { readonly act: 'report'; readonly outcome: Outcome; readonly againMs?: number }
+  | { readonly act: 'report'; readonly outcome: ReportedState; readonly againMs?: number }
 
 /** What goes to the service. */
 export type Asking = Extract<Decision, { key: string }>

@@ -2,7 +2,7 @@
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import type { Store } from '../controller/ports.ts'
 import type { BufferResource } from '../resource.ts'
-import type { Claims } from './claims.ts'
+import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { conditionOf } from './conditions.ts'
 import { resumeOf, versionsOf } from './decide.ts'
 import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
@@ -13,7 +13,7 @@ import { apiKey, type FindSecret, type SecretValue, secretVersions } from './sec
 
 export interface GatherOptions {
   readonly secrets: Store<SecretResource>
-  readonly claims: Claims
+  readonly claims: BufferIdClaims
   readonly clock: Clock
   readonly randomness: Randomness
   /** How often a buffer is compared with its resource when neither changed, ms. */

@@ -7,10 +7,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Reconciler, Store } from '../controller/ports.ts'
 import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, FINALIZER } from '../resource.ts'
-import type { Claims } from './claims.ts'
+import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
 import { decide } from './decide.ts'
-import type { Asking, Decision, Outcome } from './decision.ts'
+import type { Asking, Decision, ReportedState } from './decision.ts'
 import { bufferIdOf, creationOf } from './desired-buffer.ts'
 import { fingerprintOf, type GatherOptions, gather, verificationDelay } from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
@@ -53,7 +53,7 @@ type Step = { readonly next: Observed } | { readonly done: Requeue }
 
 export class BufferReconciler implements Reconciler {
   readonly #options: ReconcilerOptions
-  readonly #claims: Claims
+  readonly #claims: BufferIdClaims
   readonly #memory = new Memory()
   readonly #vanished = new Vanished()
 
@@ -255,7 +255,7 @@ export class BufferReconciler implements Reconciler {
   }
 
   /** Writes the status when it says anything new, and tells of a new state. */
-  async #conclude(observed: Observed, outcome: Outcome, pass: Pass): Promise<void> {
+  async #conclude(observed: Observed, outcome: ReportedState, pass: Pass): Promise<void> {
     if (pass.vanished) return
     const { resource, bufferId, secretVersions, now, changed = false } = observed
     const before = resource.status

@@ -1,7 +1,7 @@
 /** What it means that the admin API refused, or failed: for the pass that asked, and for the status. */
 import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
-import type { Asking, Outcome } from './decision.ts'
+import type { Asking, ReportedState } from './decision.ts'
 import { ORPHAN_UNANSWERED_MS } from './deletion.ts'
 import type { Observed } from './observed.ts'
 import { AdminError } from './ports.ts'
@@ -36,8 +36,8 @@ export function isRefusal({ kind }: AdminError): boolean {
 }
 
 /** `unmade`: it was to be created, and nothing of it is there. */
-export function outcomeOf({ kind, message }: AdminError, unmade: boolean): Outcome {
-  const stalled = (reason: string): Outcome => ({
+export function outcomeOf({ kind, message }: AdminError, unmade: boolean): ReportedState {
+  const stalled = (reason: string): ReportedState => ({
     state: 'stalled',
     reason,
     message,

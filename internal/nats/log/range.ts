@@ -14,7 +14,7 @@ export async function* readRange(
 ): AsyncGenerator<LogMessage> {
   const end = await endOf(log, from, to)
   if (end === undefined) return
-  const batches = new Batches(clock)
+  const batches = new PendingMessages(clock)
   const reading = log.follow(
     from,
     (messages) => batches.offer(messages),
@@ -46,7 +46,7 @@ async function endOf(log: Log, from: number, to: number): Promise<number | undef
 }
 
 /** Hands batches over one at a time: the reading goes on when the previous one is used up. */
-class Batches {
+class PendingMessages {
   readonly #clock: Clock
   #offered: LogMessage[] | undefined
   #release: (() => void) | undefined

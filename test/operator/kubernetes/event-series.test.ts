@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { EventSeries, type Verdict } from '../../../operator/kubernetes/event-series.ts'
+import { EventSeries, type EventWrite } from '../../../operator/kubernetes/event-series.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 
 function fixture() {
@@ -11,7 +11,7 @@ function fixture() {
   return { clock, series, judge }
 }
 
-function shown(verdict: Verdict): string {
+function shown(verdict: EventWrite): string {
   if (verdict.write === 'nothing') return 'nothing'
   return verdict.write === 'first' ? `new ${verdict.name}` : `${verdict.name} x${verdict.count}`
 }

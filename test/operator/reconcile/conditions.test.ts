@@ -1,20 +1,20 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { statusAfter, statusOfClaim } from '../../../operator/reconcile/conditions.ts'
-import type { Outcome } from '../../../operator/reconcile/decision.ts'
+import type { ReportedState } from '../../../operator/reconcile/decision.ts'
 import type { BufferStatus } from '../../../operator/resource.ts'
 import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './fixtures.ts'
 
 const NOW_TEXT = '2026-03-01T12:00:00Z'
-const ready: Outcome = { state: 'ready', buffer: stored() }
-const stalled: Outcome = { state: 'stalled', reason: 'InvalidSpec', message: 'no good' }
-const retrying: Outcome = { state: 'retrying', reason: 'ServiceUnavailable', message: 'away' }
-const paused: Outcome = {
+const ready: ReportedState = { state: 'ready', buffer: stored() }
+const stalled: ReportedState = { state: 'stalled', reason: 'InvalidSpec', message: 'no good' }
+const retrying: ReportedState = { state: 'retrying', reason: 'ServiceUnavailable', message: 'away' }
+const paused: ReportedState = {
   state: 'paused',
   buffer: stored(resource(), { enabled: false, consecutiveDlqCount: 3 }),
 }
 
-function statusOf(given: Given, outcome: Outcome, changed = false): BufferStatus {
+function statusOf(given: Given, outcome: ReportedState, changed = false): BufferStatus {
   const secretVersions = SYNCED.secretVersions!
   return statusAfter(resource(given), { outcome, bufferId: 'orders', secretVersions, changed, now: NOW })
 }
@@ -56,7 +56,7 @@ describe('the status', () => {
     const other = statusOf({ status: earlier, metadata: { generation: 2 } }, {
       ...stalled,
       reason: 'Forbidden',
-    } as Outcome)
+    } as ReportedState)
     expect(summary(other)).to.deep.equal(['Ready False Forbidden before', 'Stalled True Forbidden before'])
     expect(other.conditions!.map(({ observedGeneration }) => observedGeneration)).to.deep.equal([2, 2])
   })
@@ -80,7 +80,7 @@ describe('the status', () => {
 
   it('keeps what it knows of the buffer while something is wrong, and lets go of one that is another`s', () => {
     expect(statusOf({ status: SYNCED }, stalled)).to.deep.include({ bufferId: 'orders', enabled: true })
-    const disowned = statusOf({ status: SYNCED }, { ...stalled, disowned: true } as Outcome)
+    const disowned = statusOf({ status: SYNCED }, { ...stalled, disowned: true } as ReportedState)
     expect(disowned).to.not.have.any.keys('bufferId', 'intentGeneration', 'ingestPath')
   })
 
@@ -94,14 +94,16 @@ describe('the status', () => {
   })
 
   it('does not go back and forth while an attempt is refused time and again', () => {
-    const refused = statusOf({}, { ...stalled, disowned: true } as Outcome)
+    const refused = statusOf({}, { ...stalled, disowned: true } as ReportedState)
     const claimed = statusOfClaim(resource({ status: refused }), { bufferId: 'orders', adopt: false, now: 0 })
     expect(claimed.conditions).to.deep.equal(refused.conditions)
-    expect(statusOf({ status: claimed }, { ...stalled, disowned: true } as Outcome)).to.deep.equal(refused)
+    expect(statusOf({ status: claimed }, { ...stalled, disowned: true } as ReportedState)).to.deep.equal(
+      refused,
+    )
   })
 
   it('cuts what is too long', () => {
-    const long = statusOf({}, { ...stalled, message: 'x'.repeat(5_000) } as Outcome)
+    const long = statusOf({}, { ...stalled, message: 'x'.repeat(5_000) } as ReportedState)
     expect(long.conditions!.map(({ message }) => message.length)).to.deep.equal([1_024, 1_024])
   })
 })

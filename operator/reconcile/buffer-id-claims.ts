@@ -9,7 +9,7 @@ import { bufferIdOf } from './desired-buffer.ts'
 /** Index of the resources by the buffer that they describe. */
 export const BUFFER_ID_INDEX = 'bufferId'
 
-export class Claims {
+export class BufferIdClaims {
   readonly #resources: Store<BufferResource>
   /** uid of the resource that this process claimed an identifier for: its status may not be in the store yet. */
   readonly #claimed = new Map<string, string>()

@@ -5,7 +5,7 @@ import { OriginQueue, type QueueLimits } from './queue.ts'
 const done = new Error('no longer needed')
 
 /** One origin: who waits for it, and its idle connections. */
-export class Lane {
+export class OriginPool {
   readonly queue: OriginQueue
   readonly #origin: URL
   readonly #guard: Guard

@@ -13,7 +13,7 @@ export interface Entry {
   readonly reject: (error: unknown) => void
 }
 
-export class Lane {
+export class ShardQueue {
   readonly shard: number
   /** An append of this shard is in flight: what arrives forms the next pack. */
   flying = false
