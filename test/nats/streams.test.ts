@@ -1,3 +1,5 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import {
@@ -21,6 +23,7 @@ import type { StreamOptions } from '../../internal/nats/streams/stream-making.ts
 import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { natsAccount, ownNats } from '../support/servers.ts'
+import { tempFolder } from '../support/temp-folders.ts'
 import { connectTo, STORE_BYTES_PER_SHARD } from './support.ts'
 
 const MEGABYTE = 1024 * 1024
@@ -131,6 +134,20 @@ describe('streams at the start', () => {
     expect(await names()).to.deep.equal(['INBOX_0', 'JOURNAL_0'])
     await ensure({ shards: 3 })
     expect((await names()).length).to.equal(6)
+  })
+
+  it('are made also when the broker cannot create the store of one for a moment', async () => {
+    const dir = join(tempFolder('streams'), 'nats')
+    await connection.close()
+    ;({ connection } = await connectTo((await ownNats({ dir })).url))
+    manager = await connection.nats.jetstreamManager()
+    // In the way of the stream's folder; the broker removes it when it gives up.
+    const folder = join(dir, 'store', 'jetstream', 'penstock', 'streams')
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'INBOX_0'), '')
+    await ensure()
+    expect(readFileSync(join(dir, 'nats.log'), 'utf8')).to.contain('Stream create failed')
+    expect((await names()).length).to.equal(4)
   })
 
   it('are refused with another shard count when an item was stored, even if it is purged', async () => {

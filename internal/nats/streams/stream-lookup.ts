@@ -3,7 +3,7 @@
  * has no leader or is just being made.
  */
 
-import { ErrorCode, type JetStreamManager, NatsError, type StreamInfo } from 'nats'
+import { ErrorCode, type JetStreamManager, NatsError, type StreamConfig, type StreamInfo } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { messageOf } from '../../runtime/thrown.ts'
@@ -11,6 +11,10 @@ import { UnusableBrokerError } from '../connection.ts'
 import { STREAM_NOT_FOUND } from './stream-api.ts'
 
 const TEMPORARILY_UNAVAILABLE = 10008
+/** The store of a stream cannot be created. */
+const NOT_CREATED = 10049
+/** With a pause after each. */
+const MOST_ATTEMPTS = 10
 
 /** How long a stream without leader is waited for at the start, ms. */
 const LEADER_WAIT_MS = 15_000
@@ -50,6 +54,25 @@ export function mayPass(error: unknown): boolean {
 /** Before the broker is asked once more. */
 export function pause(clock: Clock): Promise<void> {
   return sleep(clock, PAUSE_MS)
+}
+
+/**
+ * Makes a stream. The broker answers a deletion before its folders are gone, and their removal may take the folder of a
+ * stream that is made right behind it. It then tells that the store cannot be created, and the next attempt succeeds.
+ */
+export async function addStream(
+  manager: JetStreamManager,
+  clock: Clock,
+  config: Partial<StreamConfig> & { name: string },
+): Promise<StreamInfo> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await manager.streams.add(config)
+    } catch (cause) {
+      if (codeOf(cause) !== NOT_CREATED || attempt === MOST_ATTEMPTS) throw cause
+    }
+    await pause(clock)
+  }
 }
 
 /** JetStream's error code, undefined for what is no answer of it. */

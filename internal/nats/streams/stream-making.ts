@@ -9,7 +9,7 @@ import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
 import type { LogName } from '../names.ts'
 import { type StreamSizes, sizeStreams, sizesFor, streamConfig } from './stream-config.ts'
-import { codeOf, lookUp, mayPass } from './stream-lookup.ts'
+import { addStream, codeOf, lookUp, mayPass } from './stream-lookup.ts'
 
 export interface StreamOptions {
   clock: Clock
@@ -131,7 +131,7 @@ export class StreamMaking {
       metadata,
     })
     try {
-      await this.#manager.streams.add(config)
+      await addStream(this.#manager, clock, config)
       return undefined
     } catch (cause) {
       const code = codeOf(cause)
