@@ -1,10 +1,12 @@
 /** Copies of journals in streams of their own (see `internal/shard/repair`). */
+import { randomUUID } from 'node:crypto'
 import { DiscardPolicy, NatsError, RetentionPolicy, StorageType } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
 import type { JournalCopies } from '../../shard/repair/ports.ts'
 import type { Connection } from '../connection.ts'
 import { journalName, type LogName } from '../names.ts'
 import { BrokerApiError, STREAM_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
+import { addStream } from '../streams/stream-lookup.ts'
 import { Appender } from './append.ts'
 import { StreamLog } from './log.ts'
 
@@ -31,7 +33,9 @@ export function createJournalCopies(options: JournalCopiesOptions): JournalCopie
       await remove(options, shard)
       await create(options, shard)
       const log = logOf(shard)
-      for (const [number, message] of messages.entries()) await append(log, message, `${number}`)
+      // Of this copy alone: the broker remembers the ids of one that came back, and would take these for repetitions.
+      const copyId = randomUUID()
+      for (const [number, message] of messages.entries()) await append(log, message, `${copyId}-${number}`)
     },
     remove: (shard) => remove(options, shard),
     async emptyJournal(shard, seq) {
@@ -59,10 +63,14 @@ async function load(log: StreamLog): Promise<Uint8Array[] | undefined> {
   }
 }
 
-async function create({ connection, replicas, prefix = '' }: JournalCopiesOptions, shard: number) {
+/**
+ * An empty stream. A deletion fails silently where the broker has not yet removed the files of an earlier one: it leaves
+ * the messages behind, and a stream that is made again under the name has them (`fileStore.Delete` of nats-server).
+ */
+async function create({ connection, clock, replicas, prefix = '' }: JournalCopiesOptions, shard: number) {
   const { stream, subject } = copyName(shard, prefix)
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
-  await manager.streams.add({
+  const { state } = await addStream(manager, clock, {
     name: stream,
     subjects: [subject],
     num_replicas: replicas,
@@ -70,6 +78,9 @@ async function create({ connection, replicas, prefix = '' }: JournalCopiesOption
     storage: StorageType.File,
     discard: DiscardPolicy.New,
   })
+  if (state.messages > 0) {
+    await new StreamApi(connection, stream).ask('STREAM.PURGE', {}, undefined, PURGE_TIMEOUT_MS)
+  }
 }
 
 async function remove({ connection, prefix = '' }: JournalCopiesOptions, shard: number): Promise<void> {
