@@ -57,6 +57,30 @@ describe('a manual retry', function () {
     expect(channel.requests()).to.have.length(1)
   })
 
+  it('against a destination that hangs ends after 10 s', async () => {
+    const channel = await on.channel(AT_ONCE)
+    const dlqId = await deadOf(channel)
+    channel.answer({ fault: 'hang' })
+    const answer = await retry(channel, dlqId)
+    expect(answer.status).to.equal(502)
+    const { durationMs, ...body } = answer.json()
+    expect(body).to.deep.equal({
+      error: 'The destination did not accept the batch',
+      code: 'delivery_failed',
+      dlqId,
+      itemCount: 1,
+      statusCode: 0,
+      retryCount: 1,
+      lastError: 'no response within 10000 ms',
+      errorClass: 'timeout',
+    })
+    // But for the clocks' grain.
+    expect(durationMs).to.be.at.least(9_990)
+    const [dead] = await channel.api.deadLetters(channel.bufferId)
+    expect(dead).to.include({ retryCount: 1, lastStatusCode: 0, lastError: body.lastError, attempt: 0 })
+    expect(dead!.lastRetryAt).to.be.at.least(dead!.createdAt)
+  })
+
   it('counts in no analytics, nor does a test of the buffer', async () => {
     const channel = await on.channel(AT_ONCE)
     const dlqId = await deadOf(channel)
