@@ -26,7 +26,7 @@ function memory(budget: number, load?: (seq: number) => Promise<void>) {
 }
 
 describe('shard: the payload cache', () => {
-  it('give up what has been kept for its time, and nothing before', () => {
+  it('gives up what has been kept for its time, and nothing before', () => {
     const { clock, payloads } = memory(10)
     payloads.offer(liveMessage(1), Buffer.alloc(BYTES))
     clock.advance(30_000)
@@ -42,7 +42,15 @@ describe('shard: the payload cache', () => {
     expect(payloads.residentBytes).to.equal(0)
   })
 
-  it('give up what was read again past the budget, too', async () => {
+  it('keeps nothing of a message when none of its items is live', () => {
+    const { payloads } = memory(10)
+    const message = new CachedMessage('inbox', 1)
+    payloads.lend(message, Buffer.alloc(BYTES))
+    payloads.offer(message, Buffer.alloc(BYTES))
+    expect([message.data, payloads.residentBytes]).to.deep.equal([null, 0])
+  })
+
+  it('gives up what was read again past the budget, too', async () => {
     const { clock, payloads } = memory(16)
     for (let seq = 1; seq <= 16; seq++) payloads.offer(liveMessage(seq), Buffer.alloc(BYTES))
     await payloads.with([{ message: liveMessage(17) }], () => {})
@@ -51,7 +59,7 @@ describe('shard: the payload cache', () => {
     expect(payloads.residentBytes).to.equal(0)
   })
 
-  it('are read once for all who need one at a time', async () => {
+  it('reads a message once for all who need it at a time', async () => {
     const { payloads, loads } = memory(10)
     const message = liveMessage(7)
     const used = Array.from({ length: 3 }, () => payloads.with([{ message }], (data) => data(message)[0]))
@@ -59,7 +67,7 @@ describe('shard: the payload cache', () => {
     expect(loads).to.deep.equal([7])
   })
 
-  it('are used in the turn in which all is there: whenever an item moves, its bytes are at hand', async () => {
+  it('lends bytes in the turn in which all are there: whenever an item moves, its bytes are at hand', async () => {
     for (let ticks = 0; ticks < 20; ticks++) {
       const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
       const { payloads } = memory(10, (seq) => (seq === 1 ? answered : Promise.resolve()))
