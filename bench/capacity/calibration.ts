@@ -41,20 +41,20 @@ const FITTED: readonly Load[] = [
   { shards: 8, rate: 3_000, keys: 1_000 },
   { shards: 8, rate: 5_000, keys: 100 },
 ]
-/** Not these: they are what the model has to foretell. */
+/** Not these: they are what the model has to predict. */
 const CHECKED: readonly Load[] = [
   { shards: 1, rate: 4_000, keys: 100 },
   { shards: 1, rate: 2_000, keys: 1_000 },
   { shards: 4, rate: 2_000, keys: 10_000 },
   { shards: 4, rate: 4_000, keys: 1_000 },
 ]
-/** With three brokers: two for constants, the last to be foretold. */
+/** With three brokers: two for constants, the last to be predicted. */
 const REPLICATED: readonly Load[] = [
   { shards: 1, rate: 3_000, keys: 1_000 },
   { shards: 1, rate: 1_000, keys: 100 },
   { shards: 1, rate: 2_000, keys: 1_000 },
 ]
-/** With sync `always`: to be foretold from how long a sync takes. */
+/** With sync `always`: to be predicted from how long a sync takes. */
 const SYNCED: readonly Load[] = [
   { shards: 1, rate: 1_500, keys: 100 },
   { shards: 1, rate: 4_000, keys: 1_000 },

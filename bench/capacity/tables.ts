@@ -22,7 +22,7 @@ export interface Measured {
   /** Day, machine. */
   where: string
   calibration: Calibration
-  /** Of an actor as groups are opened on it: the first two are for constants, the others to be foretold. */
+  /** Of an actor as groups are opened on it: the first two are for constants, the others to be predicted. */
   memory: MemoryReading[]
   fleet: Fleet & { figures: FleetFigures }
 }
@@ -69,14 +69,14 @@ function checkedOf(measured: Measured, { packMs, costs }: Fitted): Group[] {
   const three = { packMs: constants.packMs[3], ...constants.three, count: 3 }
   const syncing = { packMs: packMs + synced.syncMs, times: 1, second: costs.NATS.second, count: 1 }
   return [
-    { name: '**foretold**', points: checked },
-    { name: '**foretold**, three brokers', points: threeChecked, brokers: three },
-    { name: '**foretold**, sync always', points: synced.checked, brokers: syncing },
+    { name: '**predicted**', points: checked },
+    { name: '**predicted**, three brokers', points: threeChecked, brokers: three },
+    { name: '**predicted**, sync always', points: synced.checked, brokers: syncing },
   ]
 }
 
 /** Predicted ÷ measured of those points: CPU of an item in all, and items of a pack. */
-export function foretold(measured: Measured): { all: number; pack: number }[] {
+export function predicted(measured: Measured): { all: number; pack: number }[] {
   const fitted = leastSquares(measured.calibration.fitted)
   return checkedOf(measured, fitted).flatMap(({ points, brokers }) =>
     points.map((point) => errorsOf(point, fitted, brokers)),
@@ -84,7 +84,7 @@ export function foretold(measured: Measured): { all: number; pack: number }[] {
 }
 
 /** Predicted ÷ measured memory of an actor, where the constants do not come from. */
-export function foretoldMemory({ memory }: Measured): number[] {
+export function predictedMemory({ memory }: Measured): number[] {
   return memory.slice(2).map((reading) => memoryError(reading, memory))
 }
 
@@ -132,7 +132,7 @@ export function pointsTable(measured: Measured): string {
 export function memoryTable(measured: Measured): string {
   const megabytes = (bytes: number) => (bytes / 1e6).toFixed(0)
   const rows = measured.memory.map((reading, n) => [
-    n < 2 ? 'fitted' : '**foretold**',
+    n < 2 ? 'fitted' : '**predicted**',
     reading.groups.toLocaleString('en'),
     ...[reading.rss, reading.heapUsed, reading.payloads].map(megabytes),
     memoryError(reading, measured.memory).toFixed(2),

@@ -12,7 +12,7 @@ import {
   type Role,
 } from '../../bench/capacity/model.ts'
 import { simulateShard } from '../../bench/capacity/shard-simulation.ts'
-import { CHOICES, constantsOf, DEMANDS, foretold, foretoldMemory } from '../../bench/capacity/tables.ts'
+import { CHOICES, constantsOf, DEMANDS, predicted, predictedMemory } from '../../bench/capacity/tables.ts'
 import { defaultPolicy } from '../group/notation.ts'
 import { seededFractions } from '../support/seeded.ts'
 
@@ -26,8 +26,8 @@ describe('the page about capacity', () => {
     expect(current, 'stale: run `node bench/capacity/main.ts`').to.equal(true)
   })
 
-  it('stands on a model that foretells other loads within 20 %', () => {
-    for (const { all, pack } of foretold(readMeasured())) {
+  it('stands on a model that predicts other loads within 20 %', () => {
+    for (const { all, pack } of predicted(readMeasured())) {
       expect(all, 'CPU').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
       expect(pack, 'items a pack').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
     }
@@ -35,7 +35,7 @@ describe('the page about capacity', () => {
       const each = Object.values(constantsOf(readMeasured()).costs[role])
       expect(Math.min(...each), role).to.be.at.least(0)
     }
-    for (const memory of foretoldMemory(readMeasured())) {
+    for (const memory of predictedMemory(readMeasured())) {
       expect(memory, 'memory').to.be.within(1 - TOLERANCE, 1 / (1 - TOLERANCE))
     }
   })
