@@ -121,7 +121,10 @@ function finish(state: FoldState, { seq, index }: Position): void {
 function applyDrop(state: FoldState, { position, itemId, originalItemId }: DropRecord, at: number): boolean {
   if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
   finish(state, position)
+  // The same item may have been dropped before: the order is that of the last drops.
+  state.drops.delete(itemId)
   state.drops.set(itemId, { ...position, itemId, originalItemId, at })
+  state.newestDropAt = Math.max(state.newestDropAt, at)
   return true
 }
 
@@ -147,11 +150,19 @@ function applyKeep(state: FoldState, record: KeepRecord, commit: number): boolea
   return applied
 }
 
+/** Invariant: the times of the drops ascend in their order. */
 function forgetDrops(state: FoldState, at: number): void {
+  if (state.newestDropAt > at) cutBackDrops(state, at)
   for (const [itemId, drop] of state.drops) {
     if (drop.at > at - DROP_MEMORY_MS) break
     state.drops.delete(itemId)
   }
+}
+
+/** An earlier owner's clock was ahead: left as they are, its drops would outlive, and hold, all later ones. */
+function cutBackDrops(state: FoldState, at: number): void {
+  for (const [itemId, drop] of state.drops) if (drop.at > at) state.drops.set(itemId, { ...drop, at })
+  state.newestDropAt = at
 }
 
 /**

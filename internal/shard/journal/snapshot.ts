@@ -112,5 +112,6 @@ function readDrops(input: ByteReader, state: FoldState): void {
       at: input.integer(),
     }
     state.drops.set(drop.itemId, drop)
+    state.newestDropAt = Math.max(state.newestDropAt, drop.at)
   }
 }

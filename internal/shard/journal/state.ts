@@ -25,7 +25,7 @@ export interface KeptAt {
 export interface Drop extends Position {
   readonly itemId: string
   readonly originalItemId: string
-  /** Time of the dropping commit, Unix ms. */
+  /** Time of the dropping commit, Unix ms; earlier where a later commit showed that its clock was ahead. */
   readonly at: number
 }
 
@@ -41,6 +41,8 @@ export interface FoldState {
   sealed: PositionMap<OpenBatch>
   /** The last minute's drops, oldest first, by item id. */
   drops: Map<string, Drop>
+  /** The latest time of a drop, Unix ms; 0: none. */
+  newestDropAt: number
   /** Open batches that an owner released while in flight, by `batchKey`, with their deadlines (Unix ms). */
   released: Map<string, number>
   epoch: number
@@ -57,6 +59,7 @@ export function emptyState(): FoldState {
     batches: new Map(),
     sealed: new PositionMap(),
     drops: new Map(),
+    newestDropAt: 0,
     released: new Map(),
     epoch: 0,
     boot: null,

@@ -88,6 +88,46 @@ describe('fold of the journal', () => {
     expect(isOver(state, at(2))).to.equal(true)
   })
 
+  it('drop: one that was stamped by a clock that was ahead is forgotten a minute after the next commit', () => {
+    const hour = 3_600_000
+    const state = emptyState()
+    const drop = (id: number): JournalRecord => ({
+      type: 'drop',
+      position: at(id),
+      itemId: uuid(id),
+      originalItemId: uuid(0),
+    })
+    const commit = (seq: number, ids: number[], time: number) =>
+      applyCommit(state, { seq: FIRST + seq, commit: commitOf(ids.map(drop), time) })
+    commit(1, [1], hour)
+    commit(2, [2], 10_000)
+    commit(3, [3], 20_000)
+    expect([...state.drops.keys()]).to.deep.equal([1, 2, 3].map(uuid))
+    commit(4, [], 10_000 + DROP_MEMORY_MS)
+    expect([...state.drops.keys()]).to.deep.equal([uuid(3)])
+    const restored = readSnapshot(writeSnapshot(state))
+    applyCommit(restored, { seq: FIRST + 5, commit: commitOf([], 0) })
+    applyCommit(restored, { seq: FIRST + 6, commit: commitOf([], DROP_MEMORY_MS) })
+    expect(restored.drops.size).to.equal(0)
+  })
+
+  it('drop: of an item that was dropped before, counts from the last time', () => {
+    const state = emptyState()
+    const drop = (seq: number, itemId: string): JournalRecord => ({
+      type: 'drop',
+      position: at(seq),
+      itemId,
+      originalItemId: itemId,
+    })
+    const commit = (seq: number, record: JournalRecord[], time: number) =>
+      applyCommit(state, { seq: FIRST + seq, commit: commitOf(record, time) })
+    commit(1, [drop(1, uuid(1))], 0)
+    commit(2, [drop(2, uuid(2))], 1_000)
+    commit(3, [drop(3, uuid(1))], 50_000)
+    commit(4, [], 1_000 + DROP_MEMORY_MS)
+    expect([...state.drops.keys()]).to.deep.equal([uuid(1)])
+  })
+
   it('discard: ends waiting items and named batches, not sealed items of others', () => {
     const { state, applied } = fold(
       [seal(0, [at(1)]), seal(1, [at(2)])],
