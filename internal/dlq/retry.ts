@@ -13,6 +13,7 @@ import { idempotencyKey } from '../domain/group.ts'
 import type { DlqItem } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { elapsedSince, momentOf } from '../runtime/moment.ts'
 import { readItem } from './dead-letters.ts'
 import type { AttemptResult, DeadLetterStore, Deliveries, RetryDestination, RetryStore } from './ports.ts'
 
@@ -72,7 +73,7 @@ async function attempt(
   item: DlqItem,
   { bufferUid, delivery }: RetryDestination,
 ): Promise<Attempted> {
-  const began = clock.monotonic()
+  const began = momentOf(clock)
   const claim = await retries.claim(item.dlqId, LEASE_MS)
   if (claim === undefined) throw new ServiceError('deadLetterNotFound')
   if (claim === 'unavailable') throw new ServiceError('payloadUnavailable')
@@ -82,7 +83,7 @@ async function attempt(
     // A flow of its own: behind the buffer's thousands of waiting batches its turn would never come.
     flow: `retry ${bufferUid}`,
     maxWaitMs: WAIT_MS,
-    proceed: () => clock.monotonic() - began < LATEST_START_MS,
+    proceed: () => elapsedSince(clock, began) < LATEST_START_MS,
   })
   return { ...result, retryId: claim.retryId }
 }

@@ -4,6 +4,7 @@
  * Every write names the version that was read, so of two takers one is refused.
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
+import { elapsedSince, type Moment, momentOf } from '../../internal/runtime/moment.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
 import { claimed, LEASE_MS, type Lease, Observation, RENEW_DEADLINE_MS, RETRY_MS, released } from './lease.ts'
@@ -37,7 +38,7 @@ export class LeaderElection {
   readonly #stop = new AbortController()
   /** As last read or written. */
   #lease: Lease | undefined
-  #renewedAt: number | undefined
+  #renewedAt: Moment | undefined
   #running: Promise<void> | undefined
 
   constructor(options: LeaderElectionOptions) {
@@ -114,7 +115,8 @@ export class LeaderElection {
   /** Until the renew deadline, ms. */
   #leftMs(): number {
     const { clock } = this.#options
-    return (this.#renewedAt ?? -Infinity) + this.#timing.renewDeadlineMs - clock.monotonic()
+    if (this.#renewedAt === undefined) return Number.NEGATIVE_INFINITY
+    return this.#timing.renewDeadlineMs - elapsedSince(clock, this.#renewedAt)
   }
 
   #isAnothers(): boolean {
@@ -126,7 +128,7 @@ export class LeaderElection {
   /** One try to take or to renew, of at most `ms` milliseconds; whether the lease is held now. */
   async #attempt(ms: number): Promise<boolean> {
     const { clock, log } = this.#options
-    const began = clock.monotonic()
+    const began = momentOf(clock)
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))])
     try {
       const held = await this.#takeOrRenew(signal)

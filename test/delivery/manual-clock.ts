@@ -3,10 +3,11 @@ import type { Clock } from '../../internal/runtime/clock.ts'
 /** Time that passes only when a test says so. */
 export class ManualClock implements Clock {
   #now = 0
+  #suspendedMs = 0
   readonly #timers = new Set<{ at: number; task: () => void }>()
 
   now(): number {
-    return this.#now
+    return this.#now + this.#suspendedMs
   }
 
   monotonic(): number {
@@ -22,6 +23,11 @@ export class ManualClock implements Clock {
   /** Timers that neither ran nor were cancelled. */
   get pending(): number {
     return this.#timers.size
+  }
+
+  /** The machine stands still: only the wall clock goes on. */
+  suspend(ms: number): void {
+    this.#suspendedMs += ms
   }
 
   advance(ms: number): void {

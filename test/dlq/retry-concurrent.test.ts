@@ -97,22 +97,27 @@ describe('dlq: a manual retry', () => {
       expect((await refused(here.read(batch.dlqId))).status).to.equal(404)
     })
 
-    it('is not begun when it could outlive its lock', async () => {
-      const batch = await here.writeDeadLetter()
-      const clock = new ManualClock()
-      const retries = here.locks()
-      const slow: RetryStore = {
-        ...retries,
-        async claim(dlqId, leaseMs) {
-          const claim = await retries.claim(dlqId, leaseMs)
-          clock.advance(leaseMs - 10_000)
-          return claim
-        },
-      }
-      const answer = await refused(here.retry(batch.dlqId, acme, {}, { clock, retries: slow }))
-      expect(answer).to.include({ status: 502, lastError: 'nothing was sent: withdrawn' })
-      expect(here.sink.requests()).to.have.length(0)
-    })
+    for (const [what, pass] of [
+      ['the claim took long', (clock: ManualClock, ms: number) => clock.advance(ms)],
+      ['the machine was suspended', (clock: ManualClock, ms: number) => clock.suspend(ms)],
+    ] as const) {
+      it(`is not begun when it could outlive its lock, because ${what}`, async () => {
+        const batch = await here.writeDeadLetter()
+        const clock = new ManualClock()
+        const retries = here.locks()
+        const slow: RetryStore = {
+          ...retries,
+          async claim(dlqId, leaseMs) {
+            const claim = await retries.claim(dlqId, leaseMs)
+            pass(clock, leaseMs - 10_000)
+            return claim
+          },
+        }
+        const answer = await refused(here.retry(batch.dlqId, acme, {}, { clock, retries: slow }))
+        expect(answer).to.include({ status: 502, lastError: 'nothing was sent: withdrawn' })
+        expect(here.sink.requests()).to.have.length(0)
+      })
+    }
   })
 
   describe('beside the removal of its item', () => {

@@ -4,8 +4,10 @@ import type { Lease, Membership } from '../../internal/shard/ownership/membershi
 export class SharedLeases {
   readonly #leases = new Map<string, Lease>()
   readonly #cut = new Set<string>()
+  readonly #lapses = new Map<string, number>()
   readonly #expired = new Map<string, Lease>()
-  readonly #listeners = new Set<() => void>()
+  readonly #suspended = new Set<string>()
+  readonly #listeners = new Map<() => void, string>()
 
   /** The membership that a node sees. */
   join(boot: string, shards: number): Membership {
@@ -19,14 +21,18 @@ export class SharedLeases {
       since: 0,
       installation: { shards, serializer: 1 },
     })
-    const { leases, cut, listeners } = { leases: this.#leases, cut: this.#cut, listeners: this.#listeners }
+    const [leases, cut, suspended] = [this.#leases, this.#cut, this.#suspended]
+    const [lapses, listeners] = [this.#lapses, this.#listeners]
     const tell = () => this.#tell()
     queueMicrotask(tell)
     return {
       leases: () => [...leases.values()].sort((a, b) => (a.boot < b.boot ? -1 : 1)),
       isGone: (other) => !leases.has(other),
       get held() {
-        return !cut.has(boot)
+        return !cut.has(boot) && !suspended.has(boot)
+      },
+      get lapses() {
+        return lapses.get(boot) ?? 0
       },
       ttlMs: 500,
       announce(change) {
@@ -36,7 +42,7 @@ export class SharedLeases {
         queueMicrotask(tell)
       },
       onChange(listener) {
-        listeners.add(listener)
+        listeners.set(listener, boot)
         return () => listeners.delete(listener)
       },
     }
@@ -45,7 +51,21 @@ export class SharedLeases {
   /** The node no longer renews its lease, and knows it; the others do not yet. */
   cut(boot: string): void {
     this.#cut.add(boot)
+    this.#lapsed(boot)
     this.#tell()
+  }
+
+  /** Its machine is suspended: its lease runs out, and it hears of nothing. */
+  suspend(boot: string): void {
+    this.#suspended.add(boot)
+    this.expire(boot)
+  }
+
+  /** Its machine goes on, and its lease is renewed before anything else has run there. */
+  resume(boot: string): void {
+    this.#lapsed(boot)
+    this.#suspended.delete(boot)
+    this.mend(boot)
   }
 
   /** It renews its lease again, as it was when that ran out. */
@@ -64,7 +84,11 @@ export class SharedLeases {
     this.#tell()
   }
 
+  #lapsed(boot: string): void {
+    this.#lapses.set(boot, (this.#lapses.get(boot) ?? 0) + 1)
+  }
+
   #tell(): void {
-    for (const listener of this.#listeners) listener()
+    for (const [listener, boot] of this.#listeners) if (!this.#suspended.has(boot)) listener()
   }
 }

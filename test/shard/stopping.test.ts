@@ -180,4 +180,33 @@ describe('actor nodes that stop', function () {
     await eventually(() => expect(old.states.filter((state) => state === 'fenced')).to.have.length(SHARDS))
     expect(old.sent).to.have.length(1)
   })
+
+  it('whose machine was suspended prove each claim before they go on', async () => {
+    const node = await here.join({ housekeeping: { everyMs: 3_600_000 } })
+    await here.shared([SHARDS])
+    const journals = Array.from({ length: SHARDS }, (_, shard) => here.broker.journal(shard))
+    const ends = () => Promise.all(journals.map(async (journal) => (await journal.state()).lastSeq))
+    const before = await ends()
+    here.sharedLeases.suspend(node.boot)
+    here.sharedLeases.resume(node.boot)
+    // The proof is a commit without records, and nothing else is written here.
+    await eventually(async () => expect(await ends()).to.deep.equal(before.map((seq) => seq + 1)))
+  })
+
+  it('whose machine was suspended send nothing of what another has taken over meanwhile', async () => {
+    const housekeeping = { everyMs: 3_600_000 }
+    const old = await here.join({ destination: () => 500, backoffMs: 8_000, housekeeping })
+    await here.ingest('a', 1, 0)
+    await eventually(() => expect(old.sent).to.have.length(1))
+    // The second attempt is due in 8 s, and at once for the other: its clock is ahead.
+    await eventually(async () => expect(await here.recordTypes()).to.include('attempt'))
+    here.sharedLeases.suspend(old.boot)
+    const next = await here.join({ aheadMs: 20_000 })
+    await here.done(1)
+    expect(next.sent).to.deep.equal(old.sent)
+    here.sharedLeases.expire(next.boot)
+    here.sharedLeases.resume(old.boot)
+    await eventually(() => expect(old.states.filter((state) => state === 'fenced')).to.have.length(SHARDS))
+    expect(old.sent).to.have.length(1)
+  })
 })

@@ -16,6 +16,7 @@ export function alone(boot: string, shards = 1): Membership {
     leases: () => [own],
     isGone: (other) => other !== boot,
     held: true,
+    lapses: 0,
     ttlMs: 5_000,
     announce: (change) => {
       own = { ...own, ...change }

@@ -1,18 +1,20 @@
 /**
- * For how long the own lease may be believed. A renewal counts from the moment it began, on the monotonic
- * clock: whatever the broker or the network did with it, it was stored later than that, so it expires for
- * others later than it does here.
+ * For how long the own lease may be believed. A renewal counts from the moment it began: whatever the broker or the
+ * network did with it, it was stored later than that, so it expires for others later than it does here. Both clocks
+ * count, because the monotonic one stands still while the machine is suspended.
  *
- * Invariant: `held` is false before anybody else can see the lease expired.
+ * Invariants: `held` is false before anybody else can see the lease expired; `lapses` counts a lapse before `held` is
+ * true again, also one that only the next renewal shows.
  */
 import type { Clock } from '../../runtime/clock.ts'
+import { elapsedSince, type Moment, momentOf } from '../../runtime/moment.ts'
 import type { Lease } from '../../shard/ownership/membership.ts'
 import type { LeaseTimes } from './lease-times.ts'
 
-/** A renewal: its number, when it began, monotonic ms, and what it says. */
+/** A renewal: its number, when it began, and what it says. */
 export interface Beat {
   readonly number: number
-  readonly begun: number
+  readonly begun: Moment
   readonly lease: Lease
 }
 
@@ -32,6 +34,7 @@ export class Tenure {
   #last = 0
   #confirmed: Beat | undefined
   #wasHeld = false
+  #lapses = 0
   #ended = false
   #cancelLapse: (() => void) | undefined
 
@@ -43,7 +46,12 @@ export class Tenure {
 
   get held(): boolean {
     if (this.#ended || this.#confirmed === undefined) return false
-    return this.#clock.monotonic() < this.#confirmed.begun + this.#standsMs
+    return elapsedSince(this.#clock, this.#confirmed.begun) < this.#standsMs
+  }
+
+  /** How often `held` became false, as far as anybody noticed. */
+  get lapses(): number {
+    return this.#lapses
   }
 
   /** As the broker confirmed it last; undefined when it is not held. */
@@ -63,10 +71,10 @@ export class Tenure {
 
   /** A renewal begins now. */
   begin(lease: Lease): Beat {
-    const begun = this.#clock.monotonic()
+    const begun = momentOf(this.#clock)
     // Nothing follows from so old a renewal any more, should it still be seen.
     for (const beat of this.#pending.values())
-      if (begun - beat.begun > 2 * this.#times.ttlMs) this.#pending.delete(beat.number)
+      if (begun.monotonic - beat.begun.monotonic > 2 * this.#times.ttlMs) this.#pending.delete(beat.number)
     const beat = { number: ++this.#last, begun, lease }
     this.#pending.set(beat.number, beat)
     return beat
@@ -76,6 +84,8 @@ export class Tenure {
   confirm(number: number): void {
     const beat = this.#pending.get(number)
     if (this.#ended || beat === undefined || beat.number < (this.#confirmed?.number ?? 0)) return
+    // It may have lapsed without a timer that told: those stand still with the machine.
+    this.#noteLapse()
     const before = this.#confirmed
     this.#confirmed = beat
     this.#awaitLapse()
@@ -87,7 +97,7 @@ export class Tenure {
     const beat = this.#pending.get(number)
     this.confirm(number)
     for (const earlier of this.#pending.keys()) if (earlier <= number) this.#pending.delete(earlier)
-    return beat?.begun
+    return beat?.begun.monotonic
   }
 
   end(): void {
@@ -104,21 +114,25 @@ export class Tenure {
   #turned(): boolean {
     const was = this.#wasHeld
     this.#wasHeld = this.held
+    if (was && !this.#wasHeld) this.#lapses++
     return was !== this.#wasHeld
   }
 
   #awaitLapse(): void {
     this.#cancelLapse?.()
-    const left = (this.#confirmed?.begun ?? 0) + this.#standsMs - this.#clock.monotonic()
+    const left = (this.#confirmed?.begun.monotonic ?? 0) + this.#standsMs - this.#clock.monotonic()
     this.#cancelLapse = this.#clock.after(Math.max(0, left), () => this.#lapse())
   }
 
   #lapse(): void {
     // A timer may come a little early.
     if (this.held) this.#awaitLapse()
-    else if (this.#turned()) {
-      this.#events.lapsed(new Error(`no renewal was confirmed for ${this.#standsMs} ms`))
-      this.#events.changed()
-    }
+    else this.#noteLapse()
+  }
+
+  #noteLapse(): void {
+    if (this.held || !this.#turned()) return
+    this.#events.lapsed(new Error(`no renewal was confirmed for ${this.#standsMs} ms`))
+    this.#events.changed()
   }
 }

@@ -121,6 +121,10 @@ class NatsLeases implements Leases {
     return this.#own.held
   }
 
+  get lapses(): number {
+    return this.#own.lapses
+  }
+
   leases(): Lease[] {
     const own = this.#own.lease
     const all = [...this.#table.leases(), ...(own ? [own] : [])]

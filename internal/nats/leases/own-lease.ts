@@ -71,6 +71,10 @@ export class OwnLease {
     return this.#tenure.held
   }
 
+  get lapses(): number {
+    return this.#tenure.lapses
+  }
+
   /** As the broker confirmed it last; undefined when it is not held. */
   get lease(): Lease | undefined {
     return this.#tenure.lease
@@ -162,7 +166,7 @@ export class OwnLease {
     if (answer.kind === 'stored') {
       this.#revision = answer.revision
       this.#tenure.confirm(number)
-      events.stored(begun)
+      events.stored(begun.monotonic)
       return true
     }
     if (answer.kind === 'missing') {

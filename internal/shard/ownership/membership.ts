@@ -37,6 +37,8 @@ export interface Membership {
   isGone(boot: string): boolean
   /** The own lease surely stands: its last confirmed renewal began less than the TTL minus a margin ago. */
   readonly held: boolean
+  /** How often `held` became false. Two looks may both find it true with a lapse in between. */
+  readonly lapses: number
   /** How long a lease stands without renewal, ms. */
   readonly ttlMs: number
   /** What the own lease says from now on; written at once, coalesced, one write in flight. */

@@ -45,6 +45,8 @@ export class ActorNode {
   /** Shards whose journal is being looked at before a claim. */
   readonly #asking = new Set<number>()
   #claimed = 0
+  /** Lapses of the own lease that the shards were paused for. */
+  #lapses = 0
   #steering = false
   #stopping = false
   #cancelLook: () => void = () => {}
@@ -149,7 +151,7 @@ export class ActorNode {
     const { membership, shards, boot, clock } = this.#options
     this.#cancelLook()
     this.#cancelLook = clock.after(LOOK_EVERY_MS, () => this.#look())
-    for (const supervisor of this.#supervisors.values()) supervisor.pause(!membership.held)
+    this.#pauseByLease()
     if (!membership.held) return
     const members = this.#actors()
     this.#settling.note(members)
@@ -167,6 +169,23 @@ export class ActorNode {
       placed.map((lease) => (lease.boot === boot ? { boot, shards: [...this.#supervisors.keys()] } : lease)),
     )
     await this.#carryOut(plan)
+  }
+
+  /** A lease that lapsed and is held again pauses all the same: what follows a pause is proven first. */
+  #pauseByLease(): void {
+    const { membership } = this.#options
+    const lapsed = membership.lapses !== this.#lapses
+    this.#lapses = membership.lapses
+    for (const supervisor of this.#supervisors.values()) {
+      if (lapsed) supervisor.pause(true)
+      supervisor.pause(!membership.held)
+    }
+  }
+
+  /** Whether an attempt may begin: the lease is held, and each lapse of it has paused the shards. */
+  #holds(): boolean {
+    const { membership } = this.#options
+    return membership.held && membership.lapses === this.#lapses
   }
 
   /** The nodes that take shards. A lease may outlive its process. */
@@ -213,7 +232,7 @@ export class ActorNode {
       clock,
       telemetry,
       create: (onEnd) => {
-        const holds = () => membership.held
+        const holds = () => this.#holds()
         return new Shard({ ...this.#options, holds, shard: number, claim: ++this.#claimed, onEnd })
       },
       onFenced: () => {

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import type { Clock } from '../../../internal/runtime/clock.ts'
 import { systemClock, systemRandomness } from '../../../internal/runtime/system-clock.ts'
 import type { ApiServer } from '../../../operator/kubernetes/api-server.ts'
 import { LeaderElection } from '../../../operator/kubernetes/leader-election.ts'
-import { LEASE_MS, type Lease } from '../../../operator/kubernetes/lease.ts'
+import { LEASE_MS, type Lease, RENEW_DEADLINE_MS } from '../../../operator/kubernetes/lease.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
 import { TcpProxy } from '../../support/tcp-proxy.ts'
@@ -96,6 +97,20 @@ describe('the leader election on a real API server', function () {
     }
   })
 
+  it('ends a leader whose machine was suspended for the renew deadline, before it acts again', async () => {
+    let suspendedMs = 0
+    const clock = { ...systemClock(), now: () => Date.now() + suspendedMs }
+    const lost = Promise.withResolvers<Error>()
+    const leading = Promise.withResolvers<void>()
+    const election = standing(api, clock)
+    election.run(leading.resolve, lost.resolve)
+    await leading.promise
+    suspendedMs = RENEW_DEADLINE_MS
+    expect(election.leading).to.equal(false)
+    expect((await lost.promise).message).to.equal('the lease was not renewed in time')
+    await election.stop()
+  })
+
   it('has one leader of five that stand at once', async () => {
     const five = ['a', 'b', 'c', 'd', 'e'].map(elector)
     await Promise.all(five.map((each) => each.says('standing')))
@@ -136,13 +151,13 @@ describe('the leader election on a real API server', function () {
     return api.request('GET', `/apis/coordination.k8s.io/v1/namespaces/${space}/leases/penstock-operator`)
   }
 
-  function standing(through: ApiServer): LeaderElection {
+  function standing(through: ApiServer, clock: Clock = systemClock()): LeaderElection {
     return new LeaderElection({
       api: through,
       namespace: space,
       name: 'penstock-operator',
       identity: 'own',
-      clock: systemClock(),
+      clock,
       randomness: systemRandomness(),
       log: { info: () => {}, warn: () => {} },
     })
