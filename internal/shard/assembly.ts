@@ -99,6 +99,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
     released: state.released,
     attemptOf: (key) => state.batches.get(key)?.attempt,
   })
+  const mayAct = () => !held.groups.paused && (options.holds?.() ?? true)
   const batches = new Batches({
     ...options,
     ...held,
@@ -108,12 +109,12 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
     settlement,
     remoteAttempts,
     sealer: new Sealer({ shard, clock, journal, telemetry, payloads: held.payloads }),
-    mayAct: () => !held.groups.paused && (options.holds?.() ?? true),
+    mayAct,
     onFatal,
   })
   const outstanding = [...state.batches.values()]
   const restoration = new Restoration({ fence, clock, outstanding, deadLetters, raised, telemetry, onFatal })
-  return { ...held, raised, batches, restoration, projector, remoteAttempts }
+  return { ...held, raised, batches, restoration, projector, remoteAttempts, mayAct }
 }
 
 /** How batches go out, and how they end. */
@@ -223,13 +224,13 @@ function watch(
   options: ShardOptions,
   events: ShardEvents,
   logs: ClaimedLogs,
-  { duplicates }: Acting,
+  { duplicates, mayAct }: Acting,
 ): () => void {
   const { broker, shard } = options
   const { journal, replay } = logs
   const ends = [
     broker.subscribe(askSubject(shard), (bytes, reply) => {
-      if (!replay.replaying && !events.ended()) duplicates.answer(bytes, reply, replay.cursor)
+      if (!replay.replaying && !events.ended() && mayAct()) duplicates.answer(bytes, reply, replay.cursor)
     }),
     // Else an owner at rest would learn at its next commit only that it was made to let go.
     broker.subscribe(proofSubject(shard), () => void journal.prove().catch(() => {})),

@@ -132,10 +132,18 @@ export class Duplicates {
     else this.#broker.tell(verdict.replySubject, bytes)
   }
 
-  /** Answers an ingress that got no verdict, or that asks before it charges. `cursor`: next inbox sequence to be read. */
+  /**
+   * Answers an ingress that got no verdict, or that asks before it charges. `cursor`: next inbox sequence to be read.
+   * To be called only while the node holds its lease for certain.
+   */
   answer(bytes: Uint8Array, reply: string | undefined, cursor: number): void {
     const ask = decodeAsk(bytes)
-    if (ask && reply) this.#broker.publish(reply, encodeAnswer(this.#answerTo(ask, cursor)))
+    if (!ask || !reply) return
+    const tell = () => this.#broker.publish(reply, encodeAnswer(this.#answerTo(ask, cursor)))
+    // By this answer an item is accepted that is stored nowhere. Only a commit proves that no successor has sent the original.
+    const needsProof = ask.kind === 'original' && this.original(ask.groupToken, ask.messageId) !== undefined
+    if (needsProof) this.#journal.prove().then(tell, () => {})
+    else tell()
   }
 
   #answerTo(ask: Ask, cursor: number): Answer {
