@@ -17,6 +17,7 @@
  * The group key stands as JSON text: a lone surrogate survives there and would not in UTF-8. The message id
  * is read from the element.
  */
+import { PACK_ID_BYTES } from './pack-id.ts'
 import { readUuid, writeUuid } from './uuid.ts'
 
 export interface PackItem {
@@ -52,11 +53,10 @@ export class CorruptPackError extends Error {
   override readonly name = 'CorruptPackError'
 }
 
-export const PACK_ID_BYTES = 12
-
 const MAGIC = 0x50
 const FRAME_VERSION = 1
-const PACK_HEAD = 2 + PACK_ID_BYTES + 2
+const PACK_ID_AT = 2
+const PACK_HEAD = PACK_ID_AT + PACK_ID_BYTES + 2
 const at = {
   flags: 4,
   itemId: 5,
@@ -142,7 +142,7 @@ export function encodePack(
   const frame = Buffer.allocUnsafe(size)
   frame[0] = MAGIC
   frame[1] = FRAME_VERSION
-  frame.set(packId, 2)
+  frame.set(packId, PACK_ID_AT)
   const reply = replySubject ?? ''
   const replyBytes = frame.write(reply, PACK_HEAD)
   frame.writeUInt16BE(replyBytes, PACK_HEAD - 2)
@@ -159,6 +159,13 @@ export function encodePack(
     uidAt = target
     cursor = writeItem(frame, cursor, entry)
   }
+  return frame
+}
+
+/** A copy of the pack under another id. */
+export function withPackId(bytes: Uint8Array, packId: Uint8Array): Buffer {
+  const frame = Buffer.from(bytes)
+  frame.set(packId, PACK_ID_AT)
   return frame
 }
 
@@ -185,7 +192,7 @@ export function readPackHeader(bytes: Uint8Array): PackHeader {
   if (firstItemOffset > frame.length)
     throw new CorruptPackError('the reply subject passes the end of the pack')
   return {
-    packId: frame.toString('base64url', 2, 2 + PACK_ID_BYTES),
+    packId: frame.toString('base64url', PACK_ID_AT, PACK_ID_AT + PACK_ID_BYTES),
     replySubject: replyBytes === 0 ? null : frame.toString('utf8', PACK_HEAD, PACK_HEAD + replyBytes),
     count: frame.readUInt32BE(PACK_HEAD + replyBytes),
     firstItemOffset,
@@ -284,10 +291,20 @@ export function readItem(bytes: Uint8Array, offset: number): ItemView {
   return new ItemView(frame, offset, end)
 }
 
-/** Calls `visit` for each item in order. Throws CorruptPackError, possibly after some items were visited. */
+/** As `readItems`, with the header. */
 export function decodePack(bytes: Uint8Array, visit: (item: ItemView, index: number) => void): PackHeader {
+  const header = readPackHeader(bytes)
+  readItems(bytes, header, visit)
+  return header
+}
+
+/** Calls `visit` for each item in order. Throws CorruptPackError, possibly after some items were visited. */
+export function readItems(
+  bytes: Uint8Array,
+  header: PackHeader,
+  visit: (item: ItemView, index: number) => void,
+): void {
   const frame = asBuffer(bytes)
-  const header = readPackHeader(frame)
   let offset = header.firstItemOffset
   for (let index = 0; index < header.count; index++) {
     const item = readItem(frame, offset)
@@ -296,5 +313,4 @@ export function decodePack(bytes: Uint8Array, visit: (item: ItemView, index: num
   }
   if (offset !== frame.length)
     throw new CorruptPackError(`${frame.length - offset} bytes follow the last item`)
-  return header
 }

@@ -7,7 +7,8 @@
  */
 
 import { bufferToken } from '../domain/group.ts'
-import { encodePack, itemSizeBound, PACK_ID_BYTES } from '../domain/pack.ts'
+import { encodePack, itemSizeBound } from '../domain/pack.ts'
+import { PackIds } from '../domain/pack-id.ts'
 import type { Clock, Randomness } from '../runtime/clock.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { GroupNames } from './group-names.ts'
@@ -75,6 +76,7 @@ export class Packer implements Inbox {
   readonly #verdicts: Verdicts
   readonly #queues: ShardQueue[]
   readonly #names: GroupNames
+  readonly #ids: PackIds
   readonly #maxInFlight: number
   /** Lanes whose append counts against the cap, with its start, oldest first. */
   readonly #slots = new Map<ShardQueue, number>()
@@ -94,6 +96,7 @@ export class Packer implements Inbox {
     this.#verdicts = new Verdicts(options)
     this.#queues = Array.from({ length: options.shards }, (_, shard) => new ShardQueue(shard))
     this.#names = new GroupNames(options.shards)
+    this.#ids = new PackIds((size) => options.randomness.bytes(size))
     this.#maxInFlight = options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT
     this.#afterTurn = options.afterTurn ?? ((task) => void setImmediate(task))
   }
@@ -197,8 +200,8 @@ export class Packer implements Inbox {
   }
 
   #pack(queue: ShardQueue, entries: readonly Entry[], startedAt: number): Pack {
-    const idBytes = this.#options.randomness.bytes(PACK_ID_BYTES)
-    const id = Buffer.from(idBytes).toString('base64url')
+    const idBytes = this.#ids.next()
+    const id = idBytes.toString('base64url')
     const awaited = entries.flatMap(({ item: { explicit, itemId }, resolve }, index) =>
       explicit ? [{ index, itemId, settle: resolve }] : [],
     )

@@ -100,6 +100,14 @@ export const anyRecord: fc.Arbitrary<JournalRecord> = fc.oneof(
       ),
     ),
   }),
+  fc.record({
+    type: fc.constant('seen'),
+    upTo: fc.integer({ min: FIRST, max: FIRST + 12 }),
+    writers: fc.array(
+      fc.record({ writer: fc.constantFrom('a', 'b', 'c'), number: fc.integer({ min: 0, max: 9 }) }),
+      { maxLength: 3 },
+    ),
+  }),
   fc.record({ type: fc.constant('horizon'), seq: fc.integer({ min: FIRST, max: FIRST + 12 }) }),
   fc.record({
     type: fc.constant('release'),

@@ -17,6 +17,8 @@ export class NaiveShard {
   readonly over = new Set<string>()
   readonly kept = new Set<string>()
   batches: NaiveBatch[] = []
+  seenUpTo = 0
+  readonly seen: [writer: string, number: number][] = []
 
   #isOver(position: Position): boolean {
     const name = nameOf(position)
@@ -87,6 +89,12 @@ export class NaiveShard {
         if (grows) this.horizon = record.seq
         return grows
       }
+      case 'seen': {
+        const grows = record.upTo > this.seenUpTo
+        if (grows) this.seenUpTo = record.upTo
+        for (const { writer, number } of grows ? record.writers : []) this.seen.push([writer, number])
+        return grows
+      }
       default:
         return true
     }
@@ -113,6 +121,11 @@ export class NaiveShard {
     expect([...state.kept.sorted()].map(([position]) => nameOf(position)).sort()).to.deep.equal(
       [...this.kept].sort(),
     )
+    expect(state.seen.upTo).to.equal(this.seenUpTo)
+    for (const [writer] of this.seen) {
+      const numbers = this.seen.flatMap(([of, number]) => (of === writer ? [number] : []))
+      expect(state.seen.get(writer)).to.equal(Math.max(...numbers))
+    }
     for (const name of this.over) {
       const [seq, index] = name.split('/').map(Number)
       expect(isOver(state, { seq: seq!, index: index! }), `${name} is over`).to.equal(true)

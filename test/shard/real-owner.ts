@@ -241,6 +241,22 @@ export async function ingest(
   return answer.seq
 }
 
+/**
+ * Stores the pack at `seq` once more whenever it is called, as a broker does that has forgotten its message id. Answers
+ * the new sequence.
+ */
+export async function repetitionOf(broker: Broker, seq: number, shard = 0): Promise<() => Promise<number>> {
+  const inbox = broker.inbox(shard)
+  const message = await inbox.get(seq)
+  if (message === undefined) throw new Error(`nothing stands at ${seq}`)
+  return async () => {
+    const again = { subject: `items.${shard}.mixed`, msgId: randomUUID(), timeoutMs: 10_000 }
+    const answer = await inbox.append(message.data, again)
+    if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))
+    return answer.seq
+  }
+}
+
 /** The `n` of every item of a body, in order. */
 export function numbersOf(body: string): number[] {
   return (JSON.parse(body).items as { payload: { n: number } }[]).map(({ payload }) => payload.n)

@@ -22,6 +22,7 @@ const KINDS: Record<JournalRecord['type'], string> = {
   discard: '`discard`',
   keep: '`keep`',
   horizon: '`horizon`',
+  seen: '`seen`',
   'snapshot-begin': '`snapshot-begin`',
   'snapshot-part': '`-part`',
   'snapshot-end': '`-end`',

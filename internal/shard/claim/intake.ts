@@ -5,7 +5,7 @@
  * Invariant: until the replay has passed what the inbox held at the claim, every group is held, or a batch
  * could be sealed before older items of its group are seen.
  */
-import { decodePack, type ItemView, readItem, readPackHeader } from '../../domain/pack.ts'
+import { type ItemView, type PackHeader, readItem, readItems, readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Batches } from '../batches/batches.ts'
 import type { LogMessage, LogState } from '../broker.ts'
@@ -13,6 +13,7 @@ import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
 import type { Groups } from '../held/groups.ts'
 import type { KeptEntry } from '../held/kept.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
+import type { PackMemory } from '../held/pack-memory.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import type { Position } from '../journal/records.ts'
@@ -26,6 +27,7 @@ export interface IntakeOptions {
   readonly clock: Clock
   readonly state: FoldState
   readonly replay: ReplayState
+  readonly packs: PackMemory
   readonly payloads: PayloadCache
   readonly live: LiveItems
   readonly groups: Groups
@@ -84,24 +86,44 @@ export class Intake {
     onReplayed()
   }
 
-  #takePack({ seq, at, data }: LogMessage): void {
-    const { payloads, duplicates, clock, replay } = this.#options
+  #takePack(pack: LogMessage): void {
+    const { packs, replay } = this.#options
+    const { seq, data } = pack
+    const header = readPackHeader(data)
+    if (packs.admits(seq, header.packId)) this.#placePack(pack, header)
+    else this.#refusePack(pack, header)
+    if (seq > (replay.highWater?.seq ?? 0)) replay.highWater = { seq, packId: header.packId }
+  }
+
+  #placePack({ seq, at, data }: LogMessage, header: PackHeader): void {
+    const { payloads, duplicates, clock } = this.#options
     const message = new CachedMessage('inbox', seq)
     payloads.lend(message, data)
     let verdict: PackVerdict | null = null
-    const header = decodePack(data, (view, index) => {
-      if (view.explicit && !verdict) verdict = this.#verdictFor(data, at, clock.now())
+    readItems(data, header, (view, index) => {
+      if (view.explicit && !verdict) verdict = verdictFor(header, at, clock.now())
       this.#placeKeptBelow(seq, index)
       this.#place({ seq, index }, at, message, view, verdict)
     })
     payloads.offer(message, data)
-    if (seq > (replay.highWater?.seq ?? 0)) replay.highWater = { seq, packId: header.packId }
     if (verdict) duplicates.settle(verdict)
   }
 
-  #verdictFor(data: Uint8Array, at: number, now: number): PackVerdict | null {
-    const { packId, replySubject } = readPackHeader(data)
-    return replySubject && at > now - VERDICT_AGE_MS ? new PackVerdict(packId, replySubject) : null
+  /**
+   * The pack was appended again behind the broker's memory of its id: its items have their places already. An owner
+   * that did not know this may have sealed some of them; those stay members of their batches.
+   */
+  #refusePack({ seq, at, data }: LogMessage, header: PackHeader): void {
+    const { duplicates, payloads, state } = this.#options
+    const message = new CachedMessage('inbox', seq)
+    readItems(data, header, (view, index) => {
+      this.#placeKeptBelow(seq, index)
+      const position = { seq, index }
+      if (state.sealed.has(seq, index)) this.#place(position, at, message, view, null)
+      else if (!isOver(state, position) && !state.kept.has(seq, index))
+        duplicates.refuse(position, view.itemId)
+    })
+    payloads.offer(message, data)
   }
 
   /** Kept items stand between those of the inbox in the order of their positions. */
@@ -155,6 +177,11 @@ export class Intake {
     }
     return message.source === 'inbox' && state.kept.has(position.seq, position.index)
   }
+}
+
+/** null: nobody waits for one, or any more. */
+function verdictFor({ packId, replySubject }: PackHeader, at: number, now: number): PackVerdict | null {
+  return replySubject && at > now - VERDICT_AGE_MS ? new PackVerdict(packId, replySubject) : null
 }
 
 function isBelow(position: Position, seq: number, index: number): boolean {

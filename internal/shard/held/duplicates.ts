@@ -15,6 +15,7 @@ import {
 } from '../../domain/verdict.ts'
 import type { Broker } from '../broker.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { LiveItem, LiveItems } from './live.ts'
 
@@ -110,6 +111,16 @@ export class Duplicates {
       if (!verdict) return
       if (applied && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })
       this.settle(verdict)
+    })
+  }
+
+  /**
+   * Drops an item of a pack that was appended again. Nobody is told: the verdict is that on the first one. So the horizon
+   * may pass it before the drop is committed.
+   */
+  refuse(position: Position, itemId: string): void {
+    this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }, (_seq, applied) => {
+      if (applied) this.#onDropped(1)
     })
   }
 

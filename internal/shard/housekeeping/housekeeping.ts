@@ -9,6 +9,7 @@ import type { Log, LogState } from '../broker.ts'
 import type { Intake } from '../claim/intake.ts'
 import type { Duplicates } from '../held/duplicates.ts'
 import type { LiveItems } from '../held/live.ts'
+import type { PackMemory } from '../held/pack-memory.ts'
 import type { PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
@@ -68,6 +69,7 @@ export interface HousekeepingOptions {
   readonly state: FoldState
   readonly replay: Readonly<ReplayState>
   readonly intake: Pick<Intake, 'bytesRead'>
+  readonly packs: Pick<PackMemory, 'news'>
   readonly live: LiveItems
   readonly duplicates: Duplicates
   readonly payloads: PayloadCache
@@ -156,9 +158,13 @@ export class Housekeeping {
   }
 
   async #advanceHorizon(): Promise<void> {
+    const { state, packs, replay, journal } = this.#options
     const seq = this.#lowestOpen()
-    if (seq <= this.#options.state.horizon) return
-    await this.#options.journal.commit({ type: 'horizon', seq })
+    if (seq <= state.horizon) return
+    // First: the next owner reads nothing below the horizon, and has to know the packs that stood there.
+    const seen = packs.news(replay.cursor)
+    if (seen) journal.write(seen)
+    await journal.commit({ type: 'horizon', seq })
   }
 
   async #purgeInbox(): Promise<void> {

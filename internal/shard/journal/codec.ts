@@ -3,9 +3,10 @@
  * ever: a reader refuses what it does not know, it never guesses.
  */
 import type { FlushReason } from '../../domain/model.ts'
+import type { PackName } from '../../domain/pack-id.ts'
 import type { DeliveryFact } from '../ports.ts'
 import { ByteReader, ByteWriter, CorruptBytesError } from './bytes.ts'
-import type { Commit, JournalRecord, KeepRecord, Position } from './records.ts'
+import type { Commit, JournalRecord, KeepRecord, Position, SeenRecord } from './records.ts'
 
 const VERSION = 1
 const HAS_HIGH_WATER = 1
@@ -25,6 +26,7 @@ const TYPES = [
   'snapshot-begin',
   'snapshot-part',
   'snapshot-end',
+  'seen',
 ] as const satisfies JournalRecord['type'][]
 const CODES = new Map<JournalRecord['type'], number>(TYPES.map((type, code) => [type, code]))
 
@@ -122,6 +124,23 @@ function decodeKeep(input: ByteReader): KeepRecord {
   }
 }
 
+function encodeSeen(out: ByteWriter, { upTo, writers }: SeenRecord): void {
+  out.integer(upTo)
+  out.integer(writers.length)
+  for (const { writer, number } of writers) {
+    out.text(writer)
+    out.integer(number)
+  }
+}
+
+function decodeSeen(input: ByteReader): SeenRecord {
+  const upTo = input.integer()
+  const writers: PackName[] = []
+  for (let left = input.integer(); left > 0; left--)
+    writers.push({ writer: input.text(), number: input.integer() })
+  return { type: 'seen', upTo, writers }
+}
+
 export function encodeRecord(record: JournalRecord): Buffer {
   const out = new ByteWriter(record.type === 'keep' || record.type === 'snapshot-part' ? 4096 : 160)
   out.byte(CODES.get(record.type)!)
@@ -185,6 +204,9 @@ export function encodeRecord(record: JournalRecord): Buffer {
       break
     case 'horizon':
       out.integer(record.seq)
+      break
+    case 'seen':
+      encodeSeen(out, record)
       break
     case 'snapshot-part':
       out.block(record.bytes)
@@ -264,6 +286,8 @@ export function decodeRecord(input: ByteReader): JournalRecord {
       return decodeKeep(input)
     case 'horizon':
       return { type, seq: input.integer() }
+    case 'seen':
+      return decodeSeen(input)
     default:
       return { type, bytes: input.block() }
   }

@@ -15,6 +15,7 @@ import type {
   KeepRecord,
   Position,
   SealRecord,
+  SeenRecord,
 } from './records.ts'
 import { readSnapshot } from './snapshot.ts'
 import { emptyState, type FoldState, isOver, type OpenBatch } from './state.ts'
@@ -70,6 +71,8 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
       return applyKeep(state, record, seq)
     case 'horizon':
       return raiseHorizon(state, record.seq)
+    case 'seen':
+      return applySeen(state, record)
     case 'snapshot-begin':
     case 'snapshot-part':
     case 'snapshot-end':
@@ -121,6 +124,8 @@ function finish(state: FoldState, { seq, index }: Position): void {
 function applyDrop(state: FoldState, { position, itemId, originalItemId }: DropRecord, at: number): boolean {
   if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
   finish(state, position)
+  // The same item stored twice: what its first drop says of it stays.
+  if (itemId === originalItemId && state.drops.has(itemId)) return true
   // The same item may have been dropped before: the order is that of the last drops.
   state.drops.delete(itemId)
   state.drops.set(itemId, { ...position, itemId, originalItemId, at })
@@ -148,6 +153,13 @@ function applyKeep(state: FoldState, record: KeepRecord, commit: number): boolea
     applied = true
   })
   return applied
+}
+
+function applySeen({ seen }: FoldState, { upTo, writers }: SeenRecord): boolean {
+  if (upTo <= seen.upTo) return false
+  seen.upTo = upTo
+  for (const name of writers) seen.note(name)
+  return true
 }
 
 /** Invariant: the times of the drops ascend in their order. */

@@ -3,6 +3,7 @@
  * broker or owner time in Unix ms; sequences are journal sequences unless a field says inbox.
  */
 import type { FlushReason } from '../../domain/model.ts'
+import type { PackName } from '../../domain/pack-id.ts'
 import type { DeliveryFact } from '../ports.ts'
 import type { BatchName } from './batch-name.ts'
 
@@ -97,6 +98,14 @@ export interface HorizonRecord {
   seq: number
 }
 
+/** Of these writers a pack with this number, or a later one, stands at or below `upTo` in the inbox. */
+export interface SeenRecord {
+  type: 'seen'
+  /** Inbox sequence: every pack up to it is noted, and those that were repeated are over. */
+  upTo: number
+  writers: readonly PackName[]
+}
+
 /** begin, parts, end; valid only with its end, and only from one owner without a claim in between. */
 export interface SnapshotRecord {
   type: 'snapshot-begin' | 'snapshot-end'
@@ -118,6 +127,7 @@ export type JournalRecord =
   | DiscardRecord
   | KeepRecord
   | HorizonRecord
+  | SeenRecord
   | SnapshotRecord
   | SnapshotPartRecord
 

@@ -6,9 +6,11 @@ import { batchKey } from './batch-name.ts'
 import { ByteReader, ByteWriter, CorruptBytesError } from './bytes.ts'
 import { decodePositions, decodeRecord, encodePositions, encodeRecord } from './codec.ts'
 import type { Position } from './records.ts'
+import { SeenPacks } from './seen-packs.ts'
 import { emptyState, type FoldState, type OpenBatch } from './state.ts'
 
-const VERSION = 1
+/** Version 1 has no seen packs; it is read as if none were known. */
+const VERSION = 2
 
 /** Parts of a snapshot are at most this long, so that seals pass between them. */
 export const SNAPSHOT_PART_BYTES = 256 * 1024
@@ -30,6 +32,9 @@ export function writeSnapshot(state: FoldState): Buffer {
     out.text(key)
     out.integer(deadline)
   }
+  // A record of its own kind, as if it had just been written.
+  const writers = [...state.seen.entries()].map(([writer, number]) => ({ writer, number }))
+  out.bytes(encodeRecord({ type: 'seen', upTo: state.seen.upTo, writers }))
   return Buffer.from(out.view())
 }
 
@@ -70,7 +75,7 @@ function writeDrops(out: ByteWriter, state: FoldState): void {
 export function readSnapshot(bytes: Uint8Array): FoldState {
   const input = new ByteReader(bytes)
   const version = input.byte()
-  if (version !== VERSION) throw new CorruptBytesError(`snapshot of version ${version}`)
+  if (version !== 1 && version !== VERSION) throw new CorruptBytesError(`snapshot of version ${version}`)
   const state = emptyState()
   state.horizon = input.integer()
   const highWater = { seq: input.integer(), packId: input.text() }
@@ -82,7 +87,17 @@ export function readSnapshot(bytes: Uint8Array): FoldState {
   readBatches(input, state)
   readDrops(input, state)
   for (let left = input.integer(); left > 0; left--) state.released.set(input.text(), input.integer())
+  if (version === VERSION) readSeen(input, state)
   return state
+}
+
+function readSeen(input: ByteReader, state: FoldState): void {
+  const seen = decodeRecord(input)
+  if (seen.type !== 'seen') throw new CorruptBytesError('snapshot without its seen packs')
+  state.seen = new SeenPacks(
+    seen.upTo,
+    seen.writers.map(({ writer, number }) => [writer, number]),
+  )
 }
 
 function readKept(input: ByteReader, state: FoldState, positions: Position[]): void {

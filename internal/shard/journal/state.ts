@@ -6,6 +6,7 @@
 import type { BatchName } from './batch-name.ts'
 import { PositionMap, PositionSet } from './positions.ts'
 import type { HighWater, Position, SealRecord } from './records.ts'
+import { SeenPacks } from './seen-packs.ts'
 
 /** A sealed batch that is not settled. */
 export interface OpenBatch extends BatchName {
@@ -43,6 +44,8 @@ export interface FoldState {
   drops: Map<string, Drop>
   /** The latest time of a drop, Unix ms; 0: none. */
   newestDropAt: number
+  /** Packs that must not be taken again. */
+  seen: SeenPacks
   /** Open batches that an owner released while in flight, by `batchKey`, with their deadlines (Unix ms). */
   released: Map<string, number>
   epoch: number
@@ -60,6 +63,7 @@ export function emptyState(): FoldState {
     sealed: new PositionMap(),
     drops: new Map(),
     newestDropAt: 0,
+    seen: new SeenPacks(),
     released: new Map(),
     epoch: 0,
     boot: null,

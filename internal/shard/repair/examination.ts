@@ -1,4 +1,6 @@
 /** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
+import { createHash } from 'node:crypto'
+import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Broker, Log } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import { JournalFold } from '../journal/fold.ts'
@@ -142,7 +144,7 @@ async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<
   const above = await packsAbove(inbox, named)
   let [packs, items] = [0, 0]
   for await (const pack of ambiguousPacks(inbox, proven, named)) {
-    if (above.has(pack.packId)) continue
+    if (above.has(copyIdOf(pack.packId).toString('base64url'))) continue
     packs++
     items += pack.items
   }
@@ -178,6 +180,14 @@ export async function* ambiguousPacks(
     const { seq, data } = message
     if (itemIds.length > 0) yield { seq, packId, items: itemIds.length, data }
   }
+}
+
+/**
+ * The id of a pack that is appended once more: the same in each run, so that a run finds the copies of an earlier one.
+ * Not the pack's own, or owners would refuse it as a pack that they have seen.
+ */
+export function copyIdOf(packId: string): Buffer {
+  return createHash('sha256').update(packId).digest().subarray(0, PACK_ID_BYTES)
 }
 
 /** Ids of all packs above `named`. */

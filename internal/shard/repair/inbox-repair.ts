@@ -1,6 +1,7 @@
 /** Makes the positions of an inbox mean one thing again (docs/architecture/repair.md, "The inbox"). */
 
-import { encodePack, PACK_ID_BYTES } from '../../domain/pack.ts'
+import { encodePack, withPackId } from '../../domain/pack.ts'
+import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log } from '../broker.ts'
@@ -11,7 +12,7 @@ import { Journal } from '../journal/journal.ts'
 import type { HighWater, Position } from '../journal/records.ts'
 import { isOver } from '../journal/state.ts'
 import { packIdOf, weighInbox } from './evidence.ts'
-import { ambiguousPacks, isLost, packsAbove } from './examination.ts'
+import { ambiguousPacks, copyIdOf, isLost, packsAbove } from './examination.ts'
 import type { Remembered } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 5_000
@@ -98,8 +99,9 @@ async function appendFillers({ inbox, clock, boot, epoch }: Owned, named: number
 async function appendAgain({ inbox, clock }: Owned, proven: number, named: number): Promise<void> {
   const above = await packsAbove(inbox, named)
   for await (const { packId, data } of ambiguousPacks(inbox, proven, named)) {
-    // The pack's own id may be one that the broker still remembers as stored.
-    if (!above.has(packId)) await append(inbox, clock, data, `again-${packId}`)
+    const copyId = copyIdOf(packId)
+    if (!above.has(copyId.toString('base64url')))
+      await append(inbox, clock, withPackId(data, copyId), `again-${packId}`)
   }
 }
 

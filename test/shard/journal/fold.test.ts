@@ -113,17 +113,17 @@ describe('fold of the journal', () => {
 
   it('drop: of an item that was dropped before, counts from the last time', () => {
     const state = emptyState()
-    const drop = (seq: number, itemId: string): JournalRecord => ({
+    const drop = (seq: number, itemId: string, originalItemId: string): JournalRecord => ({
       type: 'drop',
       position: at(seq),
       itemId,
-      originalItemId: itemId,
+      originalItemId,
     })
     const commit = (seq: number, record: JournalRecord[], time: number) =>
       applyCommit(state, { seq: FIRST + seq, commit: commitOf(record, time) })
-    commit(1, [drop(1, uuid(1))], 0)
-    commit(2, [drop(2, uuid(2))], 1_000)
-    commit(3, [drop(3, uuid(1))], 50_000)
+    commit(1, [drop(1, uuid(1), uuid(8))], 0)
+    commit(2, [drop(2, uuid(2), uuid(8))], 1_000)
+    commit(3, [drop(3, uuid(1), uuid(9))], 50_000)
     commit(4, [], 1_000 + DROP_MEMORY_MS)
     expect([...state.drops.keys()]).to.deep.equal([uuid(1)])
   })
@@ -169,6 +169,33 @@ describe('fold of the journal', () => {
     expect(applied.flat()).to.deep.equal([true, false])
     expect(isOver(state, at(4, 7))).to.equal(true)
     expect(isOver(state, at(5))).to.equal(false)
+  })
+
+  it('seen: notes the last pack of each writer, and never goes back', () => {
+    const seen = (upTo: number, ...writers: [string, number][]): JournalRecord => ({
+      type: 'seen',
+      upTo: FIRST + upTo,
+      writers: writers.map(([writer, number]) => ({ writer, number })),
+    })
+    const { state, applied } = fold([seen(5, ['a', 7])], [seen(5, ['b', 1])], [seen(9, ['a', 3], ['c', 0])])
+    expect(applied.flat()).to.deep.equal([true, false, true])
+    expect([...state.seen.entries()]).to.deep.equal([
+      ['a', 7],
+      ['c', 0],
+    ])
+    expect(state.seen.upTo).to.equal(FIRST + 9)
+  })
+
+  it('drop: of the same item stored twice leaves what an earlier drop says of it', () => {
+    const drop = (seq: number, originalItemId: string): JournalRecord => ({
+      type: 'drop',
+      position: at(seq),
+      itemId: uuid(1),
+      originalItemId,
+    })
+    const { state, applied } = fold([drop(1, uuid(7))], [drop(2, uuid(1))])
+    expect(applied.flat()).to.deep.equal([true, true])
+    expect(state.drops.get(uuid(1))?.originalItemId).to.equal(uuid(7))
   })
 
   it('release: names what is in flight until it is settled', () => {

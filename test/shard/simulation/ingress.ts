@@ -15,6 +15,8 @@ export interface Accepted {
 
 /** An append is repeated for so long at most; purges stay further behind, ms. */
 export const REPEATS_MS = 900
+/** A broker stands still for so long at most, ms. */
+const STILL_MS = 6_000
 const SHARES: [share: number, uid: string][] = [
   [0.55, BUFFERS.plain],
   [0.2, BUFFERS.paused],
@@ -54,12 +56,20 @@ export class Ingress {
     if (explicit) this.#hear(reply, seq, items)
     if (events.random() < 0.2)
       events.after(events.between(50, REPEATS_MS), () => this.#repeat(data, `p${number}`))
+    if (events.random() < 0.05)
+      events.after(events.between(50, STILL_MS), () => this.#storeAgain(data, `p${number}`))
     events.after(events.between(5, 60), () => this.#send())
   }
 
   /** The PubAck was lost; maybe with the broker, which then knows only the ids of what it still stores. */
   #repeat(data: Uint8Array, msgId: string): void {
     if (this.#events.random() < 0.1) this.#world.inbox.restart()
+    this.#append(data, msgId)
+  }
+
+  /** A broker that stood still goes on with a repeat in its socket. */
+  #storeAgain(data: Uint8Array, msgId: string): void {
+    this.#world.inbox.forget(msgId)
     this.#append(data, msgId)
   }
 

@@ -112,11 +112,31 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'purge-lag',
-    rule: 'purges of the inbox stay behind all repeats of an append',
+    name: 'seen-packs',
+    rule: 'a pack that the broker stored again is refused',
     breaks: /^two keys/,
+    file: 'shard/held/pack-memory.ts',
+    edits: [['return !known || seq <= this.#seen.upTo', 'return true']],
+  },
+  {
+    name: 'seen-before-horizon',
+    rule: 'the packs that an owner has seen are written down before the horizon passes them',
+    breaks: /^two keys/,
+    seed: 207,
     file: 'shard/housekeeping/housekeeping.ts',
-    edits: [['clock.monotonic() - limits.purgeLagMs', 'clock.monotonic()']],
+    edits: [['    if (seen) journal.write(seen)\n', '']],
+  },
+  {
+    name: 'drops-before-seen',
+    rule: 'the items of a refused pack are dropped before it counts as seen',
+    breaks: /^two keys/,
+    file: 'shard/held/duplicates.ts',
+    edits: [
+      [
+        "this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+        "if (this.#live) return\n    this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+      ],
+    ],
   },
   {
     name: 'void-records',

@@ -79,6 +79,11 @@ export class Stream {
     for (const [id, { seq }] of this.#ids) if (seq < first) this.#ids.delete(id)
   }
 
+  /** It stood still for longer than it knows an id. */
+  forget(msgId: string): void {
+    this.#ids.delete(msgId)
+  }
+
   /** Of the first message at or above `seq`: only purges leave gaps, and only at the beginning. */
   #indexOf(seq: number): number {
     const first = this.messages[0]?.seq ?? seq
