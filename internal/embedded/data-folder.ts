@@ -2,22 +2,23 @@
  * The data folder of one installation. One process at a time works in it; what is secret in it is readable
  * by its owner alone (docs/architecture/protocol.md, "The local instance").
  */
-import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
+  closeSync,
   existsSync,
-  linkSync,
   mkdirSync,
+  openSync,
   readFileSync,
   realpathSync,
   renameSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
+import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
+import { messageOf } from '../runtime/thrown.ts'
 import { EmbeddedStartError } from './ports.ts'
-import { startMark } from './process-identity.ts'
 
 export interface DataFolder {
   /** Absolute, without symbolic links. */
@@ -26,32 +27,47 @@ export interface DataFolder {
   release(): void
 }
 
+/** What SQLite answers where another process holds the lock of the file. */
+const SQLITE_BUSY = 5
+
 /**
- * Creates the folder when absent and takes its lock. A lock whose process is gone (also: whose id belongs to
- * another process by now) is taken over. Throws EmbeddedStartError when another process holds it.
+ * Creates the folder when absent and locks it. The lock is one of the operating system: it ends with the process,
+ * however that ends, and it holds between containers that share the folder and not their process ids. Throws
+ * EmbeddedStartError when another process holds it.
  */
 export function openDataFolder(path: string): DataFolder {
   const folder = prepareFolder(path)
-  const lock = join(folder, 'lock')
-  const mine = JSON.stringify({
-    pid: process.pid,
-    started: startMark(process.pid),
-    nonce: randomBytes(8).toString('hex'),
-  })
-  while (!createLock(lock, mine)) {
-    const holder = readLock(lock)
-    if (holder === undefined) continue
-    if (holder.alive) {
-      throw new EmbeddedStartError(`the data folder ${folder} is in use by process ${holder.pid}`)
-    }
-    removeStale(lock, holder.text)
+  const holder = join(folder, 'lock.holder')
+  const lock = takeLock(folder, holder)
+  // For the message of those that are refused; it says nothing about the lock itself.
+  writeFileSync(holder, `process ${process.pid} on ${hostname()}`, { mode: 0o600 })
+  return { path: folder, release: () => lock.close() }
+}
+
+/**
+ * Node has no call for a file lock. SQLite holds one while its transaction is exclusive: nothing is ever written, and the
+ * file stays empty. It is never removed, because a lock on a removed file would not be seen.
+ */
+function takeLock(folder: string, holder: string): DatabaseSync {
+  const file = join(folder, 'lock.sqlite')
+  let lock: DatabaseSync | undefined
+  try {
+    closeSync(openSync(file, 'a', 0o600))
+    lock = new DatabaseSync(file)
+    lock.exec('BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock?.close()
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY)
+      throw new EmbeddedStartError(`the data folder ${folder} is in use by ${readHolder(holder)}`)
+    throw new EmbeddedStartError(`the data folder ${folder} cannot be locked: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
-  return {
-    path: folder,
-    release: () => {
-      if (readLock(lock)?.text === mine) rmSync(lock, { force: true })
-    },
-  }
+}
+
+function readHolder(holder: string): string {
+  return existsSync(holder) ? readFileSync(holder, 'utf8') : 'another process'
 }
 
 /**
@@ -85,43 +101,4 @@ export function secretFile(path: string, create: () => string): string {
     renameSync(draft, path)
   }
   return readFileSync(path, 'utf8').trim()
-}
-
-/** A file appears under its name only with its whole content: a link, unlike an exclusive create. */
-function createLock(lock: string, text: string): boolean {
-  const draft = `${lock}.${process.pid}.new`
-  writeFileSync(draft, text, { mode: 0o600 })
-  try {
-    linkSync(draft, lock)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
-
-function readLock(lock: string): { text: string; pid: number; alive: boolean } | undefined {
-  try {
-    const text = readFileSync(lock, 'utf8')
-    const { pid, started } = JSON.parse(text) as { pid: number; started: string }
-    return { text, pid, alive: started !== undefined && startMark(pid) === started }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new EmbeddedStartError(`the lock file ${lock} is not readable: ${String(error)}`)
-  }
-}
-
-/** Two starts may find the same stale lock: whoever moved the other's fresh one away puts it back. */
-function removeStale(lock: string, stale: string): void {
-  const aside = `${lock}.${process.pid}.stale`
-  try {
-    renameSync(lock, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
-    throw error
-  }
-  if (readFileSync(aside, 'utf8') !== stale) createLock(lock, readFileSync(aside, 'utf8'))
-  rmSync(aside, { force: true })
 }

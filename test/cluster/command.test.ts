@@ -1,11 +1,12 @@
 /** `npm run cluster` as somebody uses it: the processes that it names, killed by their ids. */
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { connect } from 'nats'
 
+import { openDataFolder } from '../../internal/embedded/data-folder.ts'
 import { findProcesses, isRunning } from '../../internal/embedded/process-identity.ts'
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
@@ -306,7 +307,7 @@ describe('npm run cluster', function () {
     expect(await service.exited(), service.output()).to.equal(0)
     expect(pids.filter(isRunning)).to.deep.equal([])
     expect(processes()).to.deep.equal([])
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 
   /** Ids of all processes that work in the data folder. */

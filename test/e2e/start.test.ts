@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 
+import { openDataFolder } from '../../internal/embedded/data-folder.ts'
 import { freePort } from '../../internal/embedded/port.ts'
 import { isRunning } from '../../internal/embedded/process-identity.ts'
 import { eventually } from '../support/eventually.ts'
@@ -37,7 +38,7 @@ describe('npm start', function () {
     service.child.kill('SIGTERM')
     expect(await service.exited(), service.output()).to.equal(0)
     expect(servers.filter(isRunning)).to.deep.equal([])
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 
   it('knows the owner keys of its configuration from its first answer on', async () => {
@@ -96,7 +97,7 @@ describe('npm start', function () {
     service.child.kill('SIGTERM')
     expect(await service.exited(), service.output()).to.equal(0)
     expect(isRunning(postgres)).to.equal(false)
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 
   it('brings a server back that dies under it', async () => {

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
@@ -10,36 +11,59 @@ import { EmbeddedStartError } from '../../internal/embedded/ports.ts'
 import { startMark } from '../../internal/embedded/process-identity.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
+const UNSHARE = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc']
+const MODULE = join(import.meta.dirname, '..', '..', 'internal', 'embedded', 'data-folder.ts')
+
+/** A process that takes the folder, says so, and stays. `within`: the command that runs it. */
+function holderOf(path: string, within: readonly string[] = []): ChildProcess {
+  const code = `const { openDataFolder } = await import(${JSON.stringify(MODULE)})
+    openDataFolder(${JSON.stringify(path)})
+    console.log('held')
+    setTimeout(() => {}, 60_000)`
+  const [command, ...args] = [...within, process.execPath, '--input-type=module', '--eval', code]
+  return spawn(command!, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
 describe('the data folder', () => {
   it('is refused while another process works in it, and free again afterwards', () => {
     const path = join(tempFolder(), 'data')
     const held = openDataFolder(path)
-    expect(() => openDataFolder(path)).to.throw(EmbeddedStartError, `in use by process ${process.pid}`)
+    const refusal = `the data folder ${path} is in use by process ${process.pid} on ${hostname()}`
+    expect(() => openDataFolder(path)).to.throw(EmbeddedStartError, refusal)
     held.release()
     openDataFolder(path).release()
-    expect(existsSync(join(path, 'lock'))).to.equal(false)
   })
 
-  it('is taken over from a process that is gone', async () => {
+  it('is free as soon as its process is gone, however it ended', async () => {
     const path = tempFolder()
-    const gone = spawn('true')
-    await once(gone, 'exit')
-    writeFileSync(join(path, 'lock'), JSON.stringify({ pid: gone.pid, started: 'earlier' }))
+    const holder = holderOf(path)
+    await once(holder.stdout!, 'data')
+    expect(() => openDataFolder(path)).to.throw(EmbeddedStartError, `in use by process ${holder.pid}`)
+    holder.kill('SIGKILL')
+    await once(holder, 'exit')
     openDataFolder(path).release()
   })
 
-  it('is taken over from a process whose id another one has by now', () => {
+  it('is refused to a process that sees no other process, as in a container', async function () {
+    if (spawnSync(UNSHARE[0]!, [...UNSHARE.slice(1), 'true']).status !== 0) {
+      process.stderr.write(
+        `skipped: this machine lets nobody make a process namespace (${UNSHARE.join(' ')})\n`,
+      )
+      this.skip()
+    }
     const path = tempFolder()
-    writeFileSync(join(path, 'lock'), JSON.stringify({ pid: process.pid, started: 'earlier' }))
-    openDataFolder(path).release()
-  })
-
-  it('stays with the process that took it over', () => {
-    const path = tempFolder()
-    writeFileSync(join(path, 'lock'), JSON.stringify({ pid: 2 ** 22 + 1, started: 'earlier' }))
     const held = openDataFolder(path)
-    expect(() => openDataFolder(path)).to.throw(EmbeddedStartError)
+    const apart = holderOf(path, UNSHARE)
+    const [said] = (await once(apart.stderr!, 'data')) as [Buffer]
+    expect(said.toString()).to.include(`is in use by process ${process.pid}`)
+    expect((await once(apart, 'exit'))[0]).to.equal(1)
     held.release()
+  })
+
+  it('is locked by nobody who left a file behind', () => {
+    const path = tempFolder()
+    writeFileSync(join(path, 'lock.holder'), `process ${process.pid} on ${hostname()}`)
+    openDataFolder(path).release()
   })
 
   it('is refused in one line where no folder can be made', () => {

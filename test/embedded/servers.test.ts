@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { openDataFolder } from '../../internal/embedded/data-folder.ts'
 import { type EmbeddedLog, EmbeddedStartError } from '../../internal/embedded/ports.ts'
 import { isRunning } from '../../internal/embedded/process-identity.ts'
 import { startEmbedded } from '../../internal/embedded/servers.ts'
@@ -23,7 +24,7 @@ describe('the embedded servers', () => {
     expect(pids.filter(isRunning)).to.have.length(2)
     await embedded.stop()
     expect(pids.filter(isRunning)).to.deep.equal([])
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 
   it('are left out where others are named', async () => {
@@ -50,7 +51,7 @@ describe('the embedded servers', () => {
     expect(error).to.be.instanceOf(EmbeddedStartError)
     expect(error.message).to.include('NATS_SERVER_BIN')
     expect(pids.filter(isRunning)).to.deep.equal([])
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 
   it('are given up with the start', async () => {
@@ -59,7 +60,7 @@ describe('the embedded servers', () => {
     const signal = AbortSignal.abort()
     const start = startEmbedded({ dataDir, sync: 'always', log, natsServerBin, onLost, signal })
     expect(await start.catch((reason) => reason)).to.be.instanceOf(Error)
-    expect(existsSync(join(dataDir, 'lock'))).to.equal(false)
+    openDataFolder(dataDir).release()
   })
 })
 
