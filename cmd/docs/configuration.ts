@@ -145,7 +145,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
   },
   maxBodyBytes: {
     meaning:
-      "Largest body of a webhook, bytes. At most the broker's `max_payload` minus 16 KiB: a node checks it at its start.",
+      "Largest body of a webhook, bytes. At most the broker's `max_payload` minus 16 KiB. That must be 540,672 bytes in any case. A node checks both at its start.",
     readers: NODES,
   },
   dlqRetentionDays: {

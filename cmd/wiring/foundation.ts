@@ -3,7 +3,7 @@ import { createIdentityCache, type IdentityCache } from '../../internal/auth/ide
 import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
 import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
-import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
+import { type Connection, connectBroker, UnusableBrokerError } from '../../internal/nats/connection.ts'
 import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
 import { ensureStreams, recordedShards } from '../../internal/nats/streams/streams.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
@@ -15,6 +15,7 @@ import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
+import { MAX_COMMIT_BYTES } from '../../internal/shard/journal/records.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
 import { type Config, ConfigError, defaultShards } from '../config/config.ts'
 import { checkNeighbours } from './neighbours.ts'
@@ -81,12 +82,37 @@ export interface Logs {
   readonly shards: number
 }
 
-/** Space that an item takes in a message beyond its payload, bytes: ids, group key and message id as JSON text. */
+/**
+ * Space in a message beyond its payload or records, bytes: ids, group key and message id as JSON text, the head of a
+ * pack or commit, the headers of NATS.
+ */
 const ENVELOPE = 16 * 1024
 
 /**
+ * The largest message that the broker must take, bytes: an item with the longest body, in a pack or in a keep, or a
+ * commit of the journal.
+ */
+function largestMessage({ maxBodyBytes }: Pick<Config, 'maxBodyBytes'>): number {
+  return Math.max(maxBodyBytes, MAX_COMMIT_BYTES) + ENVELOPE
+}
+
+/** A shard whose commit the broker does not take stands still for ever: better no start than that. */
+function checkMaxPayload(config: Config, { maxPayload }: Connection): void {
+  const needed = largestMessage(config)
+  if (maxPayload >= needed) return
+  const least = largestMessage({ maxBodyBytes: 0 })
+  if (maxPayload < least)
+    throw new UnusableBrokerError(
+      `the NATS server has a max_payload of ${maxPayload}: at least ${needed} is needed`,
+    )
+  throw new ConfigError(
+    `PENSTOCK_MAX_BODY_BYTES: must be at most ${maxPayload - ENVELOPE}, or the NATS server's max_payload at least ${needed}`,
+  )
+}
+
+/**
  * NATS, with all streams there and safe. `storeBytes`: what all logs together may take, bytes; default what
- * the broker's account allows. Rejects with UnusableBrokerError, with ConfigError for a body limit above the broker's,
+ * the broker's account allows. Rejects with UnusableBrokerError, with ConfigError for a body limit above the broker's
  * and as `checkNeighbours` throws; nothing was changed then.
  */
 export async function openLogs(node: Node, servers: string[], storeBytes?: number): Promise<Logs> {
@@ -104,11 +130,7 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
       ),
     (it) => it.close(),
   )
-  if (config.maxBodyBytes > connection.maxPayload - ENVELOPE) {
-    throw new ConfigError(
-      `PENSTOCK_MAX_BODY_BYTES: must be at most ${connection.maxPayload - ENVELOPE}, the broker's max_payload minus the envelope`,
-    )
-  }
+  checkMaxPayload(config, connection)
   const options = { clock, replicas: config.replicas, ...(storeBytes !== undefined && { storeBytes }) }
   const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
   // Before the streams: with another count the empty ones of nodes that run would be made anew.

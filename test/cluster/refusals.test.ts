@@ -92,6 +92,27 @@ describe('a start of a node', function () {
   }
 
   /** As a program of another version writes it, until the test ends. */
+  /** The address of a NATS server, as far as its first line goes. */
+  async function brokerThatSays(given: { version?: string; max_payload?: number }): Promise<string> {
+    const info = {
+      server_id: 'S',
+      version: '2.12.1',
+      proto: 1,
+      headers: true,
+      max_payload: 8_388_608,
+      ...given,
+    }
+    const broker = createServer((socket) => {
+      socket.write(`INFO ${JSON.stringify(info)}\r\n`)
+      socket.on('error', () => {})
+      socket.on('data', (chunk) => chunk.includes('PING') && socket.write('PONG\r\n'))
+    })
+    await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve))
+    ending.push(() => broker.close())
+    const { port } = broker.address() as { port: number }
+    return `nats://127.0.0.1:${port}`
+  }
+
   async function standIn(installation: { shards: number; serializer: number }): Promise<void> {
     const boot = randomUUID()
     const lease = {
@@ -163,18 +184,25 @@ describe('a start of a node', function () {
   })
 
   it('on a broker that is too old is refused', async () => {
-    const info = { server_id: 'S', version: '2.10.29', proto: 1, headers: true, max_payload: 8_388_608 }
-    const broker = createServer((socket) => {
-      socket.write(`INFO ${JSON.stringify(info)}\r\n`)
-      socket.on('error', () => {})
-      socket.on('data', (chunk) => chunk.includes('PING') && socket.write('PONG\r\n'))
-    })
-    await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve))
-    ending.push(() => broker.close())
-    const { port } = broker.address() as { port: number }
+    const url = await brokerThatSays({ version: '2.10.29' })
     for (const role of ROLES) {
-      const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: `nats://127.0.0.1:${port}` })
+      const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: url })
       expect(line).to.equal('NATS server 2.10.29 is too old: 2.11.4 is needed')
+    }
+  })
+
+  it('on a broker that takes no message of the largest size is refused with the size', async () => {
+    const small = await brokerThatSays({ max_payload: 262_144 })
+    for (const role of ROLES) {
+      const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: small, PENSTOCK_MAX_BODY_BYTES: '2000' })
+      expect(line).to.equal('the NATS server has a max_payload of 262144: at least 540672 is needed')
+    }
+    const url = await brokerThatSays({ max_payload: 1_000_000 })
+    for (const role of ROLES) {
+      const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: url })
+      expect(line).to.equal(
+        "PENSTOCK_MAX_BODY_BYTES: must be at most 983616, or the NATS server's max_payload at least 1016384",
+      )
     }
   })
 
