@@ -160,6 +160,24 @@ describe('the cache of API keys', () => {
     await cache.stop()
     expect(written).to.deep.equal([['k', 1_000]])
   })
+
+  it('lets no use that could not be written replace a later one', async () => {
+    const { asked, cache, clock, failures, onWrite } = scripted()
+    const attempt = cache.authenticate(secretOf(1))
+    asked[0]?.answer([[hashOf(secretOf(1)), key('k')]])
+    await attempt
+    const write = Promise.withResolvers<void>()
+    onWrite(() => write.promise)
+    clock.advance(30_000)
+    await cache.authenticate(secretOf(1))
+    write.reject(new Error('away'))
+    await turn()
+    expect(failures).to.have.length(1)
+    const written: [string, number][] = []
+    onWrite(async (uses) => void written.push(...uses))
+    await cache.stop()
+    expect(written).to.deep.equal([['k', 31_000]])
+  })
 })
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -276,6 +276,12 @@ describe('billing: what a payment provider tells', () => {
       expect(await stored()).to.include({ status: 'paid', paidAt: START + 5 })
     })
 
+    it('takes the later told of two events of one time', async () => {
+      await tell(invoice(invoiceId))
+      await tell(invoice(invoiceId, { status: 'paid' }))
+      expect(await stored()).to.include({ status: 'paid', paidAt: START })
+    })
+
     it('must be of one known subscription', async () => {
       await refuses(invoice(invoiceId, { subscriptionId: 'none' }), /no subscription none/)
       await tell(invoice(invoiceId))

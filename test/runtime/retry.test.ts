@@ -38,4 +38,17 @@ describe('runtime: retries', () => {
     })
     expect(await ended.catch(String)).to.equal('Error: fenced')
   })
+
+  it('await what a failure leads to, and end with what it rejects with', async () => {
+    const onFailure = async (error: unknown) => {
+      await settled()
+      throw error
+    }
+    const ended = retry(() => Promise.reject(new Error('fenced')), {
+      clock: new ManualClock(),
+      pauseMs: 1,
+      onFailure,
+    })
+    expect(await ended.catch(String)).to.equal('Error: fenced')
+  })
 })
