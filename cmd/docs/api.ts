@@ -8,9 +8,9 @@ import type { Answer, Endpoint, Route } from '../../internal/http/routes/route.t
 import { errorsOf, errorsOfAll, errorsOfBodies } from '../../internal/http/routes/row-errors.ts'
 import { responseSchemas, type SchemaName } from '../../internal/http/schemas/registry.ts'
 import type { Schema } from '../../internal/http/schemas/shape.ts'
-import { refusals } from './errors.ts'
+import { refusalTable } from './errors.ts'
 import { type SchemaRow, schemaRows } from './schema-rows.ts'
-import { code, list, table } from './table.ts'
+import { code, table, wrapped } from './table.ts'
 
 /** Headings of the page that have endpoints, by how their paths begin. The longest beginning counts. */
 const SECTIONS = {
@@ -93,7 +93,10 @@ function endpointText(row: Route | PublicEndpoint): string {
   const parts = [`### \`${row.method} ${row.path}\``, saying(row)]
   const parameters = parametersOf(row)
   if (parameters.length > 0) parts.push(table(['parameter', 'in', 'type', 'meaning'], parameters))
-  parts.push(list(`Answers ${answersOf(row).map(answerText).join('; ')}.`, refusalsOf(row)))
+  const own = ownErrorsOf(row)
+  const only = own.length === 0 ? ' It is refused only with the common errors.' : ''
+  parts.push(wrapped(`Answers ${answersOf(row).map(answerText).join('; ')}.${only}`))
+  if (own.length > 0) parts.push(refusalTable(own))
   return parts.join('\n\n')
 }
 
@@ -164,11 +167,10 @@ function answerText({ status, schema, array }: Answer): string {
 }
 
 /** Of a management endpoint without those that all of its kind have. */
-function refusalsOf(row: Route | PublicEndpoint): string {
-  if (!isRoute(row)) return `Refused with ${refusals(row.errors)}.`
+function ownErrorsOf(row: Route | PublicEndpoint): readonly ErrorKey[] {
+  if (!isRoute(row)) return row.errors
   const common: readonly ErrorKey[] = [...errorsOfAll, ...errorsOfBodies]
-  const own = errorsOf(row).filter((key) => !common.includes(key))
-  return own.length === 0 ? 'Refused only with the common errors.' : `Refused with ${refusals(own)}.`
+  return errorsOf(row).filter((key) => !common.includes(key))
 }
 
 /** The fields of a body, under a heading of its own. */
@@ -183,10 +185,12 @@ export function bodyText(name: SchemaName): string {
 }
 
 export function commonErrors(): string {
-  return list(
-    `Every management endpoint: ${refusals(errorsOfAll)}.`,
-    `Every endpoint that takes a body: ${refusals(errorsOfBodies)}.`,
-  )
+  return [
+    'Errors of every management endpoint:',
+    refusalTable(errorsOfAll),
+    'Errors of every endpoint that takes a body:',
+    refusalTable(errorsOfBodies),
+  ].join('\n\n')
 }
 
 export function roleTable(): string {

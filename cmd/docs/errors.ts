@@ -303,11 +303,14 @@ export function errorTable(group: ErrorGroup): string {
   )
 }
 
-/** What an endpoint can be refused with, in one line, by status: `404 Buffer not found; 409 Buffer already exists`. */
-export function refusals(keys: readonly ErrorKey[]): string {
+/** What an endpoint can be refused with, a row a status. */
+export function refusalTable(keys: readonly ErrorKey[]): string {
   const byStatus = Map.groupBy(keys, (key) => errors[key].status)
   const statuses = [...byStatus].sort(([a], [b]) => a - b)
-  return statuses.map(([status, some]) => `${status} ${some.map(refusal).join(' / ')}`).join('; ')
+  return table(
+    ['refused with', 'error'],
+    statuses.map(([status, some]) => [String(status), some.map(refusal).join('; ')]),
+  )
 }
 
 function refusal(key: ErrorKey): string {

@@ -2,20 +2,15 @@
 
 const WIDTH = 120
 
-/** A paragraph in lines of at most 120 characters, unless a word alone is longer; `indent` stands before all but the first. */
-export function wrapped(text: string, indent = ''): string {
+/** A paragraph in lines of at most 120 characters, unless a word alone is longer. */
+export function wrapped(text: string): string {
   const lines = ['']
   for (const word of text.split(' ')) {
     const line = lines.at(-1)!
-    if (line !== '' && line.length + 1 + word.length > WIDTH) lines.push(indent + word)
+    if (line !== '' && line.length + 1 + word.length > WIDTH) lines.push(word)
     else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
   }
   return lines.join('\n')
-}
-
-/** A list, an item a text. */
-export function list(...items: readonly string[]): string {
-  return items.map((item) => wrapped(`- ${item}`, '  ')).join('\n')
 }
 
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
