@@ -126,6 +126,22 @@ describe('the telemetry of shards', () => {
     expect(after).not.to.have.property('penstock_buffered_items{shard=2}')
   })
 
+  it('shows zeros of a shard whose claim ended, however it ended', async () => {
+    const { log, meter, numbers } = recorder()
+    const telemetry = createShardTelemetry(log, meter)
+    const state = { openGroups: 2, bufferedItems: 30, bufferedBytes: 400, residentBytes: 40 }
+    const ends = ['released', 'fenced', 'failed', 'abandoned']
+    for (const [shard, end] of ends.entries()) {
+      telemetry.gauges({ shard, epoch: 5, ...state })
+      telemetry.ownership({ shard, epoch: 5, state: end })
+    }
+    telemetry.gauges({ shard: 9, epoch: 5, ...state })
+    telemetry.ownership({ shard: 9, epoch: 5, state: 'draining' })
+    const shown = await numbers()
+    for (const shard of ends.keys()) expect(shown).to.include({ [`penstock_shard_epoch{shard=${shard}}`]: 0 })
+    expect(shown).to.include({ 'penstock_shard_epoch{shard=9}': 5 })
+  })
+
   it('tells of ownership and problems, and measures replay and commits', async () => {
     const { log, lines, meter, numbers } = recorder('info')
     const telemetry = createShardTelemetry(log, meter)
