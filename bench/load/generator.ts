@@ -175,7 +175,7 @@ async function inTurns(
 ): Promise<{ accepted: number; failed: number }> {
   const write = requestWriter(load)
   let [accepted, failed, next] = [0, 0, load.firstId]
-  const lane = () =>
+  const worker = () =>
     new Promise<void>((done) => {
       let sentAt = 0
       const connection = new HttpConnection(new URL(load.url), (status) => {
@@ -200,7 +200,7 @@ async function inTurns(
       }
       send()
     })
-  await Promise.all(Array.from({ length: load.connections }, lane))
+  await Promise.all(Array.from({ length: load.connections }, worker))
   return { accepted, failed }
 }
 

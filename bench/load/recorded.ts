@@ -85,7 +85,7 @@ class Log {
 async function inTurns(load: Recording, log: Log): Promise<void> {
   const write = requestWriter(load)
   const end = monotonicMs() + load.ms
-  const lane = () =>
+  const worker = () =>
     new Promise<void>((done) => {
       let current = 0
       const connection = new HttpConnection(new URL(load.url), (status, body) => {
@@ -104,7 +104,7 @@ async function inTurns(load: Recording, log: Log): Promise<void> {
       }
       send()
     })
-  await Promise.all(Array.from({ length: load.connections }, lane))
+  await Promise.all(Array.from({ length: load.connections }, worker))
 }
 
 function atRate(load: Recording, rate: number, log: Log): Promise<void> {

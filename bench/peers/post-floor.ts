@@ -28,14 +28,14 @@ answering(async ({ url, connections, items, size, ms }: Posting): Promise<Posted
   const began = monotonicMs()
   const end = began + ms
   let posts = 0
-  const lane = async () => {
+  const worker = async () => {
     while (monotonicMs() < end) {
       const answer = await pool.request({ method: 'POST', path, headers, body })
       await answer.body.dump()
       posts++
     }
   }
-  await Promise.all(Array.from({ length: connections }, lane))
+  await Promise.all(Array.from({ length: connections }, worker))
   const perSecond = (posts / (monotonicMs() - began)) * 1_000
   await pool.close()
   return { perSecond, bytes: body.length }

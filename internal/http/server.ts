@@ -8,7 +8,7 @@ import type { Gate, Handler } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
 
 /**
- * The application: which faces it shows depends on the role of the process (docs/architecture/protocol.md, "Roles and
+ * The application: which endpoints it serves depends on the role of the process (docs/architecture/protocol.md, "Roles and
  * stores"). Order matters: failures around everything, ingest before what only the management API needs.
  */
 export interface AppParts {

@@ -78,9 +78,9 @@ export class Packer implements Inbox {
   readonly #names: GroupNames
   readonly #ids: PackIds
   readonly #maxInFlight: number
-  /** Lanes whose append counts against the cap, with its start, oldest first. */
+  /** Queues whose append counts against the cap, with its start, oldest first. */
   readonly #slots = new Map<ShardQueue, number>()
-  /** Lanes that have something to send, in the order of their asking. */
+  /** Queues that have something to send, in the order of their asking. */
   readonly #hungry = new Set<ShardQueue>()
   readonly #afterTurn: (task: () => void) => void
   #asked = false
