@@ -74,7 +74,7 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
 interface Row {
   /** What it shows, as the table of the README has it. */
   readonly title: string
-  readonly play: (scene: RowContext) => Promise<void>
+  readonly play: (context: RowContext) => Promise<void>
   readonly options?: Pick<ClusterTrialOptions, 'actors' | 'brokers' | 'shards'>
 }
 
