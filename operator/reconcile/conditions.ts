@@ -2,6 +2,7 @@
  * The status that follows from what a pass found. Invariants: Ready is always there, the others only while they are true;
  * a time moves only with what it stands for; the same findings make the same status, so nothing is written twice.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferStatus, Condition, ConditionType, SecretVersion } from '../resource.ts'
 import { isAutoPaused, resumeOf } from './decide.ts'
@@ -71,6 +72,33 @@ export function statusOfClaim(
 
 export function conditionOf(status: BufferStatus | undefined, type: ConditionType): Condition | undefined {
   return status?.conditions?.find((condition) => condition.type === type)
+}
+
+/** The condition that says how it stands. */
+export function telling(status: BufferStatus | undefined): { reason: string; message: string } {
+  return (
+    conditionOf(status, 'Stalled') ??
+    conditionOf(status, 'Reconciling') ??
+    conditionOf(status, 'Ready') ?? { reason: '', message: '' }
+  )
+}
+
+/** What people are told when it changes. */
+export function headlineOf(status: BufferStatus | undefined): string {
+  const { reason, message } = telling(status)
+  return `${reason} ${message}`
+}
+
+/** Whether they say the same. Lists that the API server keeps as maps have no order. */
+export function isSameStatus(one: BufferStatus | undefined, other: BufferStatus): boolean {
+  return isDeepStrictEqual(comparable(one), comparable(other))
+}
+
+function comparable(status: BufferStatus | undefined): unknown {
+  if (status === undefined) return undefined
+  const conditions = [...(status.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1))
+  const secretVersions = [...(status.secretVersions ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { ...status, conditions, secretVersions }
 }
 
 function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {

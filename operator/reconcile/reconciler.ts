@@ -3,12 +3,11 @@
  * with the first write to the API server. A pass makes at most one change at the service, but for a creation where a
  * change found nothing. What fails and may heal is repeated by the queue; what only a change can heal rests.
  */
-import { isDeepStrictEqual } from 'node:util'
 import type { Reconciler, Store } from '../controller/ports.ts'
 import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, FINALIZER } from '../resource.ts'
 import type { BufferIdClaims } from './buffer-id-claims.ts'
-import { conditionOf, statusAfter, statusOfClaim } from './conditions.ts'
+import { headlineOf, isSameStatus, statusAfter, statusOfClaim, telling } from './conditions.ts'
 import { decide } from './decide.ts'
 import type { Asking, Decision, ReportedState } from './decision.ts'
 import { bufferIdOf, creationOf } from './desired-buffer.ts'
@@ -261,7 +260,7 @@ export class BufferReconciler implements Reconciler {
     const before = resource.status
     const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })
     if (status.bufferId === undefined) this.#disown(observed, pass)
-    if (isDeepStrictEqual(comparable(before), comparable(status))) return
+    if (isSameStatus(before, status)) return
     await this.#write(resource, status, pass)
     const headline = headlineOf(status)
     // A change that was just told of is what made it ready.
@@ -285,26 +284,4 @@ export class BufferReconciler implements Reconciler {
     this.#options.events.record(resource, type, reason, note)
     this.#options.log.info({ resource: keyOf(resource), reason, note }, 'buffer')
   }
-}
-
-/** The condition that says how it stands. */
-function telling(status: BufferStatus | undefined): { reason: string; message: string } {
-  return (
-    conditionOf(status, 'Stalled') ??
-    conditionOf(status, 'Reconciling') ??
-    conditionOf(status, 'Ready') ?? { reason: '', message: '' }
-  )
-}
-
-function headlineOf(status: BufferStatus | undefined): string {
-  const { reason, message } = telling(status)
-  return `${reason} ${message}`
-}
-
-/** Lists that the API server keeps as maps have no order. */
-function comparable(status: BufferStatus | undefined): unknown {
-  if (status === undefined) return undefined
-  const conditions = [...(status.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1))
-  const secretVersions = [...(status.secretVersions ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))
-  return { ...status, conditions, secretVersions }
 }

@@ -1,6 +1,11 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { statusAfter, statusOfClaim } from '../../../operator/reconcile/conditions.ts'
+import {
+  headlineOf,
+  isSameStatus,
+  statusAfter,
+  statusOfClaim,
+} from '../../../operator/reconcile/conditions.ts'
 import type { ReportedState } from '../../../operator/reconcile/decision.ts'
 import type { BufferStatus } from '../../../operator/resource.ts'
 import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './fixtures.ts'
@@ -100,6 +105,28 @@ describe('the status', () => {
     expect(statusOf({ status: claimed }, { ...stalled, disowned: true } as ReportedState)).to.deep.equal(
       refused,
     )
+  })
+
+  it('is the same in whatever order the API server gives its lists', () => {
+    const status: BufferStatus = {
+      ...statusOf({}, paused),
+      secretVersions: ['a', 'b'].map((name) => ({ name, resourceVersion: '1' })),
+    }
+    const turned = {
+      ...status,
+      conditions: status.conditions!.toReversed(),
+      secretVersions: status.secretVersions!.toReversed(),
+    }
+    expect(isSameStatus(turned, status)).to.equal(true)
+    expect(isSameStatus(undefined, status)).to.equal(false)
+    expect(isSameStatus({ ...turned, enabled: false }, { ...status, enabled: true })).to.equal(false)
+  })
+
+  it('tells first what keeps it from being ready', () => {
+    expect(headlineOf(undefined)).to.equal(' ')
+    expect(headlineOf(statusOf({}, stalled))).to.equal('InvalidSpec no good')
+    expect(headlineOf(statusOf({ status: SYNCED }, retrying))).to.equal('ServiceUnavailable away')
+    expect(headlineOf(statusOf({}, ready))).to.match(/^Synced /)
   })
 
   it('cuts what is too long', () => {
