@@ -28,7 +28,7 @@ const SEGMENT = {
 }
 /** Bodies of one kind follow each other at once, for so long, ms. */
 const BODIES_MS = 2_000
-const HEAD = ['while there pass', 'event loop late, p50 ms', 'p99 ms', 'greatest ms']
+const HEAD = ['meanwhile pass', 'event loop late, p50 ms', 'p99 ms', 'greatest ms']
 
 interface Lab {
   penstock: Penstock

@@ -91,7 +91,7 @@ function partOf(readings: Map<ContenderName, number[]>, groups: number): Part {
   })
   const [own, asynq] = [readings.get('penstock'), readings.get('asynq')]
   return {
-    text: `**Memory an open group**, one item of 1 KB each, that waits for an hour, 75 s after the last one came\n\n${table(HEAD, rows)}`,
+    text: `**Memory an open group.** Each has one item of 1 KB that waits for an hour. Memory is read 75 s after the last one came.\n\n${table(HEAD, rows)}`,
     goals: [goal(own && asynq ? [overAll(own) / overAll(asynq)] : [])],
   }
 }

@@ -121,7 +121,7 @@ function partOf(instances: readonly Instance[]): Part {
   ])
   const count = ({ groups }: Instance) => groups.toLocaleString('en')
   return {
-    text: `**Cost an item by open groups**, half of the items to them (sync default)\n\n${table(
+    text: `**Cost an item by open groups** (sync default). Half of the items go to them.\n\n${table(
       ['open groups', 'accepted/s', 'CPU µs an item', 'refused'],
       rows,
     )}`,

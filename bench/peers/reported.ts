@@ -88,5 +88,5 @@ export function reportedByOthers(): string {
     ['*1,000 items a second, 1,000 keys, at another time*', ...HEAD.slice(1).map(() => '')],
     ...LATER_AT_RATE,
   ]
-  return `**Reported, not measured here**: other runs on another machine of two cores (2026-11-20), which had other work, so only ratios of rows under one heading mean anything. Redis syncs every second, NATS (hand-written, Redpanda Connect) every two minutes, Postgres at each commit\n\n${table(HEAD, rows)}`
+  return `**Reported, not measured here.** These are other runs on another machine of two cores (2026-11-20). It had other work, so only ratios of rows under one heading mean anything. Redis syncs every second, NATS (hand-written, Redpanda Connect) every two minutes, Postgres at each commit.\n\n${table(HEAD, rows)}`
 }

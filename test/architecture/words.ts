@@ -14,6 +14,7 @@ const GONE: Readonly<Record<string, string>> = {
   buried: 'stored as a dead letter',
   burying: 'writing a dead letter',
   courier: 'delivery scheduler',
+  couriers: 'delivery schedulers',
   endings: 'settlement',
   book: 'buffer state',
   books: 'buffer states',
