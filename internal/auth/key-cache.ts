@@ -2,13 +2,15 @@
  * API keys by their secret, as ingest and the admin API ask for them (docs/architecture/protocol.md, "Cached
  * configuration"). Known keys are answered from memory, also the revoked ones: revocation is final. Unknown ones are
  * read each time, all that ask together in one statement, so a key works everywhere as soon as it is created and a
- * flood of wrong ones costs the database no more than a single caller.
+ * flood of wrong ones costs the database no more than a single caller. So are known ones that may have changed longer
+ * ago than a minute.
  *
  * The last use of a key is kept here and written in one statement an interval.
  */
 
 import type { ApiKeyRecord } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
 import type { ApiKeyRows } from './ports.ts'
 import { hashOf, isSecret } from './secret.ts'
@@ -16,12 +18,14 @@ import { hashOf, isSecret } from './secret.ts'
 export interface KeyCache {
   /** A key that is known here and not revoked; undefined says nothing: `authenticate` does. */
   peek(secret: string): ApiKeyRecord | undefined
-  /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not known here. */
+  /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not certain here. */
   authenticate(secret: string): Promise<ApiKeyRecord | undefined>
   /** Rows with these ids changed: the next use reads them again. */
   changed(keyIds: readonly string[]): void
   /** Anything may have changed. */
   reset(): void
+  /** Every change that was committed before `at`, monotonic ms, was told. */
+  caughtUp(at: number): void
   /** Writes the last uses; call it when no request can come any more. */
   stop(): Promise<void>
 }
@@ -48,6 +52,7 @@ export function createKeyCache({
    * anyway, in the requests that bring them, and go with the next change of any key.
    */
   const hashesOfSecrets = new Map<string, string>()
+  const freshness = createFreshness(clock)
   let uses = new Map<string, number>()
   let cancelWrite: (() => void) | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -92,6 +97,10 @@ export function createKeyCache({
     byHash.delete(hash)
   }
 
+  function certain(hash: string): ApiKeyRecord | undefined {
+    return freshness.holds() ? byHash.get(hash) : undefined
+  }
+
   function usable(record: ApiKeyRecord | undefined): ApiKeyRecord | undefined {
     if (record === undefined || record.revokedAt !== null) return undefined
     used(record.keyId)
@@ -101,12 +110,12 @@ export function createKeyCache({
   return {
     peek(secret) {
       const hash = hashesOfSecrets.get(secret)
-      return hash === undefined ? undefined : usable(byHash.get(hash))
+      return hash === undefined ? undefined : usable(certain(hash))
     },
     async authenticate(secret) {
       if (!isSecret(secret)) return undefined
       const hash = hashOf(secret)
-      const record = byHash.get(hash) ?? (await reads.get(hash))?.record
+      const record = certain(hash) ?? (await reads.get(hash))?.record
       // Only of keys that exist: wrong ones must not fill memory.
       if (record !== undefined) hashesOfSecrets.set(secret, hash)
       return usable(record)
@@ -122,6 +131,7 @@ export function createKeyCache({
       byHash.clear()
       hashes.clear()
     },
+    caughtUp: freshness.caughtUp,
     async stop() {
       cancelWrite?.()
       cancelWrite = null

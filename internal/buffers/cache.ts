@@ -4,13 +4,16 @@
  * node commits is seen at once, what others commit within the feed's delay.
  *
  * Invariants: a record never gives way to an older version of itself; that an id is unknown is never
- * remembered, so what was just created works everywhere. Records of deleted buffers stay by uid, for the
- * shards still hold their items; about 2 KB a buffer that this node ever asked for.
+ * remembered, so what was just created works everywhere. By id nothing is answered that is known to have changed, or
+ * that may have changed longer ago than a minute: then Postgres is asked. Records of deleted buffers stay by uid, for
+ * the shards still hold their items; about 2 KB a buffer that this node ever asked for. They go when a re-read does
+ * not find their rows.
  */
 
 import { isIdentifier } from '../domain/identifiers.ts'
 import type { BufferRecord } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
 import type { BufferRows } from './ports.ts'
 
@@ -19,16 +22,21 @@ export interface BufferCache {
   peek(uid: string): BufferRecord | undefined
   /** By uid; undefined: no such row. Rejects while the database is away and the record is not here. */
   load(uid: string): Promise<BufferRecord | undefined>
-  /** By id; undefined: unknown, deleted, or not here yet. */
+  /** By id; undefined: unknown, deleted, not here yet, or not certain any more. */
   peekById(bufferId: string): BufferRecord | undefined
   /** By id; undefined: unknown or deleted. Rejects as `load`. */
   loadById(bufferId: string): Promise<BufferRecord | undefined>
   /** Takes a record that was just read or committed; an older version than the one held is ignored. */
   accept(record: BufferRecord): void
-  /** Rows with these uids changed; resolves when those held here are read again, rejects when they cannot be. */
+  /**
+   * Rows with these uids changed: their ids are not answered from memory until they are read again. Resolves when those
+   * held here are, rejects when one cannot be.
+   */
   changed(uids: readonly string[]): Promise<void>
-  /** Anything may have changed, also backwards (a restored database): every record is read again. */
+  /** Anything may have changed, also backwards (a restored database): every record is read again, as by `changed`. */
   reset(): Promise<void>
+  /** Every change that was committed before `at`, monotonic ms, was told. */
+  caughtUp(at: number): void
   /** Called after each change of a record; returns the unsubscriber. */
   onChange(listener: (record: BufferRecord) => void): () => void
 }
@@ -40,14 +48,22 @@ export interface BufferCacheOptions {
 
 export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCache {
   const byUid = new Map<string, BufferRecord>()
+  /** What ingest is answered. */
   const byId = new Map<string, BufferRecord>()
   const listeners = new Set<(record: BufferRecord) => void>()
+  const freshness = createFreshness(clock)
   /** Records from before a reset: they give way to whatever is read. */
   let doubtful = new Set<string>()
 
   const identity = (record: BufferRecord): string => record.uid
-  const uidReads = createGatheredReads({ read: rows.byUids, identity, keep: accept, clock })
-  const idReads = createGatheredReads({ read: rows.byIds, identity, keep: accept, clock })
+  const uidReads = createGatheredReads({ read: rows.byUids, identity, keep, clock })
+  const idReads = createGatheredReads({ read: rows.byIds, identity, keep, clock })
+
+  /** What a row says now: the record held is as new, or newer. */
+  function keep(read: BufferRecord): void {
+    accept(read)
+    index(byUid.get(read.uid)!)
+  }
 
   function accept(record: BufferRecord): void {
     const held = byUid.get(record.uid)
@@ -64,19 +80,27 @@ export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCa
     const { bufferId, createdAt } = record.buffer
     const holder = byId.get(bufferId)
     if (holder !== undefined && holder.uid !== record.uid && holder.buffer.createdAt > createdAt) return
-    if (!record.deleted) byId.set(bufferId, record)
-    else if (holder?.uid === record.uid) byId.delete(bufferId)
+    if (record.deleted) unindex(record)
+    else byId.set(bufferId, record)
   }
 
-  function drop(uid: string): void {
-    const record = byUid.get(uid)
-    byUid.delete(uid)
-    if (record !== undefined && byId.get(record.buffer.bufferId) === record)
-      byId.delete(record.buffer.bufferId)
+  function unindex({ uid, buffer }: BufferRecord): void {
+    if (byId.get(buffer.bufferId)?.uid === uid) byId.delete(buffer.bufferId)
   }
 
-  async function reread(uids: readonly string[]): Promise<void> {
-    await Promise.all(uids.map((uid) => uidReads.get(uid)))
+  function drop(record: BufferRecord): void {
+    byUid.delete(record.uid)
+    doubtful.delete(record.uid)
+    unindex(record)
+  }
+
+  /** Those that are not found are not there any more. One that cannot be read keeps no other from its end. */
+  async function reread(records: readonly BufferRecord[]): Promise<void> {
+    const reads = records.map(async (record) => {
+      if ((await uidReads.get(record.uid)) === undefined) drop(record)
+    })
+    await Promise.allSettled(reads)
+    await Promise.all(reads)
   }
 
   return {
@@ -86,28 +110,32 @@ export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCa
       // Not what was read: it may be outdated already.
       return byUid.get(uid)
     },
-    peekById: (bufferId) => byId.get(bufferId),
+    peekById: (bufferId) => (freshness.holds() ? byId.get(bufferId) : undefined),
     async loadById(bufferId) {
       // Text that is no id could spoil the statement that others share, and names nothing.
       if (!isIdentifier(bufferId)) return undefined
-      if (!byId.has(bufferId)) await idReads.get(bufferId)
+      const held = byId.get(bufferId)
+      if (held !== undefined && freshness.holds()) return held
+      const found = await idReads.get(bufferId)
+      if (found === undefined && held !== undefined && byId.get(bufferId) === held) unindex(held)
       return byId.get(bufferId)
     },
     accept,
     async changed(uids) {
       uidReads.changed(uids)
       idReads.changed(uids)
-      await reread(uids.filter((uid) => byUid.has(uid)))
+      const held = uids.flatMap((uid) => byUid.get(uid) ?? [])
+      for (const record of held) unindex(record)
+      await reread(held)
     },
     async reset() {
       uidReads.allChanged()
       idReads.allChanged()
+      byId.clear()
       doubtful = new Set(byUid.keys())
-      await reread([...doubtful])
-      // What was not found again is not there any more.
-      for (const uid of doubtful) drop(uid)
-      doubtful.clear()
+      await reread([...byUid.values()])
     },
+    caughtUp: freshness.caughtUp,
     onChange(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -4,8 +4,9 @@
  * milliseconds, and by a poll each second when a notification was lost.
  *
  * Invariant: `position` is the highest version up to which every change was handed to the listeners; nothing
- * between two positions is skipped, whatever happens to the connections. A listener that fails is asked
- * again with the next poll.
+ * between two positions is skipped, whatever happens to the connections. Entries of removed rows are cut from the
+ * feed: a position below the highest one that was cut may have missed it, and everything is read again. A listener
+ * that fails is asked again with the next poll.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -15,10 +16,12 @@ import type { Database } from './connection.ts'
 export interface ConfigListener {
   /** Which rows: `buffer` (ids are uids), `api_key` (ids are keyIds) or `identity` (ids are customerIds). */
   readonly entity: 'buffer' | 'api_key' | 'identity'
-  /** A rejection keeps the ids for the next poll. */
+  /** From the call on, nothing is answered from what these rows were. A rejection keeps the ids for the next poll. */
   changed(ids: readonly string[]): void | Promise<void>
-  /** Anything may have changed: the database was restored to an earlier state. */
+  /** Anything may have changed: the database was restored to an earlier state, or changes were missed. As `changed`. */
   reset(): void | Promise<void>
+  /** Every change that was committed before `at`, monotonic ms, was told. Absent: what it remembers has its own age. */
+  caughtUp?(at: number): void
 }
 
 export interface ConfigFeedOptions {
@@ -41,6 +44,16 @@ interface Change {
   entity: string
   id: string
   version: number
+}
+
+/** What the feed looked like at one moment. */
+interface Page {
+  /** Of the last change. */
+  version: number
+  /** The highest version whose entry was cut; 0: none ever was. */
+  cut: number
+  /** After the position asked for, in their order. The latest change of each row only, so versions may be missing. */
+  changes: Change[]
 }
 
 const CHANNEL = 'penstock_config'
@@ -85,26 +98,41 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   async function catchUpWhileAsked(): Promise<void> {
     do {
       askedAgain = false
-      await withDeadline(clock, DEADLINE_MS, readChanges()).catch(onError)
+      const begun = clock.monotonic()
+      const read = await readInTime()
       void settle()
+      if (read) tellCaughtUp(begun)
     } while (askedAgain)
   }
 
-  async function readChanges(): Promise<void> {
-    const before = position
-    const current = await currentVersion(db)
-    if (current < before) return restored(current)
-    while (position < current) {
-      const changes = await changesAfter(db, position)
-      // The feed's own table was cut: what is missing cannot be told any more.
-      if (changes.length === 0 && position < current) return restored(current)
-      for (const change of changes) take(change)
+  async function readInTime(): Promise<boolean> {
+    try {
+      await withDeadline(clock, DEADLINE_MS, readChanges())
+      return true
+    } catch (error) {
+      onError(error)
+      return false
     }
   }
 
-  function restored(current: number): void {
-    position = current
+  async function readChanges(): Promise<void> {
+    for (let more = true; more; ) {
+      const before = position
+      const page = await readPage(db, before)
+      if (page.version < before || lacksSome(page, before)) return startOver(page.version)
+      for (const change of page.changes) take(change)
+      more = page.changes.length === PAGE
+    }
+  }
+
+  function startOver(version: number): void {
+    position = version
     for (const debt of owed.values()) debt.all = true
+  }
+
+  /** Those that were told of all that they are owed. */
+  function tellCaughtUp(at: number): void {
+    for (const [listener, debt] of owed) if (debt.ids.size === 0 && !debt.all) listener.caughtUp?.(at)
   }
 
   async function settle(): Promise<void> {
@@ -133,7 +161,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   return {
     async start() {
       // Known before anything can be cached from now on: a change from here on is not missed.
-      position = await currentVersion(db)
+      position = (await readPage(db, Number.MAX_SAFE_INTEGER)).version
       // Also after each reconnection: what was announced meanwhile is read.
       const listening = await db.listen(CHANNEL, notified, () => void catchUp())
       unlisten = listening.unlisten
@@ -148,15 +176,20 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   }
 }
 
-async function currentVersion(db: Database): Promise<number> {
-  const [row] = await db<{ version: number }[]>`SELECT version FROM config_version`
-  if (row === undefined) throw new Error('config_version has no row: the database was not migrated')
-  return row.version
+/** Whether entries above this position are gone: by the mark, or because the last change itself is not there. */
+function lacksSome({ version, cut, changes }: Page, position: number): boolean {
+  const last = changes.at(-1)?.version ?? position
+  return cut > position || (changes.length < PAGE && last < version)
 }
 
-/** In their order. The latest change of each row only, so versions may be missing in between. */
-async function changesAfter(db: Database, position: number): Promise<Change[]> {
-  return await db<Change[]>`
-    SELECT entity, id, version FROM config_changes
-    WHERE version > ${position} ORDER BY version LIMIT ${PAGE}`
+/** One statement, so that what was cut and what is left are of one moment. */
+async function readPage(db: Database, position: number): Promise<Page> {
+  const [page] = await db<Page[]>`
+    SELECT version, cut, coalesce((
+      SELECT json_agg(c ORDER BY version) FROM (
+        SELECT entity, id, version FROM config_changes
+        WHERE version > ${position} ORDER BY version LIMIT ${PAGE}) AS c), '[]') AS changes
+    FROM config_version`
+  if (page === undefined) throw new Error('config_version has no row: the database was not migrated')
+  return page
 }

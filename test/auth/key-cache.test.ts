@@ -6,7 +6,6 @@ import type { ApiKeyRecord } from '../../internal/domain/model.ts'
 import type { KeyDirectory } from '../../internal/ingest/ports.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
-import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { type AccountsNode, accountsNode, principal } from '../support/accounts.ts'
 
 const secretOf = (n: number) => `svk_${n.toString(16).padStart(48, '0')}`
@@ -146,6 +145,28 @@ describe('the cache of API keys', () => {
     }
   })
 
+  it('reads a known key for each use, a minute after it last heard that it knows all changes', async () => {
+    const { asked, cache, clock } = scripted()
+    const secret = secretOf(1)
+    const use = async (record: ApiKeyRecord) => {
+      const attempt = cache.authenticate(secret)
+      asked.at(-1)?.answer([[hashOf(secret), record]])
+      return await attempt
+    }
+    await use(key('k'))
+    cache.caughtUp(clock.monotonic())
+    clock.advance(60_000)
+    expect(cache.peek(secret)).to.include({ keyId: 'k' })
+    clock.advance(1)
+    expect(cache.peek(secret)).to.equal(undefined)
+    expect(await use(key('k'))).to.include({ keyId: 'k' })
+    expect(await use(key('k', 'now'))).to.equal(undefined)
+    expect(asked).to.have.length(3)
+    cache.caughtUp(clock.monotonic())
+    expect(await cache.authenticate(secret)).to.equal(undefined)
+    expect(asked).to.have.length(3)
+  })
+
   it('keeps last uses that could not be written', async () => {
     const { asked, cache, clock, failures, onWrite } = scripted()
     const attempt = cache.authenticate(secretOf(1))
@@ -182,15 +203,16 @@ describe('the cache of API keys', () => {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Wall time and timers move by hand. */
+/** Time and timers move by hand. */
 function steppedClock(start: number): Clock & { advance(ms: number): void; set(at: number): void } {
   let at = start
+  let monotonic = 0
   let timers: { due: number; task: () => void }[] = []
   return {
-    ...systemClock(),
     now: () => at,
+    monotonic: () => monotonic,
     after(ms, task) {
-      const timer = { due: at + ms, task }
+      const timer = { due: monotonic + ms, task }
       timers.push(timer)
       return () => {
         timers = timers.filter((other) => other !== timer)
@@ -201,8 +223,9 @@ function steppedClock(start: number): Clock & { advance(ms: number): void; set(a
     },
     advance(ms) {
       at += ms
-      const due = timers.filter((timer) => timer.due <= at)
-      timers = timers.filter((timer) => timer.due > at)
+      monotonic += ms
+      const due = timers.filter((timer) => timer.due <= monotonic)
+      timers = timers.filter((timer) => timer.due > monotonic)
       for (const { task } of due) task()
     },
   }

@@ -7,6 +7,7 @@ import type { BufferRecord } from '../../internal/domain/model.ts'
 import type { BufferDirectory } from '../../internal/ingest/ports.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Policies } from '../../internal/shard/ports.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
 import { type AccountsNode, accountsNode, bufferBody, principal } from '../support/accounts.ts'
 
 const acme = principal('acme')
@@ -201,6 +202,59 @@ describe('the cache of buffers', () => {
     expect(cache.peek('u')?.version).to.equal(4)
   })
 
+  it('drops what is not found when it is read again, and its id is the next buffer’s', async () => {
+    cache.accept(recordOf('old', 1))
+    const changing = cache.changed(['old'])
+    script.asked[0]!.answer([])
+    await changing
+    expect(cache.peek('old')).to.equal(undefined)
+    expect(cache.peekById('b')).to.equal(undefined)
+    const loading = cache.loadById('b')
+    script.asked[1]!.answer([recordOf('new', 1, { createdAt: 2 })])
+    expect((await loading)?.uid).to.equal('new')
+  })
+
+  it('answers no id from what is known to have changed, though it could not be read again', async () => {
+    cache.accept(recordOf('u', 1))
+    const changing = cache.changed(['u']).catch((error) => error)
+    expect(cache.peekById('b')).to.equal(undefined)
+    script.asked[0]!.answer([new Error('away')])
+    expect((await changing).message).to.equal('away')
+    expect(cache.peekById('b')).to.equal(undefined)
+    // The shards go on with the last configuration.
+    expect(cache.peek('u')?.version).to.equal(1)
+    const loading = cache.loadById('b')
+    script.asked[1]!.answer([recordOf('u', 1)])
+    expect(await loading).to.equal(cache.peekById('b'))
+    expect(cache.peekById('b')?.version).to.equal(1)
+  })
+
+  it('drops what is gone after a reset, though another row cannot be read', async () => {
+    cache.accept(recordOf('bad', 1))
+    cache.accept({ ...recordOf('gone', 1), buffer: { ...recordOf('gone', 1).buffer, bufferId: 'c' } })
+    const resetting = cache.reset().catch((error) => error)
+    expect([cache.peekById('b'), cache.peekById('c')]).to.deep.equal([undefined, undefined])
+    script.asked[0]!.answer([new Error('lost key')])
+    await turn()
+    script.asked[1]!.answer([])
+    expect((await resetting).message).to.equal('lost key')
+    expect(cache.peek('gone')).to.equal(undefined)
+    expect(cache.peek('bad')?.version).to.equal(1)
+  })
+
+  it('gives an id back to an earlier buffer when the later one is gone after a reset', async () => {
+    cache.accept(recordOf('early', 1))
+    cache.accept(recordOf('late', 1, { createdAt: 2 }))
+    const resetting = cache.reset()
+    script.asked[0]!.answer([recordOf('early', 1)])
+    await turn()
+    script.asked[1]!.answer([])
+    await resetting
+    const loading = cache.loadById('b')
+    script.asked[2]?.answer([recordOf('early', 1)])
+    expect((await loading)?.uid).to.equal('early')
+  })
+
   it('rejects for the row that cannot be read, and not for its neighbours', async () => {
     const first = cache.load('x')
     const [bad, good] = [cache.load('bad').catch((error) => error), cache.load('u')]
@@ -209,5 +263,55 @@ describe('the cache of buffers', () => {
     script.asked[1]!.answer([new Error('lost key'), recordOf('u', 1)])
     expect((await bad).message).to.equal('lost key')
     expect((await good)?.version).to.equal(1)
+  })
+})
+
+describe('the cache of buffers, a minute after it last heard that it knows all changes', () => {
+  let script: ReturnType<typeof scriptedRows>
+  let cache: ReturnType<typeof createBufferCache>
+  let clock: ManualClock
+  beforeEach(() => {
+    script = scriptedRows()
+    clock = new ManualClock()
+    cache = createBufferCache({ rows: script.rows, clock })
+    cache.accept(recordOf('u', 1))
+    clock.advance(30_000)
+    cache.caughtUp(clock.monotonic())
+    clock.advance(60_000)
+  })
+
+  it('answers from memory until then, and again once it has caught up', async () => {
+    expect(cache.peekById('b')?.uid).to.equal('u')
+    clock.advance(1)
+    expect(cache.peekById('b')).to.equal(undefined)
+    expect(cache.peek('u')?.uid).to.equal('u')
+    // What was known a while ago is no news.
+    cache.caughtUp(clock.monotonic() - 60_001)
+    expect(cache.peekById('b')).to.equal(undefined)
+    cache.caughtUp(clock.monotonic())
+    expect(cache.peekById('b')?.uid).to.equal('u')
+  })
+
+  it('asks for each id, and answers what it reads', async () => {
+    clock.advance(1)
+    for (const version of [1, 2]) {
+      const loading = cache.loadById('b')
+      script.asked.at(-1)!.answer([recordOf('u', version)])
+      expect((await loading)?.version).to.equal(version)
+    }
+    const away = cache.loadById('b').catch((error) => error)
+    script.asked.at(-1)!.answer([new Error('away')])
+    expect((await away).message).to.equal('away')
+    expect(script.asked).to.have.length(3)
+  })
+
+  it('finds that a buffer is gone, and who has its id now', async () => {
+    clock.advance(1)
+    const gone = cache.loadById('b')
+    script.asked[0]!.answer([])
+    expect(await gone).to.equal(undefined)
+    const anew = cache.loadById('b')
+    script.asked[1]!.answer([recordOf('new', 1, { createdAt: 2 })])
+    expect((await anew)?.uid).to.equal('new')
   })
 })

@@ -29,6 +29,7 @@ import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
+import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
@@ -37,6 +38,7 @@ import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { createProjectStore } from '../../internal/postgres/projects.ts'
 import { createSecretBox } from '../../internal/postgres/secrets.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { freshDatabase } from '../support/servers.ts'
 import { MemoryInbox } from './memory-inbox.ts'
@@ -73,17 +75,31 @@ export interface TestServiceOptions {
   /** Default: none, as the service has it. */
   provider?: PaymentProvider
   listener?: Partial<ListenerOptions>
+  /** Default: the system's. */
+  clock?: Clock
+  /** Whether the caches follow the change feed. Default: they are told of this service's own changes alone. */
+  feed?: boolean
 }
 
-const clock = systemClock()
 const LOOPBACK = [parseCidr('127.0.0.0/8')!]
 
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { clock = systemClock() } = options
   const databaseUrl = options.databaseUrl ?? (await freshDatabase())
   const db = connect(databaseUrl, { max: 4 })
   const box = createSecretBox([{ id: 'test', key: new Uint8Array(32).fill(7) }])
   const cache = createBufferCache({ rows: createBufferRows(db, box), clock })
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError: fail })
+  const feed = createConfigFeed({
+    db,
+    clock,
+    listeners: [
+      { entity: 'buffer', ...cache },
+      { entity: 'api_key', ...keys },
+    ],
+    onError: () => {},
+  })
+  if (options.feed) await feed.start()
   const statements = new PostgresCreditStatements({ open: () => connect(databaseUrl, { max: 4 }) })
   const ledger = new CreditLedger({
     boot: randomUUID(),
@@ -175,6 +191,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ownerKey: async (customerId) => (await apiKeys.createOwnerKey(customerId)).secret,
     async stop() {
       await listener.close(2_000)
+      if (options.feed) await feed.stop()
       await deliveries.close(0)
       await ledger.close()
       await statements.end()

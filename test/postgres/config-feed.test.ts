@@ -1,12 +1,16 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { createBufferCache } from '../../internal/buffers/cache.ts'
+import { createBufferRows } from '../../internal/postgres/buffers.ts'
 import {
   type ConfigFeed,
   type ConfigListener,
   createConfigFeed,
 } from '../../internal/postgres/config-feed.ts'
+import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { type AccountsNode, accountsNode, bufferBody, principal } from '../support/accounts.ts'
 import { eventually } from '../support/eventually.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 
 /** Longer than any test: what arrives did not come by a poll. */
 const NEVER_MS = 3_600_000
@@ -147,6 +151,116 @@ describe('the change feed', () => {
     await eventually(() => seen('b')?.buffer.name === 'earlier')
     await writer.buffers.update(acme, 'b', { name: 'and on' })
     await eventually(() => seen('b')?.buffer.name === 'and on')
+  })
+
+  describe('of a buffer whose row is removed', () => {
+    /** Past its grace, and with all that a removal does. */
+    async function removeDeleted(): Promise<void> {
+      const rows = createDeletedBuffers(writer.db, { shards: 1, graceMs: 0 })
+      const { before, uids } = await rows.pending(0)
+      expect(uids).to.have.length(1)
+      await rows.report({ shard: 0, epoch: 1 }, { before, position: 1, held: [] })
+      await rows.remove()
+    }
+
+    /** Somebody else has the id now. */
+    async function takeAnew(): Promise<string> {
+      const { uid } = await writer.buffers
+        .create(acme, bufferBody('b', 'p', { name: 'anew' }))
+        .then(() => writer.bufferCache.peekById('b')!)
+      return uid
+    }
+
+    it('misses no deletion whose entry was cut before it could be read', async () => {
+      await writer.buffers.create(acme, bufferBody('other', 'p'))
+      const proxy = await TcpProxy.to(Number(new URL(writer.url).port))
+      await reader.close()
+      reader = await accountsNode(proxy.through(writer.url))
+      await follow(20)
+      const old = await reader.bufferCache.loadById('b')
+      const { secret, keyId } = await writer.apiKeys.create(acme, { name: 'x' })
+      await reader.keyCache.authenticate(secret)
+      proxy.blackhole()
+      await writer.buffers.remove(acme, 'b')
+      await removeDeleted()
+      await writer.apiKeys.revoke(acme, keyId)
+      await writer.buffers.update(acme, 'other', { name: 'a later change' })
+      proxy.reset()
+      proxy.heal()
+      await eventually(() => reader.bufferCache.peek(old!.uid) === undefined)
+      expect(await reader.bufferCache.loadById('b')).to.equal(undefined)
+      expect(await reader.keyCache.authenticate(secret)).to.equal(undefined)
+      const uid = await takeAnew()
+      expect((await reader.bufferCache.loadById('b'))?.uid).to.equal(uid)
+      await proxy.close()
+    })
+
+    it('drops it, though it could not be read again before it was gone', async () => {
+      const { clock, db } = reader
+      const rows = createBufferRows(db, reader.box)
+      let away = false
+      reader.bufferCache = createBufferCache({
+        clock,
+        rows: { ...rows, byUids: (uids) => (away ? Promise.reject(new Error('away')) : rows.byUids(uids)) },
+      })
+      await follow(20)
+      const old = await reader.bufferCache.loadById('b')
+      away = true
+      await writer.buffers.remove(acme, 'b')
+      await eventually(() => reader.errors.length > 0)
+      expect(seen('b')).to.equal(undefined)
+      await removeDeleted()
+      const uid = await takeAnew()
+      away = false
+      await eventually(() => reader.bufferCache.peek(old!.uid) === undefined)
+      expect((await reader.bufferCache.loadById('b'))?.uid).to.equal(uid)
+    })
+
+    it('reads nothing else again in a node that knew of the deletion', async () => {
+      const told: string[] = []
+      const listener: ConfigListener = {
+        entity: 'buffer',
+        reset: () => void told.push('everything'),
+        changed: (ids) => void told.push(...ids),
+      }
+      await writer.buffers.create(acme, bufferBody('c', 'p'))
+      const uids = ['b', 'c'].map((id) => writer.bufferCache.peekById(id)!.uid)
+      await follow(20, [listener])
+      await writer.buffers.remove(acme, 'b')
+      await eventually(() => told.length === 1)
+      await removeDeleted()
+      await writer.buffers.update(acme, 'c', { name: 'later' })
+      await eventually(() => told.length > 1)
+      expect(told).to.deep.equal(uids)
+    })
+  })
+
+  it('says that it has caught up only with what was read and told', async () => {
+    const events: string[] = []
+    let heard = 0
+    const listener: ConfigListener = {
+      entity: 'buffer',
+      reset: () => {},
+      changed: () => void events.push('changed'),
+      caughtUp: (at) => {
+        expect(at).to.be.at.least(heard)
+        heard = at
+        if (events.at(-1) !== 'caught up') events.push('caught up')
+      },
+    }
+    await silence(writer)
+    await follow(20, [listener])
+    const before = reader.clock.monotonic()
+    await writer.buffers.update(acme, 'b', { name: 'x' })
+    const after = reader.clock.monotonic()
+    await eventually(() => heard > after)
+    expect(before).to.be.at.most(after)
+    expect(events).to.deep.equal(['caught up', 'changed', 'caught up'])
+    await writer.db`ALTER TABLE config_version RENAME TO away`
+    await eventually(() => reader.errors.length > 0)
+    const last = heard
+    await eventually(() => reader.errors.length > 2)
+    expect(heard).to.equal(last)
   })
 
   it('makes no transaction wait for another that changed configuration and goes on', async () => {
