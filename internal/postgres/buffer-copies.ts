@@ -24,7 +24,7 @@ export function copyBuffer(
     const stored = recordOf(box, original).buffer
     const { customerId, projectId } = stored
     const { uid, config, ids } = make(stored)
-    for await (const free of freeIds(transaction, ids)) {
+    for await (const free of freeIds(transaction, customerId, ids)) {
       // Somebody else may create a buffer of this very id meanwhile: then it is the next one's turn.
       const row = await insertRow(transaction, box, { uid, bufferId: free, customerId, projectId, config })
       if (row) return recordOf(box, row)
@@ -33,12 +33,19 @@ export function copyBuffer(
   })
 }
 
-async function* freeIds(transaction: Transaction, ids: readonly string[]): AsyncGenerator<string> {
+/** Those that no buffer has, and no other customer once had. */
+async function* freeIds(
+  transaction: Transaction,
+  customerId: string,
+  ids: readonly string[],
+): AsyncGenerator<string> {
   for (let from = 0; from < ids.length; from += PAGE) {
     const page = ids.slice(from, from + PAGE)
-    const rows = await transaction<{ buffer_id: string }[]>`
-      SELECT buffer_id FROM buffers WHERE buffer_id = ANY (${page}::text[]) AND deleted_at IS NULL`
-    const taken = new Set(rows.map((row) => row.buffer_id))
+    const rows = await transaction<{ id: string }[]>`
+      SELECT buffer_id AS id FROM buffers WHERE buffer_id = ANY (${page}::text[]) AND deleted_at IS NULL
+      UNION ALL SELECT id FROM taken_ids
+        WHERE kind = 'buffer' AND id = ANY (${page}::text[]) AND customer_id <> ${customerId}`
+    const taken = new Set(rows.map(({ id }) => id))
     yield* page.filter((id) => !taken.has(id))
   }
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
+import type { Principal } from '../../internal/domain/principal.ts'
 import {
   type AccountsNode,
   accountsNode,
@@ -127,6 +128,28 @@ describe('accounts', () => {
       expect(await refusal(ghost)).to.include({ status: 400, error: 'Customer not found' })
       const twice = node.projects.create(other, { projectId: 'taken', name: 'x' })
       expect(await refusal(twice)).to.include({ status: 409 })
+    })
+
+    it('keeps the id of a deleted project for its customer', async () => {
+      const create = (who: Principal) => node.projects.create(who, { projectId: 'kept', name: 'x' })
+      await create(acme)
+      const existing = await refusal(create(other))
+      await node.projects.remove(acme, 'kept')
+      expect(await refusal(create(other))).to.deep.equal(existing)
+      expect(existing).to.deep.equal({ status: 409, error: 'Project already exists' })
+      expect(await create(acme)).to.include({ customerId: 'acme' })
+    })
+
+    it('gives a new id to one of two customers that ask at once, for ever', async () => {
+      for (let round = 0; round < 10; round++) {
+        const create = (who: Principal) => node.projects.create(who, { projectId: `new-${round}`, name: 'x' })
+        const outcomes = await Promise.allSettled([acme, other, acme, other].map(create))
+        expect(outcomes.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
+        const winner =
+          outcomes[0]!.status === 'fulfilled' || outcomes[2]!.status === 'fulfilled' ? acme : other
+        await node.projects.remove(winner, `new-${round}`)
+        expect((await refusal(create(winner === acme ? other : acme))).status).to.equal(409)
+      }
     })
 
     it('hides the projects of others', async () => {

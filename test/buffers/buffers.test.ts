@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import type { BufferRecord } from '../../internal/domain/model.ts'
+import type { Principal } from '../../internal/domain/principal.ts'
 import { type AccountsNode, accountsNode, bufferBody, principal, refusal } from '../support/accounts.ts'
 
 describe('buffers', () => {
@@ -206,6 +207,28 @@ describe('buffers', () => {
       const second = await node.buffers.record(acme, 'reborn')
       expect(second.uid).not.to.equal(first.uid)
       expect(second.buffer).to.include({ name: 'second', projectId: 'q' })
+    })
+
+    it('keeps the id for the customer, also when the row is removed', async () => {
+      const create = (who: Principal, projectId: string) =>
+        node.buffers.create(who, bufferBody('kept', projectId))
+      await create(acme, 'p')
+      const existing = await refusal(create(other, 'foreign'))
+      expect(existing).to.deep.equal({ status: 409, error: 'Buffer already exists' })
+      await node.buffers.remove(acme, 'kept')
+      expect(await refusal(create(other, 'foreign'))).to.deep.equal(existing)
+      await node.db`DELETE FROM buffers WHERE buffer_id = 'kept'`
+      expect(await refusal(create(other, 'foreign'))).to.deep.equal(existing)
+      expect(await create(acme, 'q')).to.include({ customerId: 'acme', projectId: 'q' })
+    })
+
+    it('takes no id with a creation that is refused', async () => {
+      expect((await refusal(node.buffers.create(acme, bufferBody('untaken', 'nowhere')))).status).to.equal(
+        400,
+      )
+      expect(await node.buffers.create(other, bufferBody('untaken', 'foreign'))).to.include({
+        customerId: 'other',
+      })
     })
 
     it('remembers whether the buffer was enabled: the shards discard what a disabled one holds', async () => {

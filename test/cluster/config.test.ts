@@ -5,6 +5,7 @@
  */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
+import { connect } from '../../internal/postgres/connection.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import type { Answer, Api } from '../support/api.ts'
 import { Cluster, type ClusterNode } from '../support/cluster.ts'
@@ -138,6 +139,33 @@ describe('configuration in a cluster', function () {
       return arrived('/elsewhere').length > 0
     }, PATIENT)
   })
+
+  it('nor is a deletion missed that nobody can tell any more', async () => {
+    const [removed, other] = [await newBuffer(), await newBuffer()]
+    for (const bufferId of [removed, other]) await accept(bufferId, 0)
+    await eventually(() => expect(arrived(`/${removed}`)).to.deep.equal([0]), PATIENT)
+    cutPostgres()
+    await adminApi.deleteBuffer(removed)
+    await forget(removed)
+    await adminApi.patchBuffer(other, { name: 'a later change' })
+    heal()
+    await known(removed, 404)
+    await adminApi.createBuffer(projectId, removed, {
+      batch: AT_ONCE,
+      delivery: { url: sink.url(`/anew-${removed}`) },
+    })
+    await accept(removed, 1)
+    await eventually(() => expect(arrived(`/anew-${removed}`)).to.deep.equal([1]), PATIENT)
+    expect(arrived(`/${removed}`)).not.to.include(1)
+  })
+
+  /** What the owner of shard 0 does ten minutes after a deletion: the row goes, and its entry in the change feed. */
+  async function forget(bufferId: string): Promise<void> {
+    const db = connect(cluster.databaseUrl, { max: 1 })
+    const [row] = await db`DELETE FROM buffers WHERE buffer_id = ${bufferId} RETURNING uid::text`
+    await db`DELETE FROM config_changes WHERE id = ${row!.uid}`
+    await db.end()
+  }
 
   describe('while Postgres is away', () => {
     let open: string

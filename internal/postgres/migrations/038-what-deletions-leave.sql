@@ -26,11 +26,13 @@ CREATE TABLE taken_ids (
 );
 
 -- Whether the id is the customer's now. Of two customers that ask at once the second one waits for the first one's end.
+-- One statement by the unique key: its plan stays right when the table grows from nothing.
 CREATE FUNCTION take_id(wanted_kind text, wanted_id text, taker text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO taken_ids (kind, id, customer_id) VALUES (wanted_kind, wanted_id, taker)
-    ON CONFLICT (kind, id) DO NOTHING;
-  RETURN EXISTS (SELECT FROM taken_ids WHERE (kind, id, customer_id) = (wanted_kind, wanted_id, taker));
+  INSERT INTO taken_ids AS t (kind, id, customer_id) VALUES (wanted_kind, wanted_id, taker)
+    ON CONFLICT (kind, id) DO UPDATE SET customer_id = excluded.customer_id
+    WHERE t.customer_id = excluded.customer_id;
+  RETURN FOUND;
 END $$;
 
 -- The id of another customer is answered as any id that exists: no row is inserted. So nodes of an earlier version
