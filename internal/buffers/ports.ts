@@ -53,7 +53,7 @@ export interface BufferStore {
 
 /** Reads of the cache: many rows in one statement. An Error stands for a row that cannot be read (a lost key). */
 export interface BufferRows {
-  /** Deleted ones too. */
+  /** Deleted ones too, also those whose row is removed while it is known whose they were. */
   byUids(uids: readonly string[]): Promise<Map<string, BufferRecord | Error>>
   /** Not the deleted ones. */
   byIds(bufferIds: readonly string[]): Promise<Map<string, BufferRecord | Error>>

@@ -92,6 +92,8 @@ export interface BufferRecord {
   readonly version: number
   /** Soft-deleted: ingest answers 404; what is buffered is delivered or, when disabled, discarded. */
   readonly deleted: boolean
+  /** Its row is gone: only its ids are known, and the configuration says nothing. Nothing of it can be delivered. */
+  readonly removed?: true
   readonly buffer: Buffer
 }
 

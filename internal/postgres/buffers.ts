@@ -10,6 +10,7 @@ import { refusingWhenAway } from './availability.ts'
 import { copyBuffer } from './buffer-copies.ts'
 import { type BufferRow, insertRow, recordOf, storedConfig } from './buffer-rows.ts'
 import type { Database, Queryable } from './connection.ts'
+import { removedBuffers } from './removed-buffers.ts'
 import { reachable } from './scope.ts'
 import type { SecretBox } from './secrets.ts'
 
@@ -31,7 +32,10 @@ export function createBufferRows(db: Database, box: SecretBox): BufferRows {
   return refusingWhenAway<BufferRows>({
     async byUids(uids) {
       const rows = await db<BufferRow[]>`SELECT * FROM buffers WHERE uid = ANY (${[...uids]}::uuid[])`
-      return new Map(rows.map((row) => [row.uid, recordOrError(box, row)]))
+      const records = new Map(rows.map((row) => [row.uid, recordOrError(box, row)]))
+      const missing = uids.filter((uid) => !records.has(uid))
+      for (const record of await removedBuffers(db, missing)) records.set(record.uid, record)
+      return records
     },
     async byIds(bufferIds) {
       const rows = await db<BufferRow[]>`

@@ -21,6 +21,7 @@ import type {
   AttemptRequest,
   AttemptResult,
   DeletedBuffers,
+  Policies,
   ShardTelemetry,
 } from '../../internal/shard/ports.ts'
 import { Shard } from '../../internal/shard/shard.ts'
@@ -61,6 +62,8 @@ export interface OwnerOptions {
   deletedBuffers?: DeletedBuffers
   /** Before it settles the buffer's record cannot be read; default: at once. */
   configured?: Promise<void>
+  /** Default: the record of `buffer`, for ever. */
+  policies?: Policies
   /** Default 0. */
   shard?: number
   /** Its time of day is ahead by so many ms; default 0. */
@@ -148,7 +151,7 @@ function surroundings(options: OwnerOptions) {
       broker: options.broker,
       clock: clockAhead(options.aheadMs ?? 0),
       randomness: systemRandomness(),
-      policies: {
+      policies: options.policies ?? {
         peek: (uid: string) => (uid === record.uid && !options.configured ? record : undefined),
         load: async (uid: string) => {
           await options.configured

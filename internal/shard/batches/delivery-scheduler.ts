@@ -35,6 +35,17 @@ export class BodyMismatchError extends Error {
   override readonly name = 'BodyMismatchError'
 }
 
+/** Of a batch whose buffer is removed: it becomes a dead letter. */
+const NOWHERE: AttemptResult = {
+  delivered: false,
+  retryable: false,
+  statusCode: 0,
+  errorClass: null,
+  error: 'the buffer was deleted, and its configuration is removed',
+  durationMs: 0,
+  responseBody: null,
+}
+
 export interface DeliverySchedulerOptions {
   readonly payloads: PayloadCache
   readonly deliverer: Deliverer
@@ -67,6 +78,7 @@ export class DeliveryScheduler {
       const body = await this.bodyOf(sealed)
       const record = sealed.group.buffer.record
       if (!record || !stillWanted()) return null
+      if (record.removed) return NOWHERE
       const key = idempotencyKey(sealed.group.id, sealed.batch.version)
       return await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
     } finally {

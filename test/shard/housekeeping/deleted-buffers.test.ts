@@ -1,13 +1,18 @@
 /** When an owner lets go of a deleted buffer. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { createBufferCache } from '../../../internal/buffers/cache.ts'
+import { createBufferRows } from '../../../internal/postgres/buffers.ts'
 import { createDeletedBuffers } from '../../../internal/postgres/deleted-buffers.ts'
+import { createSecretBox } from '../../../internal/postgres/secrets.ts'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { DeletedBufferReports } from '../../../internal/shard/housekeeping/deleted-buffers.ts'
+import type { Policies } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { eventually } from '../../support/eventually.ts'
 import { insertBuffer } from '../../support/rows.ts'
 import { ownersOfEachTest } from '../owners.ts'
-import type { Owner } from '../real-owner.ts'
+import { numbersOf, type Owner, recordOf } from '../real-owner.ts'
 
 describe('reports of deleted buffers, real broker and database', function () {
   this.timeout(120_000)
@@ -52,6 +57,56 @@ describe('reports of deleted buffers, real broker and database', function () {
       WHERE uid = ${other.uid}`
     await eventually(async () => expect(await rowsLeft()).to.equal(1))
     expect(await here.db`SELECT FROM buffers WHERE uid = ${here.buffer.uid}`).to.have.length(1)
+  })
+})
+
+describe('an item that was accepted for a removed buffer', function () {
+  this.timeout(120_000)
+  const here = ownersOfEachTest()
+
+  /** As an actor has it that starts now. */
+  function policies(): Policies {
+    const box = createSecretBox([{ id: 'test', key: new Uint8Array(32) }])
+    return createBufferCache({ rows: createBufferRows(here.db, box), clock: systemClock() })
+  }
+
+  it('becomes a dead letter of the customer, and nothing waits', async () => {
+    await here.db`DELETE FROM buffers`
+    const owner = await here.own({ policies: policies() })
+    await here.ingest([{ key: 'a', n: 1 }])
+    const letters = () => here.db`
+      SELECT customer_id, project_id, buffer_id, reason, last_error, convert_from(body, 'UTF8') AS body FROM dlq_items`
+    await eventually(async () => expect(await letters()).to.have.length(1), { timeoutMs: 30_000 })
+    const [{ body, ...letter }] = (await letters()) as unknown as [Record<string, string>]
+    const { customerId, projectId, bufferId } = here.buffer
+    expect(letter).to.deep.equal({
+      customer_id: customerId,
+      project_id: projectId,
+      buffer_id: bufferId,
+      reason: 'non_retryable_error',
+      last_error: 'the buffer was deleted, and its configuration is removed',
+    })
+    expect(numbersOf(body!)).to.deep.equal([1])
+    expect(owner.sent).to.deep.equal([])
+    await eventually(() => owner.gauges.bufferedItems === 0)
+    expect(owner.problems).to.deep.equal([])
+  })
+
+  it('is held where nobody knows whose it was, as in an older copy of the database, until the row is back', async () => {
+    const copy = await here.db`SELECT * FROM buffers`
+    await here.db`DELETE FROM buffers`
+    await here.db`DELETE FROM buffer_owners`
+    const owner = await here.own({ policies: policies() })
+    await here.ingest([{ key: 'a', n: 1 }])
+    await eventually(() => owner.problems.length > 0)
+    expect(new Set(owner.problems)).to.deep.equal(
+      new Set([`items of a buffer that does not exist are held: buffer ${here.buffer.uid}`]),
+    )
+    const { config: _, ...row } = copy[0]!
+    const { uid, buffer } = recordOf(here.buffer)
+    const { bufferId: __, customerId: ___, projectId: ____, ...config } = buffer
+    await here.db`INSERT INTO buffers ${here.db({ ...row, uid, config: here.db.json(config as never) } as never)}`
+    await eventually(() => owner.sent.length === 1, { timeoutMs: 30_000 })
   })
 })
 
