@@ -186,7 +186,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Create the project first, or correct `projectId`.',
   },
   projectExists: {
-    means: 'The id is taken, perhaps by another customer.',
+    means: 'The id is taken, perhaps by another customer, who may have deleted it.',
     action: 'Choose another id.',
   },
   projectHasBuffers: {
@@ -198,7 +198,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Correct the id.',
   },
   bufferExists: {
-    means: 'The id is taken, perhaps by another customer.',
+    means: 'The id is taken, perhaps by another customer, who may have deleted it.',
     action: 'Choose another id.',
   },
   cloneFailed: {

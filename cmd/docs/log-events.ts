@@ -90,7 +90,8 @@ export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Reco
     'a stored message cannot be read': 'A batch waits for its bytes.',
     housekeeping: 'A round of cleaning up the logs failed. The next one follows.',
     'the configuration of a buffer cannot be read': 'Its groups are held until Postgres answers.',
-    'items of a buffer that does not exist are held': 'The row of the buffer is missing in Postgres.',
+    'items of a buffer that does not exist are held':
+      'Postgres never had the row of the buffer: it may be an older copy.',
     'deleted buffers cannot be reported': 'Rows of deleted buffers stay for now.',
     'a sealed batch cannot be rebuilt':
       'Its bytes are gone or came out different. Its items are sealed anew, under another key.',

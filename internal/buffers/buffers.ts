@@ -29,7 +29,7 @@ export interface Buffers {
    * happened to it: `<bufferId>-copy`, `-copy-2`, … Body: optional `{name}`. 400 when no such id is free.
    */
   clone(principal: Principal, bufferId: string, body: unknown): Promise<Buffer>
-  /** Ingest answers 404 at once and the id is free; what is buffered is delivered, or discarded when it was disabled. */
+  /** Ingest answers 404 at once and the id is free for its customer; what is buffered is delivered, or discarded when it was disabled. */
   remove(principal: Principal, bufferId: string): Promise<void>
 }
 

@@ -24,7 +24,7 @@ export interface BufferCopy {
 
 /** Rows of buffers; deleted ones do not exist here. Every call rejects while the database is away. */
 export interface BufferStore {
-  /** 'no-project': no such project of this customer. 'exists': the id is taken, by whomever. */
+  /** 'no-project': no such project of this customer. 'exists': the id is taken, or another customer once had it. */
   insert(buffer: NewBuffer): Promise<BufferRecord | 'no-project' | 'exists'>
   /** Newest first; `projectId` filters. */
   list(scope: Scope, projectId?: string): Promise<Buffer[]>
@@ -47,7 +47,7 @@ export interface BufferStore {
     bufferId: string,
     make: (stored: Buffer) => BufferCopy,
   ): Promise<BufferRecord | 'no-id' | undefined>
-  /** Soft: the row stays under its uid, the id is free again. */
+  /** Soft: the row stays under its uid, the id is free again for its customer. */
   softDelete(scope: Scope, bufferId: string): Promise<BufferRecord | undefined>
 }
 

@@ -287,7 +287,9 @@ export const bufferConfigSchema: Schema = object(
 export const bufferCreateSchema: Schema = object(
   'A buffer to create.',
   {
-    bufferId: identifier('Identifier of the buffer, unique in the installation'),
+    bufferId: identifier(
+      'Identifier of the buffer, unique in the installation, also among deleted ones of other customers',
+    ),
     projectId: identifier('Project that the buffer belongs to'),
     customerId: identifier('Owner of the buffer; only the authenticated customer is allowed'),
     ...bufferConfigSchema.properties,

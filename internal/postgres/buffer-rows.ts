@@ -45,7 +45,7 @@ export function recordOf(box: SecretBox, row: BufferRow): BufferRecord {
   return { uid: row.uid, version: row.version, deleted: row.deleted_state !== null, buffer }
 }
 
-/** undefined: the id is taken. */
+/** undefined: the id is taken, or another customer once had it (migration 038). */
 export async function insertRow(
   transaction: Transaction,
   box: SecretBox,

@@ -67,7 +67,7 @@ async function store(
   )
 }
 
-/** The feed's entry of a removed row goes too: nothing about it will ever be told again. */
+/** The feed's entry of a removed row goes too; who had not read it sees that something was cut (`config_version`). */
 async function remove(db: Database, shards: number): Promise<void> {
   await db`
     WITH let_go AS (

@@ -41,7 +41,9 @@ function create(projects: ProjectsService): Route {
     body: body(
       'A project to create.',
       {
-        projectId: identifier('Identifier of the project, unique in the installation'),
+        projectId: identifier(
+          'Identifier of the project, unique in the installation, also among deleted ones of other customers',
+        ),
         name: name(),
         customerId: { type: 'string', description: 'Only the authenticated customer is allowed.' },
       },
