@@ -6,6 +6,7 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
+import { elapsedSince, type Moment, momentOf } from '../runtime/moment.ts'
 import type { Account, IdentityRows } from './ports.ts'
 
 export interface IdentityCache {
@@ -33,7 +34,7 @@ interface Entry {
 
 export function createIdentityCache(options: IdentityCacheOptions): IdentityCache {
   const { rows, clock, maxEntries = 10_000, maxAgeMs = 60_000 } = options
-  const known = new Map<string, { customerId: string; readAt: number }>()
+  const known = new Map<string, { customerId: string; readAt: Moment }>()
 
   const reads = createGatheredReads<Entry>({
     async read(keys) {
@@ -47,7 +48,7 @@ export function createIdentityCache(options: IdentityCacheOptions): IdentityCach
 
   function keep({ key, customerId }: Entry): void {
     known.delete(key)
-    known.set(key, { customerId, readAt: clock.monotonic() })
+    known.set(key, { customerId, readAt: momentOf(clock) })
     if (known.size <= maxEntries) return
     const [oldest] = known.keys()
     known.delete(oldest!)
@@ -55,7 +56,7 @@ export function createIdentityCache(options: IdentityCacheOptions): IdentityCach
 
   function fresh(key: string): string | undefined {
     const entry = known.get(key)
-    return entry !== undefined && clock.monotonic() - entry.readAt < maxAgeMs ? entry.customerId : undefined
+    return entry !== undefined && elapsedSince(clock, entry.readAt) < maxAgeMs ? entry.customerId : undefined
   }
 
   return {

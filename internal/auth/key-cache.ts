@@ -12,6 +12,7 @@ import type { ApiKeyRecord } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
+import type { Moment } from '../runtime/moment.ts'
 import type { ApiKeyRows } from './ports.ts'
 import { hashOf, isSecret } from './secret.ts'
 
@@ -24,8 +25,8 @@ export interface KeyCache {
   changed(keyIds: readonly string[]): void
   /** Anything may have changed. */
   reset(): void
-  /** Every change that was committed before `at`, monotonic ms, was told. */
-  caughtUp(at: number): void
+  /** Every change that was committed before `at` was told. */
+  caughtUp(at: Moment): void
   /** Writes the last uses; call it when no request can come any more. */
   stop(): Promise<void>
 }

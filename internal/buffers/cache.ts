@@ -15,6 +15,7 @@ import type { BufferRecord } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
+import type { Moment } from '../runtime/moment.ts'
 import type { BufferRows } from './ports.ts'
 
 export interface BufferCache {
@@ -35,8 +36,8 @@ export interface BufferCache {
   changed(uids: readonly string[]): Promise<void>
   /** Anything may have changed, also backwards (a restored database): every record is read again, as by `changed`. */
   reset(): Promise<void>
-  /** Every change that was committed before `at`, monotonic ms, was told. */
-  caughtUp(at: number): void
+  /** Every change that was committed before `at` was told. */
+  caughtUp(at: Moment): void
   /** Called after each change of a record; returns the unsubscriber. */
   onChange(listener: (record: BufferRecord) => void): () => void
 }

@@ -11,6 +11,7 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import { withDeadline } from '../runtime/deadline.ts'
+import { type Moment, momentOf } from '../runtime/moment.ts'
 import type { Database } from './connection.ts'
 
 export interface ConfigListener {
@@ -20,8 +21,8 @@ export interface ConfigListener {
   changed(ids: readonly string[]): void | Promise<void>
   /** Anything may have changed: the database was restored to an earlier state, or changes were missed. As `changed`. */
   reset(): void | Promise<void>
-  /** Every change that was committed before `at`, monotonic ms, was told. Absent: what it remembers has its own age. */
-  caughtUp?(at: number): void
+  /** Every change that was committed before `at` was told. Absent: what it remembers has its own age. */
+  caughtUp?(at: Moment): void
 }
 
 export interface ConfigFeedOptions {
@@ -98,7 +99,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   async function catchUpWhileAsked(): Promise<void> {
     do {
       askedAgain = false
-      const begun = clock.monotonic()
+      const begun = momentOf(clock)
       const read = await readInTime()
       void settle()
       if (read) tellCaughtUp(begun)
@@ -131,7 +132,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   }
 
   /** Those that were told of all that they are owed. */
-  function tellCaughtUp(at: number): void {
+  function tellCaughtUp(at: Moment): void {
     for (const [listener, debt] of owed) if (debt.ids.size === 0 && !debt.all) listener.caughtUp?.(at)
   }
 

@@ -4,22 +4,23 @@
  */
 
 import type { Clock } from './clock.ts'
+import { elapsedSince, type Moment, momentOf } from './moment.ts'
 
 /** What is remembered answers for so long after the last time that all changes were known, ms. */
 export const TRUSTED_MS = 60_000
 
 export interface Freshness {
-  /** Every change that was committed before `at`, monotonic ms, is known here. An earlier moment says nothing new. */
-  caughtUp(at: number): void
+  /** Every change that was committed before `at` is known here. An earlier moment says nothing new. */
+  caughtUp(at: Moment): void
   holds(): boolean
 }
 
 export function createFreshness(clock: Clock, trustedMs = TRUSTED_MS): Freshness {
-  let known = clock.monotonic()
+  let known = momentOf(clock)
   return {
     caughtUp(at) {
-      known = Math.max(known, at)
+      if (elapsedSince(clock, at) < elapsedSince(clock, known)) known = at
     },
-    holds: () => clock.monotonic() - known <= trustedMs,
+    holds: () => elapsedSince(clock, known) <= trustedMs,
   }
 }

@@ -6,6 +6,7 @@ import type { ApiKeyRecord } from '../../internal/domain/model.ts'
 import type { KeyDirectory } from '../../internal/ingest/ports.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
+import { momentOf } from '../../internal/runtime/moment.ts'
 import { type AccountsNode, accountsNode, principal } from '../support/accounts.ts'
 
 const secretOf = (n: number) => `svk_${n.toString(16).padStart(48, '0')}`
@@ -154,7 +155,7 @@ describe('the cache of API keys', () => {
       return await attempt
     }
     await use(key('k'))
-    cache.caughtUp(clock.monotonic())
+    cache.caughtUp(momentOf(clock))
     clock.advance(60_000)
     expect(cache.peek(secret)).to.include({ keyId: 'k' })
     clock.advance(1)
@@ -162,7 +163,7 @@ describe('the cache of API keys', () => {
     expect(await use(key('k'))).to.include({ keyId: 'k' })
     expect(await use(key('k', 'now'))).to.equal(undefined)
     expect(asked).to.have.length(3)
-    cache.caughtUp(clock.monotonic())
+    cache.caughtUp(momentOf(clock))
     expect(await cache.authenticate(secret)).to.equal(undefined)
     expect(asked).to.have.length(3)
   })

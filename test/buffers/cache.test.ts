@@ -5,6 +5,7 @@ import { createBufferCache } from '../../internal/buffers/cache.ts'
 import type { BufferRows } from '../../internal/buffers/ports.ts'
 import type { BufferRecord } from '../../internal/domain/model.ts'
 import type { BufferDirectory } from '../../internal/ingest/ports.ts'
+import { momentOf } from '../../internal/runtime/moment.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Policies } from '../../internal/shard/ports.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
@@ -276,7 +277,7 @@ describe('the cache of buffers, a minute after it last heard that it knows all c
     cache = createBufferCache({ rows: script.rows, clock })
     cache.accept(recordOf('u', 1))
     clock.advance(30_000)
-    cache.caughtUp(clock.monotonic())
+    cache.caughtUp(momentOf(clock))
     clock.advance(60_000)
   })
 
@@ -286,10 +287,16 @@ describe('the cache of buffers, a minute after it last heard that it knows all c
     expect(cache.peekById('b')).to.equal(undefined)
     expect(cache.peek('u')?.uid).to.equal('u')
     // What was known a while ago is no news.
-    cache.caughtUp(clock.monotonic() - 60_001)
+    cache.caughtUp({ monotonic: clock.monotonic() - 60_001, wall: clock.now() - 60_001 })
     expect(cache.peekById('b')).to.equal(undefined)
-    cache.caughtUp(clock.monotonic())
+    cache.caughtUp(momentOf(clock))
     expect(cache.peekById('b')?.uid).to.equal('u')
+  })
+
+  it('counts the time for which the machine was suspended', () => {
+    cache.caughtUp(momentOf(clock))
+    clock.suspend(60_001)
+    expect(cache.peekById('b')).to.equal(undefined)
   })
 
   it('asks for each id, and answers what it reads', async () => {
