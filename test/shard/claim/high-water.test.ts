@@ -1,7 +1,8 @@
 /** Whether the highest inbox message that an owner saw is still what it was. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { encodePack, PACK_ID_BYTES } from '../../../internal/domain/pack.ts'
+import { encodePack } from '../../../internal/domain/pack.ts'
+import { PACK_ID_BYTES } from '../../../internal/domain/pack-id.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
 import { checkHighWater, LostTailError } from '../../../internal/shard/claim/takeover.ts'
 

@@ -1,7 +1,8 @@
 /** What the inbox still proves of the journal, and what contradicts it. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { encodePack, PACK_ID_BYTES } from '../../../internal/domain/pack.ts'
+import { encodePack } from '../../../internal/domain/pack.ts'
+import { PACK_ID_BYTES } from '../../../internal/domain/pack-id.ts'
 import type { Log, LogMessage } from '../../../internal/shard/broker.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
