@@ -35,7 +35,14 @@ export const errorGroups = {
     ...(['deliveryFailed'] as const),
   ],
   apiKeys: [
-    ...(['apiKeyNotFound', 'apiKeyRevoked', 'apiKeyLimit', 'roleTooHigh', 'projectsTooBroad'] as const),
+    ...([
+      'apiKeyNotFound',
+      'apiKeyRoleHigher',
+      'apiKeyRevoked',
+      'apiKeyLimit',
+      'roleTooHigh',
+      'projectsTooBroad',
+    ] as const),
   ],
   billing: [
     ...(['currencyUnsupported', 'packNotFound', 'packUnavailable', 'subscriptionRequired'] as const),
@@ -230,6 +237,10 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'List the keys anew.',
   },
   apiKeyRevoked: { means: 'The key was revoked before.', action: 'Nothing: it does not work any more.' },
+  apiKeyRoleHigher: {
+    means: 'The key has a higher role than the caller, as an owner key for an admin.',
+    action: 'Let somebody with that role revoke it.',
+  },
   apiKeyLimit: {
     means: 'The customer has as many active keys as are allowed.',
     action: 'Revoke a key first.',

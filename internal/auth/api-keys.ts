@@ -5,7 +5,7 @@ import { isIdentifier } from '../domain/identifiers.ts'
 import type { ApiKeyRecord, Role } from '../domain/model.ts'
 import { parseName } from '../domain/names.ts'
 import { type Principal, scopeOf } from '../domain/principal.ts'
-import { areWithinProjects, isRole, isWithinRole, roles } from '../domain/roles.ts'
+import { areWithinProjects, isRole, isWithinRole, roles, rolesUpTo } from '../domain/roles.ts'
 import type { Randomness } from '../runtime/clock.ts'
 import type { ApiKeyStore, EnsureCustomer, NewApiKey } from './ports.ts'
 import { hashOf, isSecret, prefixOf, SECRET_BYTES, secretOf } from './secret.ts'
@@ -34,7 +34,7 @@ export interface ApiKeys {
   ): Promise<CreatedApiKey>
   /** Newest first; a project-scoped caller sees the keys that reach no further than its own. */
   list(principal: Principal): Promise<ApiKeyRecord[]>
-  /** 404, or 409 when it is revoked already. On this node it stops working before this resolves. */
+  /** 404, 403 when its role is higher than the caller's, or 409 when it is revoked already. On this node it stops working before this resolves. */
   revoke(principal: Principal, keyId: string): Promise<void>
   /**
    * Makes sure that this secret is an owner key of the customer, creating both when absent (`PENSTOCK_OWNER_KEYS`:
@@ -79,8 +79,9 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
     },
     list: (principal) => keys.list(scopeOf(principal)),
     async revoke(principal, keyId) {
-      const outcome = await keys.revoke(scopeOf(principal), keyId)
+      const outcome = await keys.revoke(scopeOf(principal), keyId, rolesUpTo(principal.role))
       if (outcome === undefined) throw new ServiceError('apiKeyNotFound')
+      if (outcome === 'other-role') throw new ServiceError('apiKeyRoleHigher')
       if (outcome === 'already-revoked') throw new ServiceError('apiKeyRevoked')
       forget([keyId])
     },

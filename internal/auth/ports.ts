@@ -24,7 +24,12 @@ export interface ApiKeyStore {
   insert(key: NewApiKey, activeLimit: number | null): Promise<ApiKeyRecord | 'limit' | 'no-project'>
   /** Newest first; a project-scoped reader sees the keys that reach no further than itself. */
   list(scope: Scope): Promise<ApiKeyRecord[]>
-  revoke(scope: Scope, keyId: string): Promise<'revoked' | 'already-revoked' | undefined>
+  /** A key of another role than these is left as it is: `other-role`. */
+  revoke(
+    scope: Scope,
+    keyId: string,
+    ofRoles: readonly Role[],
+  ): Promise<'revoked' | 'already-revoked' | 'other-role' | undefined>
   /** Stores the key unless its hash is stored already; answers what is stored. */
   ensure(key: NewApiKey): Promise<ApiKeyRecord>
 }

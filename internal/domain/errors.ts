@@ -96,6 +96,7 @@ export const errors = {
   // API keys
   apiKeyNotFound: { status: 404, error: 'API key not found' },
   apiKeyRevoked: { status: 409, error: 'API key is already revoked' },
+  apiKeyRoleHigher: { status: 403, error: 'API key has a higher role than your own' },
   apiKeyLimit: { status: 409, error: 'Account already has 10 active API keys' },
   roleTooHigh: { status: 403, error: 'role must not be higher than your own' },
   projectsTooBroad: { status: 403, error: 'projectIds must not be broader than your own access' },

@@ -33,6 +33,11 @@ export function requiredRoles(action: Action): string {
   return `Requires one of the following roles: ${rolesFor[action].join(', ')}`
 }
 
+/** `ceiling` and all roles below it. */
+export function rolesUpTo(ceiling: Role): readonly Role[] {
+  return roles.filter((role) => isWithinRole(role, ceiling))
+}
+
 /** Whether a caller of role `ceiling` may hand out `role`. */
 export function isWithinRole(role: Role, ceiling: Role): boolean {
   return roles.indexOf(role) <= roles.indexOf(ceiling)

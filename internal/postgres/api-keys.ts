@@ -23,7 +23,7 @@ export function createApiKeyStore(db: Database): ApiKeyStore {
   return refusingWhenAway<ApiKeyStore>({
     insert: (key, activeLimit) => insertWithin(db, key, activeLimit),
     list: (scope) => listKeys(db, scope),
-    revoke: (scope, keyId) => revokeKey(db, scope, keyId),
+    revoke: (scope, keyId, ofRoles) => revokeKey(db, scope, keyId, ofRoles),
     ensure: (key) => ensureKey(db, key),
   })
 }
@@ -100,13 +100,17 @@ async function revokeKey(
   db: Database,
   scope: Scope,
   keyId: string,
-): Promise<'revoked' | 'already-revoked' | undefined> {
+  ofRoles: readonly Role[],
+): Promise<'revoked' | 'already-revoked' | 'other-role' | undefined> {
   const [revoked] = await db`
     UPDATE api_keys SET revoked_at = clock_timestamp()
-    WHERE key_id = ${keyId} AND revoked_at IS NULL AND ${visible(db, scope)} RETURNING 1`
+    WHERE key_id = ${keyId} AND revoked_at IS NULL AND role = ANY (${[...ofRoles]}::text[])
+      AND ${visible(db, scope)} RETURNING 1`
   if (revoked !== undefined) return 'revoked'
-  const [known] = await db`SELECT 1 FROM api_keys WHERE key_id = ${keyId} AND ${visible(db, scope)}`
-  return known && 'already-revoked'
+  const [known] = await db<{ role: Role }[]>`
+    SELECT role FROM api_keys WHERE key_id = ${keyId} AND ${visible(db, scope)}`
+  if (known === undefined) return undefined
+  return ofRoles.includes(known.role) ? 'already-revoked' : 'other-role'
 }
 
 /** A project-scoped reader reaches the keys that reach no further than itself. */

@@ -146,6 +146,22 @@ describe('API keys', () => {
     expect((await refusal(node.apiKeys.revoke(stranger.owner, keyId))).status).to.equal(404)
   })
 
+  it('is revoked only by a caller of its role or a higher one', async () => {
+    const { customerId, owner } = await account()
+    const keys = await Promise.all(
+      (['owner', 'admin'] as const).map((role) => node.apiKeys.create(owner, { name: role, role })),
+    )
+    const admin = principal(customerId, { role: 'admin' })
+    expect(await refusal(node.apiKeys.revoke(admin, keys[0]!.keyId))).to.deep.equal({
+      status: 403,
+      error: 'API key has a higher role than your own',
+    })
+    await node.apiKeys.revoke(admin, keys[1]!.keyId)
+    await node.apiKeys.revoke(owner, keys[0]!.keyId)
+    expect((await refusal(node.apiKeys.revoke(admin, keys[0]!.keyId))).status).to.equal(403)
+    expect((await refusal(node.apiKeys.revoke(admin, keys[1]!.keyId))).status).to.equal(409)
+  })
+
   describe('of the installation', () => {
     const random = () => `svk_${randomBytes(24).toString('hex')}`
 

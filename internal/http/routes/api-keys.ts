@@ -79,7 +79,7 @@ function revoke(keys: ApiKeysService): Route {
     action: 'writeApiKeys',
     notFound: 'apiKeyNotFound',
     answers: { status: 204 },
-    errors: ['apiKeyRevoked'],
+    errors: ['apiKeyRoleHigher', 'apiKeyRevoked'],
     async handler(call) {
       await keys.revoke(call.principal, call.params.keyId)
       return { status: 204 }
