@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../runtime/clock.ts'
+import { closingHeaders } from './answer-headers.ts'
 
 /**
  * Request bodies as raw bytes, bounded, and answers that reach a client which is still sending.
@@ -67,11 +68,7 @@ export function answerEarly(
   status: number,
   body: string,
 ): void {
-  res.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(body),
-    connection: 'close',
-  })
+  res.writeHead(status, closingHeaders(body))
   // Written, not ended: ending would close the connection under a client that is still sending.
   res.write(body)
   discardRest(clock, req, () => res.end())

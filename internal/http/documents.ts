@@ -48,7 +48,6 @@ export function documentsRoute(): Middleware {
     if (asset === undefined) return next()
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return otherMethod(ctx)
     ctx.set('Content-Security-Policy', POLICY)
-    ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.set('Cache-Control', 'public, max-age=300')
     ctx.type = asset.type

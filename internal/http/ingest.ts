@@ -5,6 +5,7 @@ import { isIdentifier } from '../domain/identifiers.ts'
 import type { Ingest } from '../ingest/accept.ts'
 import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { ANSWER_HEADERS } from './answer-headers.ts'
 import { answerEarly, readBody } from './body.ts'
 import type { Gate, Handler } from './listener.ts'
 
@@ -124,6 +125,7 @@ function headerOf(headers: IncomingHttpHeaders): HeaderLookup {
 
 function send(res: ServerResponse, answer: IngestAnswer, gate: Gate): void {
   const head = ['Content-Type', answer.type, 'Content-Length', String(Buffer.byteLength(answer.body))]
+  head.push(...ANSWER_HEADERS)
   if (answer.retryAfter !== undefined) head.push('Retry-After', String(answer.retryAfter))
   if (gate.closing) head.push('Connection', 'close')
   res.writeHead(answer.status, head)

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, type ListenOptions, Server as NetServer, type Socket } from 'node:net'
 import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { ANSWER_HEADER_LINES, closingHeaders } from './answer-headers.ts'
 
 /**
  * The HTTP listener: limits on what a connection may cost, plain answers to what is no HTTP, and a close
@@ -116,11 +117,7 @@ const EXPECTATION = 'Only 100-continue can be expected'
 
 function refuse(res: ServerResponse, status: number, error: string): void {
   const body = JSON.stringify({ error })
-  res.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close',
-  })
+  res.writeHead(status, closingHeaders(body))
   res.end(body)
 }
 
@@ -137,7 +134,7 @@ function answerClientError(
   const [line, text] = clientErrorText(error.code)
   const body = JSON.stringify({ error: text })
   socket.end(
-    `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n${ANSWER_HEADER_LINES}` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   )

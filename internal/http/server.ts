@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
+import { answerHeaders } from './answer-headers.ts'
 import { documentsRoute } from './documents.ts'
 import { failures, requestIds } from './failure.ts'
 import type { Health } from './health.ts'
@@ -39,6 +40,7 @@ function createApp(parts: AppParts): Koa {
     const { method = '', path = '', state = {} } = ctx ?? {}
     parts.telemetry.failed({ requestId: state.requestId ?? '', method, path, error })
   })
+  app.use(answerHeaders)
   app.use(failures(parts.telemetry, parts.isOutage))
   if (parts.ingest) app.use(parts.ingest.middleware)
   app.use(requestIds)
@@ -70,7 +72,6 @@ function healthRoute(health: () => Promise<Health>): Middleware {
     }
     const state = await health()
     ctx.status = state.status === 'ok' ? 200 : 503
-    ctx.set('Cache-Control', 'no-store')
     ctx.body = state
   }
 }

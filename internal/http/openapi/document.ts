@@ -24,7 +24,8 @@ const DESCRIPTION = `Buffers webhooks by group key and delivers each group as on
 Every refusal carries an \`error\` text and, where programs need one, a \`code\`. Beside the answers listed at
 each operation, an unknown path is 404, a method that a path lacks 405 (501 where nobody knows it), an
 expectation other than \`100-continue\` 417, headers beyond 32 KB 431 and what is no HTTP 400, all with the same
-body. What an endpoint of the management API answers carries \`X-Request-Id\`.`
+body. What an endpoint of the management API answers carries \`X-Request-Id\`, \`Cache-Control: no-store\`
+and \`X-Content-Type-Options: nosniff\`.`
 
 export function openApiDocument(): OpenApiDocument {
   const rows = documentedTable()
