@@ -79,11 +79,11 @@ function ofLists(): Row[] {
 }
 
 function ofDeliveries(): Row[] {
-  const { connections, waiting, waitingBytes } = defaultLimits
+  const { atOnce, waiting, waitingBytes } = defaultLimits
   const queue = `${grouped(waiting)}, with ${waitingBytes / 1_048_576} MB of bodies`
   return [
     ['Delivery attempt, connecting included', seconds(ATTEMPT_DEADLINE_MS), 'failed, class `timeout`'],
-    ['Connections of a process to one destination', grouped(connections), 'attempts wait'],
+    ['Connections of a process to one destination', grouped(atOnce), 'attempts wait'],
     ['Attempts of a process that wait for one destination', queue, 'the batch waits in its group'],
     ['Read of the response of a destination', `${grouped(RESPONSE_READ_LIMIT)} bytes`, 'connection closed'],
     ['Kept of the response of a destination', `${grouped(RESPONSE_KEPT_LIMIT)} bytes`, 'cut off'],

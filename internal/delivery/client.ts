@@ -15,7 +15,7 @@ export interface DeliveryClientOptions extends GuardOptions {
   clock: Clock
   /** Of the service, for the user agent. */
   version: string
-  /** Each origin's. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
+  /** Each origin's; a place is a connection. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
   limits?: Partial<QueueLimits>
   /** For a whole attempt. Default `ATTEMPT_DEADLINE_MS`. */
   deadlineMs?: number
@@ -33,7 +33,7 @@ export interface DeliveryGauges {
 export const ATTEMPT_DEADLINE_MS = 10_000
 
 /** Of one origin. */
-export const defaultLimits: QueueLimits = { connections: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
+export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
 
 /**
  * Sends batches to their destinations (docs/architecture/protocol.md, "Delivery"): keep-alive, one bounded queue an

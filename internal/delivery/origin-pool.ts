@@ -1,12 +1,12 @@
 import { Connection } from './connection.ts'
 import type { Guard } from './guard.ts'
-import { OriginQueue, type QueueLimits } from './queue.ts'
+import { type QueueLimits, TurnQueue } from './queue.ts'
 
 const done = new Error('no longer needed')
 
 /** One origin: who waits for it, and its idle connections. */
 export class OriginPool {
-  readonly queue: OriginQueue
+  readonly queue: TurnQueue
   readonly #origin: URL
   readonly #guard: Guard
   readonly #onUnused: () => void
@@ -15,7 +15,7 @@ export class OriginPool {
 
   /** `onUnused`: nothing runs, waits or idles any more. */
   constructor(origin: URL, guard: Guard, limits: QueueLimits, onUnused: () => void) {
-    this.queue = new OriginQueue(limits)
+    this.queue = new TurnQueue(limits)
     this.#origin = origin
     this.#guard = guard
     this.#onUnused = onUnused

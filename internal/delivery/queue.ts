@@ -1,18 +1,21 @@
 /**
- * Who may use a connection to one origin, and when. Pure: it counts, and calls `start`.
+ * Who may have one of a few places, and when: a connection to an origin, or a lookup of a name. Pure: it counts, and
+ * calls `start`.
  *
- * Two rules keep a slow receiver from holding up others. Each origin has a queue of its own, so nobody
- * waits for another origin. Within one origin, flows (buffers) take turns, and a flow may hold at most
- * three times as many connections as are left free. Alone it gets three quarters of them; while a few
- * flows hang, others find some free; and where many do, what becomes free goes to those with little.
+ * Two rules keep what hangs from holding up others. Each origin has a queue of its own, so nobody waits for another
+ * origin. Within one queue, flows (the buffers of an origin, the customers with lookups) take turns, and a flow may
+ * hold at most three times as many places as are left free. Alone it gets three quarters of them; while a few flows
+ * hang, others find some free; and where many do, what becomes free goes to those with little.
  */
 import { Fifo } from '../runtime/fifo.ts'
 
-/** How many connections and how much waiting one origin gets. */
+/** How many places there are, and how much may wait for them. */
 export interface QueueLimits {
-  /** At least 1. */
-  connections: number
-  /** Attempts. */
+  /** Places, at least 1. */
+  atOnce: number
+  /** Of them for one flow, at least 1. Default: its share alone bounds it. */
+  perFlow?: number
+  /** Turns. */
   waiting: number
   /** Sum of the bodies that wait; one alone may be larger. */
   waitingBytes: number
@@ -37,7 +40,7 @@ interface Flow {
 
 const SHARE_PER_FREE = 3
 
-export class OriginQueue {
+export class TurnQueue {
   readonly #limits: QueueLimits
   readonly #flows = new Map<string, Flow>()
   /** Every flow with a waiting turn, once; the first is next, and goes to the end when it was served or passed over. */
@@ -110,7 +113,8 @@ export class OriginQueue {
   }
 
   #mayStart(flow: Flow): boolean {
-    return flow.running < SHARE_PER_FREE * (this.#limits.connections - this.#running)
+    const { atOnce, perFlow = atOnce } = this.#limits
+    return flow.running < Math.min(perFlow, SHARE_PER_FREE * (atOnce - this.#running))
   }
 
   /** A loop, for `start` may end at once and come back here by `leave`. */
@@ -124,9 +128,9 @@ export class OriginQueue {
     }
   }
 
-  /** Passes over flows at their share: each holds 3 connections or more, so they are few. */
+  /** Passes over flows at their share: each holds 3 places or more, or `perFlow`, so they are few. */
   #next(): Turn | undefined {
-    for (let passed = this.#ring.size; passed > 0 && this.#running < this.#limits.connections; passed--) {
+    for (let passed = this.#ring.size; passed > 0 && this.#running < this.#limits.atOnce; passed--) {
       const flow = this.#ring.shift()
       if (!flow) return undefined
       flow.lined = false

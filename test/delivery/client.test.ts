@@ -177,7 +177,7 @@ describe('the delivery client', () => {
 
     it('up to the cap for any number of attempts', async () => {
       await client.close()
-      client = newClient({ limits: { connections: 8 } })
+      client = newClient({ limits: { atOnce: 8 } })
       const sends = Array.from({ length: 2_000 }, (_, i) => client.send(target(sink.url()), `k${i}`, batch))
       const results = await Promise.all(sends)
       expect(results.every((result) => result.delivered)).to.equal(true)

@@ -160,7 +160,7 @@ describe('a destination that misbehaves', () => {
   })
 
   it('makes others at its address wait, which costs them no part of their 10 s and no attempt', async () => {
-    client = newClient({ clock, limits: { connections: 1 } })
+    client = newClient({ clock, limits: { atOnce: 1 } })
     const held: (() => void)[] = []
     sink.otherwise(() => new Promise((resolve) => held.push(() => resolve({}))))
     const sends = ['a', 'b', 'c'].map((key) => client.send(target(sink.url()), key, batch))

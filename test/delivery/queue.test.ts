@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { OriginQueue, type Turn } from '../../internal/delivery/queue.ts'
+import { type Turn, TurnQueue } from '../../internal/delivery/queue.ts'
 
 /** A queue whose starts and refusals are noted as `<flow><n>`. */
 function newQueue(connections: number, waiting = 1_000, waitingBytes = 1_000_000) {
-  const queue = new OriginQueue({ connections, waiting, waitingBytes })
+  const queue = new TurnQueue({ atOnce: connections, waiting, waitingBytes })
   const started: string[] = []
   const refused: string[] = []
   const counts = new Map<string, number>()
@@ -65,6 +65,18 @@ describe('the queue of an origin', () => {
     expect(started.slice(before)).to.have.members(['D2', 'E1', 'F1', 'G1', 'H1', 'I1', 'J1', 'newcomer1'])
   })
 
+  it('gives one flow no more than its bound, and others what it leaves', () => {
+    const started: string[] = []
+    const queue = new TurnQueue({ atOnce: 10, perFlow: 2, waiting: 3, waitingBytes: 0 })
+    const enter = (flow: string) =>
+      queue.enter({ flow, bytes: 0, start: () => started.push(flow), refuse: () => {} })
+    expect([1, 2, 3, 4, 5, 6].map(() => enter('a'))).to.deep.equal([true, true, true, true, true, false])
+    expect(enter('b'), 'what waits of another keeps nobody out').to.equal(true)
+    expect(started).to.deep.equal(['a', 'a', 'b'])
+    queue.leave('a')
+    expect(started).to.deep.equal(['a', 'a', 'b', 'a'])
+  })
+
   it('uses all of few connections', () => {
     for (const connections of [1, 2, 3]) {
       const { queue, enter } = newQueue(connections)
@@ -106,7 +118,7 @@ describe('the queue of an origin', () => {
   })
 
   it('lets any number of turns end as soon as they start', () => {
-    const queue = new OriginQueue({ connections: 1, waiting: 100_000, waitingBytes: 1e9 })
+    const queue = new TurnQueue({ atOnce: 1, waiting: 100_000, waitingBytes: 1e9 })
     let ended = 0
     const start = () => {
       ended++

@@ -19,7 +19,7 @@ describe('an attempt that waits for its turn', () => {
     answers = []
     sink.otherwise(() => new Promise((resolve) => answers.push(() => resolve({}))))
     clock = new ManualClock()
-    client = newClient({ clock, limits: { connections: 1, waiting: 2 } })
+    client = newClient({ clock, limits: { atOnce: 1, waiting: 2 } })
   })
   afterEach(async () => {
     const closed = client.close(0)
@@ -52,7 +52,7 @@ describe('an attempt that waits for its turn', () => {
   })
 
   it('takes turns with those of other buffers', async () => {
-    client = newClient({ clock, limits: { connections: 1 } })
+    client = newClient({ clock, limits: { atOnce: 1 } })
     const attempt = (uid: string, key: string) =>
       client.attempt({
         record: { uid, buffer: { delivery: target(sink.url()) } } as BufferRecord,

@@ -182,7 +182,7 @@ describe('dlq: manual retry', () => {
 
     it('because the destination takes no more connections says that nothing was sent', async () => {
       const batch = await here.writeDeadLetter()
-      here.client = newClient({ limits: { connections: 1, waiting: 0 } })
+      here.client = newClient({ limits: { atOnce: 1, waiting: 0 } })
       const held = here.holding()
       const blocking = here.client.send(
         (await here.node.buffers.read(acme, here.bufferId)).delivery,
@@ -203,7 +203,7 @@ describe('dlq: manual retry', () => {
     it('has a turn of its own, and is not the last', async () => {
       const batch = await here.writeDeadLetter()
       const { uid, buffer } = await here.node.buffers.record(acme, here.bufferId)
-      here.client = newClient({ limits: { connections: 1, waiting: 100 } })
+      here.client = newClient({ limits: { atOnce: 1, waiting: 100 } })
       const held = here.holding()
       const waiting = Array.from({ length: 10 }, (_, n) =>
         here.client.send(buffer.delivery, `waiting-${n}`, batch.body, { flow: uid }),
@@ -229,7 +229,7 @@ describe('dlq: manual retry', () => {
       const batch = await here.writeDeadLetter()
       const { uid, buffer } = await here.node.buffers.record(acme, here.bufferId)
       const clock = new ManualClock()
-      here.client = newClient({ clock, limits: { connections: 1, waiting: 100 } })
+      here.client = newClient({ clock, limits: { atOnce: 1, waiting: 100 } })
       const held = here.holding()
       const blocking = here.client.send(buffer.delivery, 'k', batch.body, { flow: uid })
       await held.arrived(1)

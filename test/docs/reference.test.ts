@@ -276,7 +276,7 @@ describe('the reference of buffers', () => {
     for (const text of [
       `within ${seconds} s from the`,
       `${RESPONSE_READ_LIMIT / 1024} KiB of a response body are read, and ${RESPONSE_KEPT_LIMIT / 1024} KiB are kept`,
-      `at most ${defaultLimits.connections} connections to one origin`,
+      `at most ${defaultLimits.atOnce} connections to one origin`,
       `above ${MAX_MESSAGE_ID_BYTES} bytes of UTF-8`,
       `above ${MAX_GROUP_KEY_BYTES.toLocaleString('en-US')} bytes of UTF-8`,
     ])
