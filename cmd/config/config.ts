@@ -63,6 +63,8 @@ export interface Config {
   secretKeys: SecretKey[] | undefined
   local: boolean
   allowDestinations: Cidr[]
+  /** Addresses with their ports; undefined: those of resolv.conf. */
+  dnsServers: string[] | undefined
   /** Credits granted to a new customer. */
   initialCredits: number
   /** undefined: ID tokens are off. */
@@ -180,6 +182,7 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     secretKeys: given.secretKeys,
     allowDestinations:
       given.allowDestinations ?? (local ? LOCAL_DESTINATIONS.map((each) => parseCidr(each)!) : []),
+    dnsServers: given.dnsServers,
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,

@@ -1,4 +1,6 @@
 /** Every variable of the service: its name, what it accepts, and how it is read. */
+import { isIPv4, isIPv6 } from 'node:net'
+
 import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
 import { isIdentifier } from '../../internal/domain/identifiers.ts'
 import { accept, type Parsed, refuse } from '../../internal/domain/parsed.ts'
@@ -19,6 +21,7 @@ const SECRET_KEYS = 'base64 of 32 bytes, or keyid:base64 pairs, comma-separated'
 const SYNC = 'always or an interval such as 10s'
 const BASE_URL = 'an http or https URL without credentials and query'
 const BLOCKS = 'address blocks such as 10.0.0.0/8, comma-separated'
+const NAME_SERVERS = 'addresses of name servers such as 10.0.0.10 or [fd00::10]:5353, comma-separated'
 const NAMESPACE = 'the name of a namespace'
 const NAMESPACES = 'names of namespaces, comma-separated'
 const LEASE = 'the name of a Lease'
@@ -43,6 +46,7 @@ export const SETTINGS = {
   secretKeys: { name: 'PENSTOCK_SECRET_KEY', accepts: SECRET_KEYS, parse: parseSecretKeys, secret: true },
   local: flag('PENSTOCK_LOCAL'),
   allowDestinations: list('PENSTOCK_ALLOW_DESTINATIONS', BLOCKS, cidr),
+  dnsServers: list('PENSTOCK_DNS_SERVERS', NAME_SERVERS, nameServer),
   initialCredits: integer('PENSTOCK_INITIAL_CREDITS', 0, 1_000_000_000_000),
   oidcIssuer: url('PENSTOCK_OIDC_ISSUER', ['https', 'http']),
   oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
@@ -84,6 +88,13 @@ function leaseName(text: string): Parsed<string> {
 function cidr(text: string): Parsed<Cidr> {
   const value = parseCidr(text)
   return value === null ? refuse(`${text} is not an address block such as 10.0.0.0/8`) : accept(value)
+}
+
+/** An address, or an address with a port; one of IPv6 then stands in brackets. */
+function nameServer(text: string): Parsed<string> {
+  const [, v6 = '', v4 = '', port = '53'] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const good = isIPv6(text) || ((isIPv6(v6) || isIPv4(v4)) && Number(port) >= 1 && Number(port) <= 65_535)
+  return good ? accept(text) : refuse(`${text} is not an address of a name server such as 10.0.0.10:53`)
 }
 
 /** The value itself is not repeated: it holds a secret. */

@@ -21,7 +21,7 @@ const REASONS: Record<FlushReason, string> = {
 const ERROR_CLASSES: Record<ErrorClass, readonly [meaning: string, retried: 'yes' | 'no']> = {
   timeout: ['No head of a response arrived within 10 s, or connecting timed out.', 'yes'],
   connection: ['The connection was refused, broke off, or carried something that is not HTTP.', 'yes'],
-  dns: ['The host name does not resolve.', 'yes'],
+  dns: ['The host name does not resolve, or its name servers do not answer.', 'yes'],
   tls: ['The TLS handshake failed, for example because the certificate is not trusted.', 'yes'],
   blocked_destination: ['The host has no address that deliveries may reach.', 'yes'],
   http_4xx: ['The destination answered 400 to 499.', 'no'],

@@ -127,6 +127,12 @@ export const variables: Readonly<Record<Key, Variable>> = {
     unset: `${code(...LOCAL_DESTINATIONS)} on the local instance, otherwise none`,
     readers: ['penstock', 'cluster', 'admin', 'actor'],
   },
+  dnsServers: {
+    meaning:
+      'Name servers for the names of destinations. The hosts file and the search list of `/etc/resolv.conf` hold all the same.',
+    unset: 'those of `/etc/resolv.conf`',
+    readers: ['penstock', 'cluster', 'admin', 'actor'],
+  },
   initialCredits: { meaning: 'Credits of a new customer.', readers: ADMINS, commands: ['account'] },
   oidcIssuer: {
     meaning: 'Issuer of ID tokens. Outside the local instance it must be https.',

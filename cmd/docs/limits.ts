@@ -2,6 +2,7 @@
 import { ACTIVE_KEY_LIMIT, KEY_NAME_MAX_LENGTH } from '../../internal/auth/api-keys.ts'
 import { MAX_GRANT } from '../../internal/billing/credits.ts'
 import { ATTEMPT_DEADLINE_MS, defaultLimits } from '../../internal/delivery/client.ts'
+import { LOOKUP_LIMITS, LOOKUP_MS, LOOKUP_WAIT_MS } from '../../internal/delivery/dns/lookups.ts'
 import { RESPONSE_KEPT_LIMIT, RESPONSE_READ_LIMIT } from '../../internal/delivery/exchange.ts'
 import { LEASE_MS, WAIT_MS } from '../../internal/dlq/retry.ts'
 import { BYTES_PER_CREDIT } from '../../internal/domain/credits.ts'
@@ -80,11 +81,15 @@ function ofLists(): Row[] {
 
 function ofDeliveries(): Row[] {
   const { atOnce, waiting, waitingBytes } = defaultLimits
+  const laterLookup = `the attempt waits ${seconds(LOOKUP_WAIT_MS)}, and then its batch`
   const queue = `${grouped(waiting)}, with ${waitingBytes / 1_048_576} MB of bodies`
   return [
     ['Delivery attempt, connecting included', seconds(ATTEMPT_DEADLINE_MS), 'failed, class `timeout`'],
     ['Connections of a process to one destination', grouped(atOnce), 'attempts wait'],
     ['Attempts of a process that wait for one destination', queue, 'the batch waits in its group'],
+    ['Lookup of the host name of a destination', seconds(LOOKUP_MS), 'failed, class `dns`'],
+    ['Lookups of a customer at once, in a process', grouped(LOOKUP_LIMITS.perFlow), laterLookup],
+    ['Lookups at once, in a process', grouped(LOOKUP_LIMITS.atOnce), laterLookup],
     ['Read of the response of a destination', `${grouped(RESPONSE_READ_LIMIT)} bytes`, 'connection closed'],
     ['Kept of the response of a destination', `${grouped(RESPONSE_KEPT_LIMIT)} bytes`, 'cut off'],
     ['Wait of a manual retry for a connection', seconds(WAIT_MS), beyond('deliveryFailed')],

@@ -5,6 +5,7 @@
 import type { Meter } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { metrics } from '@opentelemetry/sdk-node'
+import type { LookupOutcome } from '../../internal/delivery/ports.ts'
 import { errors } from '../../internal/domain/errors.ts'
 import type { DlqReason, ErrorClass, FlushReason } from '../../internal/domain/model.ts'
 import type { IngestTelemetry } from '../../internal/ingest/ports.ts'
@@ -13,6 +14,7 @@ import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
 import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
 import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
 import { createLogger, type Logger } from '../../internal/telemetry/logger.ts'
+import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { PassResult } from '../../operator/controller/controller.ts'
 import { operatorMetrics } from '../../operator/controller/metrics.ts'
@@ -45,6 +47,7 @@ export const telemetrySources = {
   ingest: tellIngest,
   http: tellHttp,
   shards: tellShards,
+  lookups: tellLookups,
   logs: tellLogs,
   operator: tellOperator,
 } as const
@@ -158,6 +161,13 @@ const VERDICTS = valuesOf<Parameters<IngestTelemetry['lateVerdict']>[0]>({
   duplicate: true,
   unknown: true,
 })
+const LOOKUPS = valuesOf<LookupOutcome>({
+  found: true,
+  failed: true,
+  unanswered: true,
+  refused: true,
+  unreachable: true,
+})
 const PASSES = valuesOf<PassResult>({ success: true, requeue: true, error: true, stopped: true })
 /** Of `ShardTelemetry.ownership`, whose type is any text. */
 export const OWNERSHIP = ['replaying', 'running', 'released', 'fenced', 'failed', 'abandoned'] as const
@@ -209,6 +219,14 @@ function tellDeliveries(telemetry: ShardTelemetry, outcome: (typeof OUTCOMES)[nu
     for (const errorClass of delivered ? [null] : CLASSES)
       telemetry.delivery({ ...ATTEMPT, outcome, errorClass, error: errorClass, sampled })
   }
+}
+
+function tellLookups(log: Logger, meter: Meter): void {
+  let now = 0
+  const telemetry = createLookupTelemetry(log, meter, { monotonic: () => now })
+  for (const outcome of LOOKUPS) telemetry.lookup(outcome)
+  now = Number.POSITIVE_INFINITY
+  telemetry.lookup('found')
 }
 
 function tellLogs(log: Logger, meter: Meter): void {

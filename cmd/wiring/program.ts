@@ -130,7 +130,7 @@ async function start(
     await startDeadLetterSweep(node, store)
   }
   const gate: Gate = { closing: false }
-  const deliveries = await openDeliveries(node, version)
+  const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)
   const actor = runsShards(program, node.config)
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })

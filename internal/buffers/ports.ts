@@ -82,6 +82,6 @@ export interface Deliveries {
     target: DeliveryConfig,
     key: string,
     body: Uint8Array,
-    options: { flow: string; maxWaitMs: number },
+    options: { flow: string; customerId: string; maxWaitMs: number },
   ): Promise<AttemptResult>
 }

@@ -49,7 +49,7 @@ export function createTestDelivery({ buffers, deliveries, clock, newId }: TestDe
         idempotencyKey(groupId, 0),
         testBody(record.buffer, groupId, item, payload),
         // Of its own, so that the batches that wait for this destination do not come first.
-        { flow: `test ${record.uid}`, maxWaitMs: WAIT_MS },
+        { flow: `test ${record.uid}`, customerId: record.buffer.customerId, maxWaitMs: WAIT_MS },
       )
       return reportOf(result)
     },

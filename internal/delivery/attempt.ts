@@ -18,6 +18,8 @@ export interface SendOptions {
   proceed?: () => boolean
   /** Whose share of the origin's connections is used; attempts of one flow keep their order of start. Default: the URL. */
   flow?: string
+  /** Whose share of the lookups is used for the name of the destination. Default: the flow. */
+  customerId?: string
   /** Longest wait for a turn, ms; afterwards `unsent`. Default: as long as the queue (bounded by its length) takes. */
   maxWaitMs?: number
 }
@@ -37,6 +39,9 @@ export interface AttemptResult {
   durationMs: number
   /** The first 4 KB of the response body as text, null when none arrived. */
   responseBody: string | null
-  /** Nothing was sent: the attempt was withdrawn, found the queue full, or waited too long. It does not count as an attempt. */
+  /**
+   * Nothing was sent: the attempt was withdrawn, found the queue full, waited too long, or its name could not be looked
+   * up for a reason of ours. It does not count as an attempt.
+   */
   unsent?: boolean
 }

@@ -1,9 +1,10 @@
 import type { Dispatcher } from 'undici'
-import type { DeliveryConfig } from '../domain/model.ts'
+import type { DeliveryConfig, ErrorClass } from '../domain/model.ts'
 import { errorClassOf, outcomeOf } from '../domain/outcome.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
 import type { Connection } from './connection.ts'
+import { LookupWithheldError } from './dns/failure.ts'
 import { type Answer, Exchange } from './exchange.ts'
 import { ClosingError, failureOf } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
@@ -20,6 +21,9 @@ export interface DeliveryClientOptions extends GuardOptions {
   /** For a whole attempt. Default `ATTEMPT_DEADLINE_MS`. */
   deadlineMs?: number
 }
+
+/** Whose share of the connections, and of the lookups, an attempt uses. */
+type Sender = Required<Pick<SendOptions, 'flow' | 'customerId'>>
 
 /** How much is going on, over all origins. */
 export interface DeliveryGauges {
@@ -40,8 +44,9 @@ export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waiting
  * origin, one deadline an attempt, redirects not followed, only to permitted addresses.
  *
  * The deadline and `durationMs` begin when the attempt's turn comes. Waiting for it is no failure of the
- * destination and never ends in one: an attempt that finds the queue full, or is withdrawn, comes back
- * `unsent`. The wait is bounded, for the queue is, and each turn before it ends within the deadline.
+ * destination and never ends in one: an attempt that finds the queue full, is withdrawn, or cannot have its name
+ * looked up for a reason of ours, comes back `unsent`. The wait is bounded, for the queue is, and each turn before it
+ * ends within the deadline.
  *
  * An attempt is one request. It is not repeated here, not even when a kept-alive connection turns out to
  * be closed: the destination may have read it, and the number of attempts is the caller's to count.
@@ -67,7 +72,8 @@ export class DeliveryClient {
 
   /** One attempt with the configuration of `record`; its buffer is the flow. Rejects only with what `proceed` throws. */
   attempt({ record, key, body, proceed }: Attempt): Promise<AttemptResult> {
-    return this.send(record.buffer.delivery, key, body, { flow: record.uid, proceed })
+    const { delivery, customerId } = record.buffer
+    return this.send(delivery, key, body, { flow: record.uid, customerId, proceed })
   }
 
   /** One attempt to `target`, for a manual retry or a test of a buffer. Rejects only with what `proceed` throws. */
@@ -83,10 +89,8 @@ export class DeliveryClient {
       return Promise.resolve(failed(new BlockedDestinationError(target.url), 0))
     }
     const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
-    return this.#inTurn(this.#pool(url), request, body.length, {
-      ...options,
-      flow: options.flow ?? target.url,
-    })
+    const { flow = target.url, customerId = flow } = options
+    return this.#inTurn(this.#pool(url), request, body.length, { ...options, flow, customerId })
   }
 
   gauges(): DeliveryGauges {
@@ -122,8 +126,9 @@ export class DeliveryClient {
     pool: OriginPool,
     request: () => Dispatcher.DispatchOptions,
     bytes: number,
-    { flow, proceed, maxWaitMs }: SendOptions & { flow: string },
+    options: Sender & SendOptions,
   ): Promise<AttemptResult> {
+    const { flow, maxWaitMs } = options
     const { promise, resolve } = Promise.withResolvers<AttemptResult>()
     let stopWaiting = () => {}
     const turn: Turn = {
@@ -131,7 +136,7 @@ export class DeliveryClient {
       bytes,
       start: () => {
         stopWaiting()
-        resolve(this.#run(pool, flow, request, proceed))
+        resolve(this.#run(pool, request, options))
       },
       refuse: (reason) => {
         stopWaiting()
@@ -152,16 +157,15 @@ export class DeliveryClient {
 
   async #run(
     pool: OriginPool,
-    flow: string,
     request: () => Dispatcher.DispatchOptions,
-    proceed?: () => boolean,
+    { flow, customerId, proceed }: Sender & SendOptions,
   ): Promise<AttemptResult> {
     let connection: Connection | undefined
     let reusable = false
     try {
       if (proceed && !proceed()) return unsent('withdrawn')
       const started = this.#clock.monotonic()
-      connection = pool.take()
+      connection = pool.take(customerId)
       const answer = await this.#exchange(connection, request())
       reusable = answer.reusable
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
@@ -201,6 +205,7 @@ export class DeliveryClient {
 }
 
 function resultOf({ status, error, body }: Answer, durationMs: number): AttemptResult {
+  if (error instanceof LookupWithheldError) return unsent(error.message, 'dns')
   if (error) return failed(error, durationMs)
   const outcome = outcomeOf(status)
   const hint = status >= 300 && status < 400 ? ' (redirects are not followed)' : ''
@@ -221,7 +226,7 @@ function failed(error: Error, durationMs: number): AttemptResult {
   return { ...nothing, ...failureOf(error), durationMs }
 }
 
-function unsent(reason: string): AttemptResult {
+function unsent(reason: string, errorClass: ErrorClass = 'timeout'): AttemptResult {
   const nothing = { delivered: false, retryable: true, statusCode: 0, responseBody: null, durationMs: 0 }
-  return { ...nothing, errorClass: 'timeout', error: `nothing was sent: ${reason}`, unsent: true }
+  return { ...nothing, errorClass, error: `nothing was sent: ${reason}`, unsent: true }
 }

@@ -15,13 +15,13 @@ export class Connection {
   #connected = false
 
   /** `onDisconnect` is called whenever the socket is gone; the next dispatch would open another. */
-  constructor(origin: URL, guard: Guard, onDisconnect: (connection: Connection) => void) {
+  constructor(origin: URL, guard: Guard, customerId: string, onDisconnect: (connection: Connection) => void) {
     this.#client = new Client(origin, {
       connect: ({ hostname, port, protocol }, callback) => {
         const secure = protocol === 'https:'
         const endpoint = { hostname, port: Number(port) || (secure ? 443 : 80), secure }
         this.#connected = false
-        this.#socket = guard.connect(endpoint, (error, socket) => {
+        this.#socket = guard.connect(endpoint, customerId, (error, socket) => {
           this.#connected = !error
           if (error) callback(error, null)
           else callback(null, socket)

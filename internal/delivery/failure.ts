@@ -1,5 +1,6 @@
 /** Why no response arrived, in classes (docs/architecture/protocol.md, "Delivery"). */
 import type { ErrorClass } from '../domain/model.ts'
+import { LookupError } from './dns/failure.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
 
 /** The whole attempt's deadline passed. */
@@ -24,6 +25,12 @@ export function failureOf(error: Error): Failure {
   if (error instanceof BlockedDestinationError) {
     return { errorClass: 'blocked_destination', error: 'the destination has no permitted address' }
   }
+  if (error instanceof LookupError) {
+    const what = error.silent
+      ? 'the servers of the host name do not answer'
+      : 'the host name does not resolve'
+    return { errorClass: 'dns', error: `${what} (${error.code})` }
+  }
   return failureOfCode(error, codeOf(error instanceof HandshakeError ? error.cause : error))
 }
 
@@ -41,9 +48,6 @@ const texts: Readonly<Record<string, string>> = {
 function failureOfCode(error: Error, code: string): Failure {
   if (error instanceof HandshakeError || /^ERR_(SSL|TLS)_/.test(code)) {
     return { errorClass: 'tls', error: `TLS failed (${code})` }
-  }
-  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) {
-    return { errorClass: 'dns', error: `the host name does not resolve (${code})` }
   }
   if (code === 'ETIMEDOUT') return { errorClass: 'timeout', error: 'connecting timed out (ETIMEDOUT)' }
   if (code.startsWith('HPE_'))

@@ -3,10 +3,10 @@
  * The check is part of connecting: the addresses that are judged are the ones handed to the socket, so a name that
  * resolves differently a moment later changes nothing. TLS verifies the certificate against the name.
  */
-import { lookup as dnsLookup } from 'node:dns/promises'
 import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net'
 import { connect as tlsConnect } from 'node:tls'
 import { type Cidr, isPermitted } from './addresses.ts'
+import type { ResolvedAddress } from './dns/addresses.ts'
 
 /** No address of the destination is permitted. */
 export class BlockedDestinationError extends Error {
@@ -18,18 +18,12 @@ export class HandshakeError extends Error {
   override readonly name = 'HandshakeError'
 }
 
-export interface ResolvedAddress {
-  address: string
-  family: number
-}
-
-/** All addresses of a name, best first. */
-export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>
+/** All addresses of a name, best first, at the expense of a customer. Rejects as `Lookups.resolve`. */
+export type Resolve = (hostname: string, customerId: string) => Promise<ResolvedAddress[]>
 
 export interface GuardOptions {
   allow: readonly Cidr[]
-  /** Default: the system's resolver, hosts file and search domains included. */
-  resolve?: Resolve
+  resolve: Resolve
   /** PEM of the trusted roots. Default: those of Node, with NODE_EXTRA_CA_CERTS. */
   roots?: string
 }
@@ -45,23 +39,26 @@ export class Guard {
   readonly #allow: readonly Cidr[]
   readonly #resolve: Resolve
   readonly #roots: string | undefined
-  readonly #lookups = new Map<string, Promise<ResolvedAddress[]>>()
 
   constructor(options: GuardOptions) {
     this.#allow = options.allow
-    this.#resolve = options.resolve ?? ((hostname) => dnsLookup(hostname, { all: true }))
+    this.#resolve = options.resolve
     this.#roots = options.roots
   }
 
   /**
    * Begins to connect; `done` is called once, with the usable socket or the reason against it. The socket
-   * is returned at once, so that the caller can give up: destroying it is always enough. Throws
-   * BlockedDestinationError for a literal address, which no lookup would ever see.
+   * is returned at once, so that the caller can give up: destroying it is always enough. `customerId`: who pays for the
+   * lookup. Throws BlockedDestinationError for a literal address, which no lookup would ever see.
    */
-  connect(address: OriginAddress, done: (error: Error | null, socket: Socket) => void): Socket {
+  connect(
+    address: OriginAddress,
+    customerId: string,
+    done: (error: Error | null, socket: Socket) => void,
+  ): Socket {
     const { hostname, port, secure } = address
     if (isIP(hostname) && !isPermitted(hostname, this.#allow)) throw new BlockedDestinationError(hostname)
-    const options = { host: hostname, port, lookup: this.#lookup, autoSelectFamily: true }
+    const options = { host: hostname, port, lookup: this.#lookupFor(customerId), autoSelectFamily: true }
     const socket = (secure ? this.#secure(options) : tcpConnect(options)).setNoDelay(true)
     let connected = false
     socket.once('connect', () => {
@@ -91,28 +88,24 @@ export class Guard {
     })
   }
 
-  readonly #lookup: LookupFunction = (hostname, options, callback) => {
-    this.#permitted(hostname).then(
-      (addresses) => {
-        const [first] = addresses
-        if (options.all || !first) callback(null, addresses)
-        else callback(null, first.address, first.family)
-      },
-      (error) => callback(error, []),
-    )
+  #lookupFor(customerId: string): LookupFunction {
+    return (hostname, options, callback) => {
+      this.#permitted(hostname, customerId).then(
+        (addresses) => {
+          const [first] = addresses
+          if (options.all || !first) callback(null, addresses)
+          else callback(null, first.address, first.family)
+        },
+        (error) => callback(error, []),
+      )
+    }
   }
 
-  /** One lookup a name at a time: a name server that hangs occupies one thread of the resolver, not all. */
-  async #permitted(hostname: string): Promise<ResolvedAddress[]> {
-    const running = this.#lookups.get(hostname) ?? this.#resolve(hostname)
-    this.#lookups.set(hostname, running)
-    try {
-      const permitted = (await running).filter(({ address }) => isPermitted(address, this.#allow))
-      if (permitted.length === 0) throw new BlockedDestinationError(hostname)
-      return permitted
-    } finally {
-      if (this.#lookups.get(hostname) === running) this.#lookups.delete(hostname)
-    }
+  async #permitted(hostname: string, customerId: string): Promise<ResolvedAddress[]> {
+    const addresses = await this.#resolve(hostname, customerId)
+    const permitted = addresses.filter(({ address }) => isPermitted(address, this.#allow))
+    if (permitted.length === 0) throw new BlockedDestinationError(hostname)
+    return permitted
   }
 }
 

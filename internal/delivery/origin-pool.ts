@@ -25,10 +25,10 @@ export class OriginPool {
     return this.#idle.length
   }
 
-  take(): Connection {
-    return (
-      this.#idle.pop() ?? new Connection(this.#origin, this.#guard, (connection) => this.#drop(connection))
-    )
+  /** `customerId`: who pays for the lookup of a new connection. */
+  take(customerId: string): Connection {
+    const onDisconnect = (connection: Connection) => this.#drop(connection)
+    return this.#idle.pop() ?? new Connection(this.#origin, this.#guard, customerId, onDisconnect)
   }
 
   /** A turn of `flow` is over; its connection can be used again or not. */

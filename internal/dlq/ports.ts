@@ -82,6 +82,6 @@ export interface Deliveries {
     target: DeliveryConfig,
     key: string,
     body: Uint8Array,
-    options: { flow: string; maxWaitMs: number; proceed: () => boolean },
+    options: { flow: string; customerId: string; maxWaitMs: number; proceed: () => boolean },
   ): Promise<AttemptResult>
 }

@@ -82,6 +82,7 @@ async function attempt(
   const result = await deliveries.send(delivery, key, claim.body, {
     // A flow of its own: behind the buffer's thousands of waiting batches its turn would never come.
     flow: `retry ${bufferUid}`,
+    customerId: item.customerId,
     maxWaitMs: WAIT_MS,
     proceed: () => elapsedSince(clock, began) < LATEST_START_MS,
   })

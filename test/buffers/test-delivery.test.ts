@@ -139,6 +139,19 @@ describe('the test of a buffer', () => {
     })
   })
 
+  it('looks its name up at the expense of the customer', async () => {
+    await create({ url: sink.url('/', 'sink.test') })
+    const payers: string[] = []
+    client = newClient({
+      resolve: async (_, customerId) => {
+        payers.push(customerId)
+        return [{ address: '127.0.0.1', family: 4 }]
+      },
+    })
+    expect(await test()).to.include({ success: true })
+    expect(payers).to.deep.equal(['acme'])
+  })
+
   it('goes to no blocked address', async () => {
     await create({ url: 'http://169.254.169.254/latest/meta-data' })
     expect(await test()).to.include({

@@ -1,22 +1,23 @@
 import { parseCidr } from '../../internal/delivery/addresses.ts'
 import { DeliveryClient, type DeliveryClientOptions } from '../../internal/delivery/client.ts'
+import { Lookups, type LookupsOptions } from '../../internal/delivery/dns/lookups.ts'
 import type { DeliveryConfig } from '../../internal/domain/model.ts'
-import type { Clock } from '../../internal/runtime/clock.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
 
-const realClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  after: (ms, task) => {
-    const timer = setTimeout(task, ms)
-    return () => clearTimeout(timer)
-  },
-}
+const realClock = systemClock()
 
 export const loopback = ['127.0.0.0/8', '::1'].map((text) => parseCidr(text)!)
 
-/** A client that may reach loopback and has real time, unless told otherwise. */
+/** A client that may reach loopback and has real time and the names of this machine, unless told otherwise. */
 export function newClient(options: Partial<DeliveryClientOptions> = {}): DeliveryClient {
-  return new DeliveryClient({ clock: realClock, version: '1.2.3', allow: loopback, ...options })
+  const lookups = newLookups({})
+  const resolve = (hostname: string, customerId: string) => lookups.resolve(hostname, customerId)
+  return new DeliveryClient({ clock: realClock, version: '1.2.3', allow: loopback, resolve, ...options })
+}
+
+/** On real time. */
+export function newLookups(options: Partial<LookupsOptions>): Lookups {
+  return new Lookups({ clock: realClock, telemetry: { lookup() {} }, ...options })
 }
 
 export function target(url: string, more: Partial<DeliveryConfig> = {}): DeliveryConfig {

@@ -2,10 +2,12 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { parseCidr } from '../../internal/delivery/addresses.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
-import type { ResolvedAddress } from '../../internal/delivery/guard.ts'
-import { eventually } from '../support/eventually.ts'
+import type { ResolvedAddress } from '../../internal/delivery/dns/addresses.ts'
+import { LookupError, LookupWithheldError } from '../../internal/delivery/dns/failure.ts'
+import type { Resolve } from '../../internal/delivery/guard.ts'
+import type { BufferRecord } from '../../internal/domain/model.ts'
 import { redirectTo, type Sink, startSink } from '../support/sink.ts'
-import { batch, loopback, newClient, target } from './fixture.ts'
+import { batch, newClient, newLookups, target } from './fixture.ts'
 
 const blocked = {
   delivered: false,
@@ -33,10 +35,13 @@ describe('the guard of the connector', () => {
 
   async function resolve(hostname: string): Promise<ResolvedAddress[]> {
     lookups.push(hostname)
-    const found = names.get(hostname) ?? Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
+    const found = names.get(hostname) ?? new LookupError('ENOTFOUND')
     if (found instanceof Error) throw found
     return found.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
   }
+
+  const system = newLookups({})
+  const systemNames: Resolve = (hostname, customerId) => system.resolve(hostname, customerId)
 
   function sendTo(host: string, options: Parameters<typeof newClient>[0] = {}) {
     const client = newClient({ resolve, ...options })
@@ -84,7 +89,7 @@ describe('the guard of the connector', () => {
       expect(result, address).to.include(blocked)
       expect(result.error).not.to.contain(address)
     }
-    expect(await sendTo('localhost', { allow: [], resolve: undefined })).to.include(blocked)
+    expect(await sendTo('localhost', { allow: [], resolve: systemNames })).to.include(blocked)
     expect(sink.acceptedConnections).to.equal(0)
   })
 
@@ -132,7 +137,7 @@ describe('the guard of the connector', () => {
     for (const host of ['127.0.0.1', '127.1', '[::ffff:127.0.0.1]']) {
       expect(await sendTo(host, { allow }), host).to.include({ delivered: true })
     }
-    expect(await sendTo('localhost', { allow, resolve: undefined })).to.include({ delivered: true })
+    expect(await sendTo('localhost', { allow, resolve: systemNames })).to.include({ delivered: true })
   })
 
   it('calls a name that does not resolve a failure of dns', async () => {
@@ -142,28 +147,44 @@ describe('the guard of the connector', () => {
       retryable: true,
       statusCode: 0,
     })
-    names.set('later.test', Object.assign(new Error('again'), { code: 'EAI_AGAIN' }))
+    names.set('later.test', new LookupError('ESERVFAIL'))
     expect(await sendTo('later.test')).to.include({ errorClass: 'dns' })
+    names.set('silent.test', new LookupError('ETIMEOUT'))
+    expect(await sendTo('silent.test')).to.include({
+      errorClass: 'dns',
+      error: 'the servers of the host name do not answer (ETIMEOUT)',
+      retryable: true,
+    })
   })
 
-  it('asks once for a name whose lookup hangs, which delays no other name and outlasts no deadline', async () => {
-    let hanging = 0
-    names.set('fine.test', ['127.0.0.1'])
+  it('looks a name up at the expense of the customer whose attempt needs the connection', async () => {
+    const payers: string[] = []
     const client = newClient({
-      allow: loopback,
-      deadlineMs: 3_000,
-      resolve: (hostname) => {
-        if (hostname !== 'hang.test') return resolve(hostname)
-        hanging++
-        return new Promise(() => {})
+      resolve: (hostname, customerId) => {
+        payers.push(customerId)
+        return resolve(hostname)
       },
     })
     clients.push(client)
-    const hung = [1, 2, 3].map(() => client.send(target(sink.url('/', 'hang.test')), 'k', batch))
-    expect(await client.send(target(sink.url('/', 'fine.test')), 'k', batch)).to.include({ delivered: true })
-    for (const result of await Promise.all(hung))
-      expect(result).to.include({ errorClass: 'timeout', statusCode: 0 })
-    expect(hanging).to.equal(1)
-    await eventually(() => client.gauges().origins === 1)
+    names.set('sink.test', ['127.0.0.1'])
+    const delivery = target(sink.url('/', 'sink.test'))
+    const attemptOf = (customerId: string) => {
+      const record = { uid: `buffer of ${customerId}`, buffer: { customerId, delivery } } as BufferRecord
+      return client.attempt({ record, key: 'k', body: batch })
+    }
+    for (const customerId of ['acme', 'other'])
+      expect(await attemptOf(customerId)).to.include({ delivered: true })
+    expect(payers, 'the other one found an open connection').to.deep.equal(['acme'])
+  })
+
+  it('withdraws the attempt when nothing was learnt of the name', async () => {
+    names.set('sink.test', new LookupWithheldError('no name server answers'))
+    expect(await sendTo('sink.test')).to.include({
+      unsent: true,
+      errorClass: 'dns',
+      error: 'nothing was sent: no name server answers',
+      retryable: true,
+      durationMs: 0,
+    })
   })
 })

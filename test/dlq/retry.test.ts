@@ -1,6 +1,7 @@
 /** Manual retries on a real Postgres, over a real client, to a real destination. */
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { LookupWithheldError } from '../../internal/delivery/dns/failure.ts'
 import { WAIT_MS } from '../../internal/dlq/retry.ts'
 import { sign } from '../../internal/domain/signature.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
@@ -55,6 +56,21 @@ describe('dlq: manual retry', () => {
       })
       expect((await refused(here.retry(batch.dlqId))).status).to.equal(404)
       expect(await here.node.db`SELECT FROM dlq_items WHERE dlq_id = ${batch.dlqId}`).to.have.length(0)
+    })
+
+    it('looks the name up at the expense of its customer', async () => {
+      const batch = await here.writeDeadLetter()
+      const url = here.sink.url('/', 'sink.test')
+      await here.node.buffers.update(acme, here.bufferId, { delivery: { url } })
+      const payers: string[] = []
+      here.client = newClient({
+        resolve: async (_, customerId) => {
+          payers.push(customerId)
+          return [{ address: '127.0.0.1', family: 4 }]
+        },
+      })
+      expect(await here.retry(batch.dlqId)).to.include({ success: true })
+      expect(payers).to.deep.equal(['acme'])
     })
 
     it('leaves a tombstone only while the journal may not have recorded the death', async () => {
@@ -177,6 +193,21 @@ describe('dlq: manual retry', () => {
         errorClass: 'timeout',
         durationMs: 10_000,
         lastError: 'no response within 10000 ms',
+      })
+    })
+
+    it('because no name server answers says that nothing was sent', async () => {
+      const batch = await here.writeDeadLetter()
+      const url = here.sink.url('/', 'sink.test')
+      await here.node.buffers.update(acme, here.bufferId, { delivery: { url } })
+      here.client = newClient({
+        resolve: () => Promise.reject(new LookupWithheldError('no name server answers')),
+      })
+      expect(await refused(here.retry(batch.dlqId))).to.include({
+        status: 502,
+        statusCode: 0,
+        errorClass: 'dns',
+        lastError: 'nothing was sent: no name server answers',
       })
     })
 

@@ -1,12 +1,13 @@
 /** What the reference pages say, held against a service that runs: its metrics, its log, its answers to bad requests. */
 import { expect } from 'chai'
-import { before, describe, it } from 'mocha'
+import { after, before, describe, it } from 'mocha'
 
 import { eventMeanings, problemMeanings } from '../../cmd/docs/log-events.ts'
 import { type Family, familiesIn, OWNERSHIP } from '../../cmd/docs/telemetry.ts'
 import { type Channel, harness, NEVER_DUE, SOON } from '../e2e/harness.ts'
 import { RawClient } from '../http/raw-client.ts'
 import { eventually } from '../support/eventually.ts'
+import { type NameServer, startNameServer } from '../support/name-server.ts'
 import { createInstallation, type LogEvent } from '../support/service.ts'
 import { inTurn } from '../support/sink.ts'
 import { pageText, rowsOf, section } from './pages.ts'
@@ -16,9 +17,15 @@ const UNMOVED = ['penstock_late_verdicts_total', 'penstock_ingest_unavailable_to
 
 describe('a running service', function () {
   this.timeout(120_000)
+  let names: NameServer
   const on = harness({
     installation: async () => {
-      const installation = await createInstallation({ shared: true })
+      names = await startNameServer()
+      names.on('receiver.test', { addresses: ['127.0.0.1'] })
+      const installation = await createInstallation({
+        shared: true,
+        env: { PENSTOCK_DNS_SERVERS: names.address },
+      })
       await installation.start()
       return installation
     },
@@ -29,6 +36,7 @@ describe('a running service', function () {
       batch: { ...NEVER_DUE, maxItems: 2 },
       throughput: { maxAttempts: 2, backoff: { initialMs: 10 } },
     })
+    await channel.patch({ delivery: { url: on.sink.url(channel.path, 'receiver.test') } })
     channel.answer(inTurn({}, { status: 500 }, { status: 500 }, { status: 404 }))
     await sendPairs(channel, 3)
     await channel.untilDead(2)
@@ -38,6 +46,8 @@ describe('a running service', function () {
     await channel.patch({ batch: { ...SOON } })
     await channel.untilDead(3)
   })
+
+  after(() => names.close())
 
   async function sendPairs(channel: Channel, pairs: number): Promise<void> {
     for (let pair = 1; pair <= pairs; pair++) {

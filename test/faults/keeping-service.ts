@@ -63,7 +63,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     (it) => it.shutdown(),
   )
   const gate: Gate = { closing: false }
-  const deliveries = await openDeliveries(node, 'keeping')
+  const deliveries = await openDeliveries(node, 'keeping', meter)
   const actor = await startKeepingActor(node, store, logs, meter, deliveries)
   const ingress = await startIngress(node, store, logs, meter, gate, fail)
   const admin = createAdmin(node, store, deliveries, ingress.ledger)

@@ -14,6 +14,7 @@ import { createBufferCache } from '../../internal/buffers/cache.ts'
 import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
 import { parseCidr } from '../../internal/delivery/addresses.ts'
 import { DeliveryClient } from '../../internal/delivery/client.ts'
+import { Lookups } from '../../internal/delivery/dns/lookups.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
@@ -123,7 +124,13 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   })
   const local = options.local ?? true
   const billing = createBilling({ db, clock, local, provider: options.provider, ledger })
-  const deliveries = new DeliveryClient({ clock, version: '0.0.0', allow: LOOPBACK })
+  const lookups = new Lookups({ clock, telemetry: { lookup() {} } })
+  const deliveries = new DeliveryClient({
+    clock,
+    version: '0.0.0',
+    allow: LOOPBACK,
+    resolve: (hostname, customerId) => lookups.resolve(hostname, customerId),
+  })
   const buffers = createBufferStore(db, box)
   const deadLetters = createDeadLetterStore(db)
   const services = {
