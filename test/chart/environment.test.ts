@@ -61,6 +61,7 @@ describe('the variables of pods', function () {
         subjects: 'shard',
         local: false,
         initialCredits: 100_000,
+        dnsServers: ['10.96.0.11', 'fd00:1::b'],
         oidc: {
           issuer: 'https://id.example.com',
           audience: 'penstock',

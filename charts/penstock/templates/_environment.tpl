@@ -17,6 +17,9 @@ PENSTOCK_PROCESSES: "1"
 {{- with .allowDestinations }}
 PENSTOCK_ALLOW_DESTINATIONS: {{ join "," . | quote }}
 {{- end }}
+{{- with .dnsServers }}
+PENSTOCK_DNS_SERVERS: {{ join "," . | quote }}
+{{- end }}
 {{- with .oidc.issuer }}
 PENSTOCK_OIDC_ISSUER: {{ . | quote }}
 {{- end }}
