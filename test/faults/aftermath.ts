@@ -5,7 +5,8 @@ import { startPostgres } from '../../internal/embedded/postgres-server.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
 import { silent } from '../support/servers.ts'
-import { type DeadLetter, type History, readBatch } from './history.ts'
+import { readBatch } from './batch-body.ts'
+import type { Accounts, DeadLetter, History } from './history.ts'
 
 /** Completes the history from the database that a service left behind in its data folder. */
 export async function readLeftDatabase(history: History, dataDir: string, granted: number): Promise<void> {
@@ -17,16 +18,31 @@ export async function readLeftDatabase(history: History, dataDir: string, grante
   }
 }
 
-/** Dead letters and balance; what dead nodes had not settled is refunded first, as the living do. */
+/** Dead letters and accounts; what dead nodes had not settled is refunded first, as the living do. */
 export async function readDatabase(history: History, databaseUrl: string, granted: number): Promise<void> {
   const db = connect(databaseUrl, { max: 1 })
   try {
     await closeNodes(db, () => true, 0)
     history.dead = await readDead(db)
-    const [row] = await db<{ left: number }[]>`SELECT sum(credits)::bigint AS left FROM customers`
-    history.credits = { granted, left: Number(row?.left) }
+    history.credits = await readAccounts(db, granted)
   } finally {
     await db.end()
+  }
+}
+
+async function readAccounts(db: Database, granted: number): Promise<Accounts> {
+  const [balance] = await db<{ left: number }[]>`SELECT sum(credits)::bigint AS left FROM customers`
+  const booked = await db<{ buffer_id: string; credits: number }[]>`
+    SELECT b.buffer_id, -sum(t.amount)::bigint AS credits
+    FROM credit_transactions t JOIN buffers b ON b.uid = t.buffer_uid GROUP BY 1`
+  const [refunds] = await db<{ credits: number }[]>`
+    SELECT coalesce(sum(amount), 0)::bigint AS credits
+    FROM credit_transactions WHERE type = 'refund' AND buffer_uid IS NULL`
+  return {
+    granted,
+    left: Number(balance?.left),
+    booked: Object.fromEntries(booked.map(({ buffer_id, credits }) => [buffer_id, Number(credits)])),
+    refunded: Number(refunds?.credits),
   }
 }
 

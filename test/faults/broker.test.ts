@@ -6,7 +6,9 @@ import { eventually } from '../support/eventually.ts'
 import { startLoad } from './crash.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
-import { Trial, within } from './trial.ts'
+import { createLoadBuffers } from './load-buffers.ts'
+import { Trial } from './trial.ts'
+import { within } from './within.ts'
 
 const SEED = 19
 
@@ -18,7 +20,7 @@ describe('a broker that is away under load', function () {
 
   before(async () => {
     trial = await Trial.open({ label: 'broker', seed: SEED, servers: 'own', sync: 'always' })
-    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+    await createLoadBuffers(trial)
     load = startLoad(trial, { writers: 16, pauseMs: 40 })
     await eventually(() => load.accepted > 100, { timeoutMs: 30_000 })
   })

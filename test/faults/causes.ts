@@ -2,9 +2,13 @@
 import { SHUTDOWN_BUDGET_MS } from '../../internal/runtime/lifecycle.ts'
 import type { Fault } from './history.ts'
 
-/** Of the node that a fault is about; undefined: it is about the whole service, a broker, or the network to the destination. */
-function roleOf({ kind }: Fault): string | undefined {
-  return / (admin|ingress|actor)-\d+$/.exec(kind)?.[1]
+/** The node that a fault is about; undefined: it is about the whole service, a broker, or the network to the destination. */
+export function nodeOf({ kind }: Fault): string | undefined {
+  return / ((?:admin|ingress|actor)-\d+)$/.exec(kind)?.[1]
+}
+
+function roleOf(fault: Fault): string | undefined {
+  return nodeOf(fault)?.split('-')[0]
 }
 
 /**
@@ -14,6 +18,23 @@ function roleOf({ kind }: Fault): string | undefined {
 export function cutsDeliveries(fault: Fault): boolean {
   const role = roleOf(fault)
   return !fault.kind.startsWith('postgres-') && (role === undefined || role === 'actor')
+}
+
+/** The sender of a batch hears of it, as of a failed attempt: it counts. */
+export function isOnTheWay({ kind }: Fault): boolean {
+  return kind.startsWith('destination-')
+}
+
+/** An owner that stands still may find its attempts overdue when it goes on, though they were answered. */
+export function standsStill({ kind }: Fault): boolean {
+  return kind.startsWith('freeze actor-') || kind === 'stall'
+}
+
+/** What a buffer was told is not known to an owner meanwhile, or what it sent before is on its way for long. */
+export function hidesChanges(fault: Fault): boolean {
+  const role = roleOf(fault)
+  if (role !== undefined && role !== 'actor') return false
+  return fault.kind.startsWith('postgres-') || fault.heldUntil !== undefined || standsStill(fault)
 }
 
 /**

@@ -1,34 +1,76 @@
 /**
- * Credits (docs/architecture/protocol.md, "Credits"): charged is what was accepted and is no duplicate; a fault gives
- * away at most what was in flight at it, and never costs a credit.
+ * Credits (docs/architecture/protocol.md, "Credits"), item by item: what each one may have cost follows from its own answer,
+ * from whether it went out, and from faults of its own node at its own time. The sums over the items of each buffer, and
+ * over all, are then held against the accounts.
  */
-import { cutsCharges } from './causes.ts'
+import { cutsCharges, nodeOf } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
-import type { SentItem } from './history.ts'
+import type { Accounts, SentItem } from './history.ts'
 
 /** A charge is settled within this after its answer, ms (about a second at rest; the rest is for a busy machine). */
 const UNSETTLED_MS = 3_000
+/** A request without an answer is given up by its sender after this, ms. */
+const UNANSWERED_MS = 25_000
+
+/** What an item cost, in credits. */
+interface Cost {
+  readonly bufferId: string
+  readonly least: number
+  readonly most: number
+  /** At most booked for its buffer; more than `most` when it came back with the ledger of a dead node. */
+  readonly booked: number
+}
 
 export function checkCredits(evidence: Evidence): Violation[] {
   const { credits, sent } = evidence.history
   if (!credits) return []
-  const accepted = sent.filter(({ n }) => evidence.lastSeen(n) !== undefined)
-  const most = sum(accepted)
-  const least = most - sum(accepted.filter((item) => wasInFlight(evidence, item)))
+  const costs = sent.map((item) => costOf(evidence, item))
   const charged = credits.granted - credits.left
-  if (charged > most) return [{ rule: 'overcharged', detail: { charged, most } }]
-  return charged < least ? [{ rule: 'undercharged', detail: { charged, least } }] : []
+  return [
+    ...outside({}, charged, sum(costs, 'least'), sum(costs, 'most')),
+    ...checkBooks(credits),
+    ...[...Map.groupBy(costs, ({ bufferId }) => bufferId)].flatMap(([bufferId, own]) =>
+      outside({ bufferId }, credits.booked[bufferId] ?? 0, sum(own, 'least'), sum(own, 'booked')),
+    ),
+  ]
 }
 
-/** Nobody was told that it is stored, or a fault came before its charge was settled. */
-function wasInFlight(evidence: Evidence, { answer, sentAt, messageId }: SentItem): boolean {
-  if (answer?.status !== 202) return true
+/** What was booked for buffers, less what was credited back to the customer, is what the customer paid. */
+function checkBooks({ granted, left, booked, refunded }: Accounts): Violation[] {
+  const all = Object.values(booked).reduce((total, credits) => total + credits, 0)
+  return all - refunded === granted - left
+    ? []
+    : [{ rule: 'books', detail: { granted, left, booked, refunded } }]
+}
+
+function outside(of: object, charged: number, least: number, most: number): Violation[] {
+  if (charged > most) return [{ rule: 'overcharged', detail: { ...of, charged, most } }]
+  return charged < least ? [{ rule: 'undercharged', detail: { ...of, charged, least } }] : []
+}
+
+/** A duplicate, and what was refused or told to come again, costs nothing, whatever became of it. */
+function costOf(evidence: Evidence, item: SentItem): Cost {
+  const { bufferId, answer, credits, n } = item
+  const isNew = (answer === null || answer.status === 202) && !answer?.duplicate
+  const most = isNew && evidence.lastSeen(n) !== undefined ? credits : 0
+  const inFlight = wasInFlight(evidence, item)
+  return { bufferId, least: inFlight ? 0 : most, most, booked: inFlight ? credits : most }
+}
+
+/** A fault of the node that took it, of the broker or the database, came before its charge was settled. */
+function wasInFlight(evidence: Evidence, item: SentItem): boolean {
+  const { answer, sentAt, via } = item
+  const explicit = item.messageId !== null
   // Whoever waits for a verdict in vain is answered without it, also for a while after the fault.
-  const explicit = messageId !== null
-  const faults = evidence.faultsBetween(sentAt - (explicit ? UNSETTLED_MS : 0), answer.at + UNSETTLED_MS)
-  return faults.some((fault) => cutsCharges(fault, explicit))
+  const from = sentAt - (explicit ? UNSETTLED_MS : 0)
+  const to = (answer?.at ?? sentAt + UNANSWERED_MS) + UNSETTLED_MS
+  return evidence.faultsBetween(from, to + evidence.stalledMs(from, to)).some((fault) => {
+    const node = nodeOf(fault)
+    const elsewhere = node?.startsWith('ingress-') && via !== undefined && node !== via
+    return !elsewhere && cutsCharges(fault, explicit)
+  })
 }
 
-function sum(items: readonly SentItem[]): number {
-  return items.reduce((total, { credits }) => total + credits, 0)
+function sum(costs: readonly Cost[], which: 'least' | 'most' | 'booked'): number {
+  return costs.reduce((total, cost) => total + cost[which], 0)
 }

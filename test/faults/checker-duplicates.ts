@@ -1,4 +1,6 @@
 /** Deduplication (docs/reference/buffers.md, "Deduplication"): exact while the original is buffered, and only then. */
+import { shardOfKey, versionOf } from './batch-key.ts'
+import { isOnTheWay } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
 import type { SentItem } from './history.ts'
 
@@ -6,9 +8,10 @@ import type { SentItem } from './history.ts'
 const LAG_MS = 5_000
 
 export function checkDuplicates(evidence: Evidence): Violation[] {
+  const seals = new Seals(evidence)
   return [
     ...evidence.history.sent.flatMap((item) => checkTold(evidence, item)),
-    ...evidence.history.sent.flatMap((item) => checkMissed(evidence, item)),
+    ...evidence.history.sent.flatMap((item) => checkMissed(evidence, seals, item)),
     ...checkWithinBatches(evidence),
   ]
 }
@@ -43,19 +46,70 @@ function mayBeBuffered(evidence: Evidence, duplicate: SentItem, at: number): boo
   const over = evidence.overAt(duplicate.n)
   if (over === undefined) return false
   const known = [over, ...evidence.faultsBetween(over, over + LAG_MS).map(({ to }) => to)]
-  return Math.max(...known) + LAG_MS >= at
+  return Math.max(...known) + LAG_MS + evidence.stalledMs(over, at) >= at
 }
 
-/** An item stored while its duplicate was buffered, and read long before that one went out, goes out itself: wrong. */
-function checkMissed(evidence: Evidence, item: SentItem): Violation[] {
+/** An item that was stored while its original was buffered, and surely read then, goes out itself: wrong. */
+function checkMissed(evidence: Evidence, seals: Seals, item: SentItem): Violation[] {
   const { answer } = item
   if (evidence.lastSeen(item.n) === undefined || answer?.status !== 202) return []
+  const { at } = answer
   const original = evidence.duplicatesOf(item).find((duplicate) => {
-    const first = evidence.firstSeen(duplicate.n)
     const stored = duplicate.answer?.status === 202 && duplicate.answer.at <= item.sentAt
-    return stored && first !== undefined && first > answer.at + LAG_MS
+    return (
+      stored && (wasReadBefore(evidence, seals, duplicate, at) || wasBufferedLong(evidence, duplicate, at))
+    )
   })
   return original ? [{ rule: 'duplicate-missed', detail: { item, original } }] : []
+}
+
+/**
+ * Owners read a log in its order. Whatever was sent behind the answer at `since` stands behind that item in the log; when
+ * it is sealed before the record that the original is over, the item was read before that record, too.
+ */
+function wasReadBefore(evidence: Evidence, seals: Seals, original: SentItem, since: number): boolean {
+  const key = evidence.keyOf(original.n)
+  const settlement = key === undefined ? undefined : evidence.settlement(key)
+  return settlement !== undefined && seals.latestBefore(key!, settlement.seq) >= since
+}
+
+/** The original went out long after the answer at `since`, or again, and nothing kept its owner from reading. */
+function wasBufferedLong(evidence: Evidence, { n }: SentItem, since: number): boolean {
+  const [first, last] = [evidence.firstSeen(n), evidence.lastSeen(n)]
+  if (first === undefined || last === undefined) return false
+  const soon = since + LAG_MS + evidence.stalledMs(since, last)
+  const faulty = evidence.faultsBetween(since, last).some((fault) => !isOnTheWay(fault))
+  return first > soon || (last > soon && !faulty)
+}
+
+/** When the latest item of all batches of a shard, up to a place in its journal, was sent. */
+class Seals {
+  readonly #evidence: Evidence
+  readonly #ofShards = new Map<number, { version: number; sentAt: number }[]>()
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence
+    const firsts = new Map(evidence.batches.map((batch) => [batch.key, batch]))
+    const inOrder = [...firsts.values()].sort((one, other) => versionOf(one) - versionOf(other))
+    for (const { key, items } of inOrder) {
+      const shard = this.#shardOf(key)
+      if (shard === undefined) continue
+      const seals = this.#ofShards.get(shard) ?? []
+      this.#ofShards.set(shard, seals)
+      const times = items.map(({ n }) => evidence.sent(n)?.sentAt ?? 0)
+      seals.push({ version: versionOf({ key }), sentAt: Math.max(seals.at(-1)?.sentAt ?? 0, ...times) })
+    }
+  }
+
+  /** Unix ms; 0: none. */
+  latestBefore(key: string, seq: number): number {
+    const seals = this.#ofShards.get(this.#shardOf(key) ?? -1) ?? []
+    return seals.findLast(({ version }) => version < seq)?.sentAt ?? 0
+  }
+
+  #shardOf(key: string): number | undefined {
+    return shardOfKey(key, this.#evidence.history.shards)
+  }
 }
 
 function checkWithinBatches(evidence: Evidence): Violation[] {

@@ -5,9 +5,10 @@ import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
 import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
 import type { Load } from './load.ts'
+import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import { faultsOf, type Kind, LEAST_FAULTS, planOf, type Step } from './plan.ts'
 import type { SelfEnd } from './self-ends.ts'
-import { within } from './trial.ts'
+import { within } from './within.ts'
 
 /** Of a run. */
 const LEAST_GROUPS = 100
@@ -50,7 +51,7 @@ export async function clusterRun(options: ClusterRunOptions): Promise<ClusterSum
 }
 
 async function runOn(trial: ClusterTrial, options: ClusterRunOptions): Promise<ClusterSummary> {
-  for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+  await createLoadBuffers(trial)
   const load = startLoad(trial, {
     writers: options.writers ?? 24,
     pauseMs: options.pauseMs ?? 120,
@@ -64,9 +65,11 @@ async function runOn(trial: ClusterTrial, options: ClusterRunOptions): Promise<C
     ...(options.kinds && { kinds: options.kinds }),
   })
   const healMs: number[] = []
-  for (const step of plan) healMs.push(await doStep(trial, load, step))
-  await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
-  await within(load.stop(), 60_000, 'the writers do not end')
+  await whileSwitching(trial, async () => {
+    for (const step of plan) healMs.push(await doStep(trial, load, step))
+    await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
+    await within(load.stop(), 60_000, 'the writers do not end')
+  })
   await trial.judge()
   // Nothing to excuse, to drop or to dead-letter: whatever held then says little.
   const missing = missingOf(trial, options.kinds ? 0 : LEAST_FAULTS - faultsOf(plan))

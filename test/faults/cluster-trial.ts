@@ -4,7 +4,7 @@
  */
 import { connect, type NatsConnection } from 'nats'
 
-import { Api } from '../support/api.ts'
+import { Api, type BufferFields } from '../support/api.ts'
 import { Cluster, type ClusterRole } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
@@ -12,15 +12,17 @@ import { freshDatabase } from '../support/servers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { readDatabase } from './aftermath.ts'
 import { type Broker, type Brokers, clusterOfBrokers, oneBroker } from './brokers.ts'
+import { type BufferPatch, Buffers } from './buffers.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence, type Violation } from './evidence.ts'
 import { type Fault, type History, KeptFailure, keepFailure, newHistory } from './history.ts'
 import { NodePlace } from './node-place.ts'
 import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
+import { noteStalls } from './stalls.ts'
 import { StoredLogs } from './stored-logs.ts'
-import { type BufferFields, within } from './trial.ts'
 import { Sender } from './webhooks.ts'
+import { within } from './within.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
@@ -51,8 +53,9 @@ export class ClusterTrial {
   readonly destinationProxy: TcpProxy
   readonly destination: Destination
   readonly selfEnds: SelfEnd[] = []
+  readonly buffers: Buffers
   readonly #servers: Brokers
-  readonly #buffers: string[] = []
+  readonly #endStalls: () => void
 
   private constructor(
     options: ClusterTrialOptions,
@@ -71,7 +74,15 @@ export class ClusterTrial {
     this.sender = new Sender(
       this.history,
       (bufferId) => `${this.#gate().url}/v1/ingest/${PROJECT}/${bufferId}`,
+      (url) => this.places.find((place) => url.startsWith(`${place.url}/`))?.name,
     )
+    this.buffers = new Buffers({
+      history: this.history,
+      api: () => this.api,
+      projectId: PROJECT,
+      deliverTo: () => this.destinationProxy.through(this.destination.url),
+    })
+    this.#endStalls = noteStalls(this.history.stalls)
   }
 
   /** A new installation that runs and has no buffer. */
@@ -86,7 +97,7 @@ export class ClusterTrial {
       PENSTOCK_INITIAL_CREDITS: String(CREDITS),
       PENSTOCK_LOG_LEVEL: 'info',
     })
-    const [history, random] = [newHistory(5), seededFractions(seed)]
+    const [history, random] = [newHistory({ shards }), seededFractions(seed)]
     const destination = await Destination.open(history, random, () => true)
     const destinationProxy = await TcpProxy.to(Number(new URL(destination.url).port))
     const trial = new ClusterTrial({ ...options, shards }, cluster, servers, {
@@ -133,25 +144,20 @@ export class ClusterTrial {
     return new Api(() => this.place('admin-1').url, this.cluster.ownerKey, 'cluster')
   }
 
-  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `fields` says otherwise. */
-  async createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
-    this.#buffers.push(bufferId)
-    await this.api.createBuffer(PROJECT, bufferId, {
-      batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
-      throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
-      dlqPauseThreshold: 10,
-      delivery: { url: this.destinationProxy.through(this.destination.url) },
-      ...fields,
-    })
+  /** See `Buffers.create`. */
+  createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
+    return this.buffers.create(bufferId, fields)
+  }
+
+  /** See `Buffers.patch`: a buffer that is changed past it is judged by what it was told before. */
+  patchBuffer(bufferId: string, patch: BufferPatch): Promise<void> {
+    return this.buffers.patch(bufferId, patch)
   }
 
   /** Enables a buffer that its dead letters disabled. Never rejects: the admin may be away, its caller comes again. */
   async enable(bufferId: string): Promise<void> {
-    const enable = async () => {
-      const { enabled } = await this.api.readBuffer(bufferId)
-      if (!enabled) await this.api.patchBuffer(bufferId, { enabled: true })
-    }
-    await within(enable(), 3_000, 'the admin does not answer').catch(() => {})
+    const enabled = this.buffers.enable(bufferId)
+    await within(enabled, 3_000, 'the admin does not answer').catch(() => {})
   }
 
   /** A connection to the broker past all proxies. */
@@ -186,7 +192,7 @@ export class ClusterTrial {
   async drain(): Promise<void> {
     const options = { timeoutMs: DRAIN_MS, everyMs: 200 }
     await eventually(async () => {
-      for (const bufferId of this.#buffers) await this.enable(bufferId)
+      for (const bufferId of this.buffers.ids) await this.enable(bufferId)
       return new Evidence(this.history).allSeen
     }, options)
     await this.readLogs((logs) => eventually(async () => (await logs.openItems()) === 0, options))
@@ -200,6 +206,7 @@ export class ClusterTrial {
       this.history.buffered = await logs.openItems()
       this.history.commits = await logs.commits()
     })
+    this.history.claims = this.places.flatMap((place) => place.claims())
     const running = this.places.filter(({ wanted }) => wanted)
     const ends = await Promise.all(running.map((place) => place.end('SIGTERM')))
     for (const [index, end] of ends.entries())
@@ -246,6 +253,7 @@ export class ClusterTrial {
   }
 
   async close(): Promise<void> {
+    this.#endStalls()
     await Promise.all(this.places.map((place) => place.close()))
     await this.cluster.stop()
     await Promise.all([this.sender.close(), this.destination.close(), this.destinationProxy.close()])

@@ -9,8 +9,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '../support/eventually.ts'
 import type { Which } from '../support/nats-proxy.ts'
 import { Load } from './load.ts'
+import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import { committing, judging, nth, packing } from './strikes.ts'
-import { Trial, type TrialOptions, within } from './trial.ts'
+import { Trial, type TrialOptions } from './trial.ts'
+import { within } from './within.ts'
 
 export interface CrashOptions extends Pick<TrialOptions, 'seed' | 'servers'> {
   readonly kills: number
@@ -34,11 +36,13 @@ export async function crashRun(options: CrashOptions): Promise<CrashSummary> {
   const { seed, servers, kills } = options
   const trial = await Trial.open({ label: `crash-${servers}`, seed, servers })
   try {
-    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+    await createLoadBuffers(trial)
     const load = startLoad(trial, options)
-    for (let kill = 0; kill < kills; kill++) await killOnce(trial, load)
-    await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
-    await within(load.stop(), 60_000, 'the writers do not end')
+    await whileSwitching(trial, async () => {
+      for (let kill = 0; kill < kills; kill++) await killOnce(trial, load)
+      await eventually(() => load.accepted >= options.items, { timeoutMs: 180_000, everyMs: 50 })
+      await within(load.stop(), 60_000, 'the writers do not end')
+    })
     await trial.judge()
     return summary(trial, load)
   } finally {
@@ -46,8 +50,8 @@ export async function crashRun(options: CrashOptions): Promise<CrashSummary> {
   }
 }
 
-/** What a load needs: two buffers, `good` and `rejecting`. */
-export type Loaded = Pick<Trial, 'sender' | 'random' | 'enable'>
+/** What a load needs: two buffers at least, `good` and `rejecting`. */
+export type Loaded = Pick<Trial, 'sender' | 'random' | 'enable' | 'buffers'>
 
 export function startLoad(
   trial: Loaded,
@@ -62,8 +66,7 @@ export function startLoad(
     writers,
     pauseMs,
     patient,
-    good: 'good',
-    rejecting: 'rejecting',
+    buffers: trial.buffers.ids,
     onDisabled,
   })
   load.start()

@@ -12,7 +12,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { type Sink, type SinkRequest, startSink } from '../support/sink.ts'
-import { type Fault, type History, readBatch } from './history.ts'
+import { readBatch } from './batch-body.ts'
+import { readHeaders } from './delivery-headers.ts'
+import type { Delivery, Fault, History } from './history.ts'
 
 export class Destination {
   readonly #sink: Sink
@@ -56,10 +58,9 @@ export class Destination {
   async #answer(request: SinkRequest) {
     // The bodies are in the history as hashes; together they would be the memory of the run.
     this.#sink.clear()
-    const batch = readBatch(String(request.headers['x-idempotency-key']), request.body)
+    const batch = this.#read(request)
     const status = this.#statusFor(batch.key, batch.groupKey)
-    // Until an answer goes out there was none.
-    const index = this.#history.deliveries.push({ ...batch, at: request.at, status: 0, answeredAt: 0 }) - 1
+    const index = this.#history.deliveries.push(batch) - 1
     if (this.#held?.groupKey === batch.groupKey) {
       this.#held.reached()
       this.#held = null
@@ -69,6 +70,17 @@ export class Destination {
     if (batch.groupKey.startsWith('patient')) await delay(2_000 + this.#random() * 4_000)
     this.#answered(index, status)
     return { status }
+  }
+
+  /** Until an answer goes out there was none. */
+  #read(request: SinkRequest): Delivery {
+    const batch = readBatch('', request.body)
+    const changes = this.#history.changes.filter(({ bufferId }) => bufferId === batch.bufferId)
+    const headers = readHeaders(
+      request,
+      changes.map(({ terms }) => terms),
+    )
+    return { ...batch, ...headers, at: request.at, status: 0, answeredAt: 0 }
   }
 
   #answered(index: number, status: number): void {

@@ -1,55 +1,75 @@
 /** A history indexed for the rules of the checker. */
-import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
+import type { Batch } from './batch-body.ts'
+import { shardOfKey, versionOf } from './batch-key.ts'
+import { cutsDeliveries, hidesChanges, nodeOf } from './causes.ts'
+import type { Delivery, Fault, History, SentItem } from './history.ts'
+import { Owners } from './owners.ts'
+import { type BufferChange, type BufferTerms, inForce } from './terms.ts'
+
+/** A machine that stands still for so long breaks what a fault would break: leases, and waiting requests; ms. */
+const LONG_STALL_MS = 2_000
+/** What was held back arrives so long after its release, on a busy machine, ms. */
+const ARRIVAL_MS = 2_000
+/** A change of a buffer is in force everywhere within a second; the rest is for a busy machine, ms. */
+const IN_FORCE_MS = 3_000
 
 export interface Violation {
   readonly rule: string
   readonly detail: unknown
 }
 
+/** Where in its journal, and when, the record was stored that says that a batch is over. */
+interface Settlement {
+  readonly at: number
+  readonly seq: number
+}
+
 export class Evidence {
   readonly history: History
+  readonly owners: Owners
   /** Every delivered and every dead batch. */
   readonly batches: readonly Batch[]
   /** Deliveries of an idempotency key, in order of arrival. */
   readonly attempts: ReadonlyMap<string, Delivery[]>
   /** Deliveries of a group, in order of arrival. */
   readonly deliveriesOfGroups: ReadonlyMap<string, Delivery[]>
+  readonly #faults: readonly Fault[]
   readonly #sent: ReadonlyMap<number, SentItem>
   readonly #duplicates: ReadonlyMap<string, SentItem[]>
-  readonly #settled = new Set<number>()
+  readonly #changes: ReadonlyMap<string, BufferChange[]>
+  readonly #settlements: ReadonlyMap<string, Settlement>
+  readonly #arrived = new Set<number>()
   /** When an item was last seen on its way out: its last delivery, or its dead letter. */
   readonly #lastSeen = new Map<number, number>()
   readonly #firstSeen = new Map<number, number>()
-  readonly #overAt = new Map<number, number>()
+  readonly #keys = new Map<number, string>()
   /** What the journals tell begins here, at the latest of them. */
   readonly #recordsBegin: number
 
   constructor(history: History) {
     this.history = history
+    this.owners = new Owners(history)
     this.batches = [...history.deliveries, ...history.dead]
     this.attempts = Map.groupBy(history.deliveries, ({ key }) => key)
     this.deliveriesOfGroups = Map.groupBy(history.deliveries, groupOf)
+    this.#faults = [...history.faults, ...stallsOf(history)]
     this.#sent = new Map(history.sent.map((item) => [item.n, item]))
     this.#duplicates = Map.groupBy(history.sent, duplicateName)
-    for (const { items, at, status } of history.deliveries) {
-      for (const { n } of items) this.#see(n, at, status >= 200 && status < 300)
-    }
-    for (const { items, createdAt } of history.dead) for (const { n } of items) this.#see(n, createdAt, true)
-    const settledAt = new Map(
-      history.commits.toReversed().flatMap(({ at, settled }) => settled.map((key) => [key, at] as const)),
-    )
-    for (const { key, items } of this.batches) {
-      const at = settledAt.get(key)
-      if (at !== undefined) for (const { n } of items) this.#overAt.set(n, at)
-    }
+    this.#changes = Map.groupBy(history.changes, ({ bufferId }) => bufferId)
+    this.#settlements = settlementsOf(history)
+    for (const { key, items, at, status } of history.deliveries)
+      for (const { n } of items) this.#see(n, key, at, status >= 200 && status < 300)
+    for (const { key, items, createdAt } of history.dead)
+      for (const { n } of items) this.#see(n, key, createdAt, true)
     const firsts = new Map(history.commits.toReversed().map(({ shard, at }) => [shard, at]))
     this.#recordsBegin = Math.max(0, ...firsts.values())
   }
 
-  #see(n: number, at: number, settles: boolean): void {
+  #see(n: number, key: string, at: number, settles: boolean): void {
+    this.#keys.set(n, key)
     this.#firstSeen.set(n, Math.min(at, this.#firstSeen.get(n) ?? at))
     this.#lastSeen.set(n, Math.max(at, this.#lastSeen.get(n) ?? 0))
-    if (settles) this.#settled.add(n)
+    if (settles) this.#arrived.add(n)
   }
 
   sent(n: number): SentItem | undefined {
@@ -58,7 +78,12 @@ export class Evidence {
 
   /** Acknowledged with 2xx, or in the dead letter queue. */
   settled(n: number): boolean {
-    return this.#settled.has(n)
+    return this.#arrived.has(n)
+  }
+
+  /** Of the batch in which it went out; undefined: it never did. */
+  keyOf(n: number): string | undefined {
+    return this.#keys.get(n)
   }
 
   /** Unix ms; undefined: the item itself never went out. */
@@ -66,17 +91,22 @@ export class Evidence {
     return this.#lastSeen.get(n)
   }
 
+  firstSeen(n: number): number | undefined {
+    return this.#firstSeen.get(n)
+  }
+
+  /** The first record that says that this batch is over; undefined: the journals have none, or have it no more. */
+  settlement(key: string): Settlement | undefined {
+    return this.#settlements.get(key)
+  }
+
   /**
-   * When the record was stored that says that it is over: seconds after its last delivery where that waits for Postgres or
-   * the broker. A record that a purge took is older than what is left; undefined: the item itself never went out.
+   * When the record was stored that says that an item is over: seconds after its last delivery where that waits for
+   * Postgres or the broker. A record that a purge took is older than what is left; undefined: the item itself never went out.
    */
   overAt(n: number): number | undefined {
     const seen = this.#lastSeen.get(n)
-    return seen && (this.#overAt.get(n) ?? Math.max(seen, this.#recordsBegin))
-  }
-
-  firstSeen(n: number): number | undefined {
-    return this.#firstSeen.get(n)
+    return seen && (this.settlement(this.#keys.get(n)!)?.at ?? Math.max(seen, this.#recordsBegin))
   }
 
   /** Other requests with the same explicit id in the same group. */
@@ -94,10 +124,79 @@ export class Evidence {
     )
   }
 
-  /** Faults that touch this time. */
+  /** Faults that touch this time, long stalls of the machine among them. */
   faultsBetween(from: number, to: number): Fault[] {
-    return this.history.faults.filter((fault) => fault.from <= to && fault.to >= from)
+    return this.#faults.filter((fault) => fault.from <= to && fault.to >= from)
   }
+
+  /**
+   * Faults that may have cut off an attempt of this batch between these times, or the record of its answer: of a node that
+   * had its shard then, of a broker, or of the network to the destination.
+   */
+  cutsOf(key: string, from: number, to: number): Fault[] {
+    const shard = shardOfKey(key, this.history.shards)
+    return this.faultsBetween(from, to).filter((fault) => {
+      const node = nodeOf(fault)
+      if (!cutsDeliveries(fault)) return false
+      return node === undefined || shard === undefined || this.owners.mayHaveHad(node, shard, from, to)
+    })
+  }
+
+  /** How often the shard of a batch was claimed since its seal and until `at`; undefined: nobody knows. */
+  claimsSinceSeal(key: string, at: number): number | undefined {
+    const shard = shardOfKey(key, this.history.shards)
+    return shard === undefined ? undefined : this.owners.claimsSince(shard, versionOf({ key }), at)
+  }
+
+  /** Its sender stood still, or the network held it, while that happened at `since` which should have come after it. */
+  heldBack({ at }: Delivery, since: number): boolean {
+    return this.#faults.some(
+      ({ from, heldUntil }) =>
+        heldUntil !== undefined &&
+        from <= since &&
+        at <= heldUntil + ARRIVAL_MS + this.stalledMs(heldUntil, at),
+    )
+  }
+
+  /** Of this time the machine stood still so long, ms. */
+  stalledMs(from: number, to: number): number {
+    return this.history.stalls.reduce(
+      (sum, stall) => sum + Math.max(0, Math.min(stall.to, to) - Math.max(stall.from, from)),
+      0,
+    )
+  }
+
+  /** Terms of a buffer of which one was in force at any time from `from` on until `to`; none: nobody knows this buffer. */
+  terms(bufferId: string, from: number, to = from): BufferTerms[] {
+    const changes = this.#changes.get(bufferId) ?? []
+    const atFrom = inForce(changes, from, (answeredAt) => this.#isKnown(answeredAt, from))
+    const since = changes.filter(({ askedAt }) => askedAt > from && askedAt <= to)
+    return [...atFrom, ...since].map(({ terms }) => terms)
+  }
+
+  /** Terms that a buffer ever had until `at`: a batch may have been sealed long before. */
+  termsUntil(bufferId: string, at: number): BufferTerms[] {
+    return this.terms(bufferId, Number.NEGATIVE_INFINITY, at)
+  }
+
+  /** Whether every owner knows at `at` what was answered to a change at `answeredAt`. */
+  #isKnown(answeredAt: number, at: number): boolean {
+    const hidden = this.faultsBetween(answeredAt, at).filter(hidesChanges)
+    const from = Math.max(answeredAt, ...hidden.map(({ to }) => to))
+    return from + IN_FORCE_MS + this.stalledMs(from, at) <= at
+  }
+}
+
+function stallsOf({ stalls }: History): Fault[] {
+  const long = stalls.filter(({ from, to }) => to - from >= LONG_STALL_MS)
+  return long.map(({ from, to }) => ({ kind: 'stall', from, to, heldUntil: to }))
+}
+
+/** The first record counts: a later one is void. */
+function settlementsOf({ commits }: History): Map<string, Settlement> {
+  return new Map(
+    commits.toReversed().flatMap(({ at, seq, settled }) => settled.map((key) => [key, { at, seq }] as const)),
+  )
 }
 
 function groupOf({ bufferId, groupKey }: { bufferId: string; groupKey: string }): string {

@@ -10,7 +10,8 @@ import { SmallDisk } from '../support/small-disk.ts'
 import { letGo, startLoadBesideHeld } from './held-load.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
-import { Trial, within } from './trial.ts'
+import { Trial } from './trial.ts'
+import { within } from './within.ts'
 
 const SEED = 24
 const DISK_MB = 512

@@ -10,12 +10,12 @@ const DUE = { maxItems: 20, idleTimeoutMs: 100, maxWaitFromFirstMs: 100 }
 /** Makes the buffers `good`, `rejecting` and `held`, and resolves once the load is accepted. */
 export async function startLoadBesideHeld(trial: Trial): Promise<Load> {
   for (const bufferId of ['good', 'rejecting', 'held']) await trial.createBuffer(bufferId)
-  await trial.installation.api().patchBuffer('held', { batch: PATIENT })
+  await trial.patchBuffer('held', { batch: PATIENT })
   const load = startLoad(trial, { writers: 8, pauseMs: 40 })
   await eventually(() => load.accepted > 50)
   return load
 }
 
 export async function letGo(trial: Trial): Promise<void> {
-  await trial.installation.api().patchBuffer('held', { batch: DUE })
+  await trial.patchBuffer('held', { batch: DUE })
 }

@@ -1,12 +1,13 @@
 /**
  * What a fault run observed from outside: every request and its answer, every delivery and what it was
- * answered, the dead letters and the balance at the end, and when something was broken. Times are Unix ms of
- * this machine.
+ * answered, what buffers were told to do, the dead letters and the accounts at the end, and when something was
+ * broken. Times are Unix ms of this machine.
  */
-import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Batch } from './batch-body.ts'
+import type { BufferChange } from './terms.ts'
 
 /** One ingest request. `n` is its own number in the payload, ascending in the order of the sends of a group. */
 export interface SentItem {
@@ -15,35 +16,35 @@ export interface SentItem {
   readonly groupKey: string
   /** The explicit message id, null when none was sent. */
   readonly messageId: string | null
+  /** Of the exact bytes of the request's body. */
   readonly payloadHash: string
+  readonly payloadBytes: number
   readonly credits: number
   readonly sentAt: number
+  /** Name of the node that it was sent to; absent: there is only one, or nobody knows. */
+  readonly via?: string
   /** null: the connection broke or timed out; stored or not, nobody knows. */
   answer: { at: number; status: number; itemId?: string; duplicate?: boolean } | null
 }
 
-/** An item inside a delivered or dead batch. */
-export interface BatchItem {
-  readonly n: number
-  readonly messageId: string
-  readonly payloadHash: string
-}
-
-export interface Batch {
-  /** Value of the idempotency header. */
-  readonly key: string
-  readonly bufferId: string
-  readonly groupKey: string
-  readonly bodyHash: string
-  readonly items: readonly BatchItem[]
-}
-
 /** One attempt as the destination saw it, in the order of arrival. */
 export interface Delivery extends Batch {
+  /** Name of the header that held the key, in lower case; null: none of those that the buffer ever named. */
+  readonly keyHeader: string | null
+  /** null: no header that the buffer ever named for it was there. */
+  readonly signature: Signature | null
   readonly at: number
-  /** What the destination answered, and when; it may be that nobody was there to read it. */
+  /** What the destination answered, and when; it may be that nobody was there to read it. 0: nothing. */
   readonly status: number
   readonly answeredAt: number
+}
+
+/** What stood in a signature header, judged over the raw body as it arrived. */
+export interface Signature {
+  /** In lower case. */
+  readonly header: string
+  /** The secret of the buffer, of now or of before, with which it is right; null: with none. */
+  readonly secret: string | null
 }
 
 export interface DeadLetter extends Batch {
@@ -51,13 +52,19 @@ export interface DeadLetter extends Batch {
   readonly createdAt: number
 }
 
-/** Something was broken from `from` to `to`. */
+/** Something was broken from `from` to `to`. The last word of `kind` is the node, the broker, or `-`. */
 export interface Fault {
   readonly kind: string
   readonly from: number
   to: number
   /** It holds deliveries back, in their sender or in the network, and lets go of them at that time. */
   heldUntil?: number
+}
+
+/** The machine, or this process, stood still by itself: no fault of the run, but whatever it delays is late. */
+export interface Stall {
+  readonly from: number
+  readonly to: number
 }
 
 /** One commit of a journal, as stored. */
@@ -74,54 +81,55 @@ export interface StoredCommit {
   readonly settled: readonly string[]
 }
 
+/** This node said that it owns the shard under this epoch: the sequence of its claim in the journal. */
+export interface Claim {
+  readonly shard: number
+  readonly epoch: number
+  readonly node: string
+}
+
+export interface Accounts {
+  /** Credits given to the customer, and what is left at the end. */
+  readonly granted: number
+  readonly left: number
+  /** What was booked for each buffer, less what was credited back to it. */
+  readonly booked: Readonly<Record<string, number>>
+  /** Credited back to the customer when ledgers of dead nodes were closed; that names no buffer. */
+  readonly refunded: number
+}
+
 export interface History {
   readonly sent: SentItem[]
   readonly deliveries: Delivery[]
   readonly faults: Fault[]
+  readonly stalls: Stall[]
+  /** What every buffer of the run was told, in the order of asking. */
+  readonly changes: BufferChange[]
   dead: DeadLetter[]
   commits: StoredCommit[]
-  /** Credits given to the customer, and what is left at the end; null: not looked at. */
-  credits: { granted: number; left: number } | null
+  /** Empty: there was one node. */
+  claims: Claim[]
+  /** null: not looked at. */
+  credits: Accounts | null
   /** Items that the service still holds at the end. */
   buffered: number
-  /** `throughput.maxAttempts` of every buffer of the run. */
-  readonly maxAttempts: number
+  /** Of the installation. */
+  readonly shards: number
 }
 
-export function newHistory(maxAttempts: number): History {
+export function newHistory({ shards }: { shards: number }): History {
   return {
     sent: [],
     deliveries: [],
     faults: [],
+    stalls: [],
+    changes: [],
     dead: [],
     commits: [],
+    claims: [],
     credits: null,
     buffered: 0,
-    maxAttempts,
-  }
-}
-
-/** 96 bits are enough to tell bodies apart. */
-export function hashOf(bytes: string | Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('base64url').slice(0, 16)
-}
-
-/** A delivered or stored body with its idempotency key. The run's payloads are the JSON of objects with a number `n`. */
-export function readBatch(key: string, body: Uint8Array): Batch {
-  const { svc, items } = JSON.parse(Buffer.from(body).toString('utf8')) as {
-    svc: { bufferId: string; groupKey: string }
-    items: { messageId: string; payload: { n: number } }[]
-  }
-  return {
-    key,
-    bufferId: svc.bufferId,
-    groupKey: svc.groupKey,
-    bodyHash: hashOf(body),
-    items: items.map(({ messageId, payload }) => ({
-      n: payload.n,
-      messageId,
-      payloadHash: hashOf(JSON.stringify(payload)),
-    })),
+    shards,
   }
 }
 

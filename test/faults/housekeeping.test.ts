@@ -11,7 +11,8 @@ import { startLoad } from './crash.ts'
 import type { SentItem } from './history.ts'
 import type { Load } from './load.ts'
 import { committing, purging } from './strikes.ts'
-import { Trial, within } from './trial.ts'
+import { Trial } from './trial.ts'
+import { within } from './within.ts'
 
 const SEED = 13
 const HELD = 40
@@ -37,7 +38,7 @@ describe('a service killed while it keeps its logs short', function () {
     trial = await Trial.open({ label: 'housekeeping', seed: SEED, servers: 'own', program })
     for (const bufferId of ['good', 'rejecting', 'held']) await trial.createBuffer(bufferId)
     const patient = { idleTimeoutMs: 600_000, maxWaitFromFirstMs: 600_000 }
-    await trial.installation.api().patchBuffer('held', { batch: patient })
+    await trial.patchBuffer('held', { batch: patient })
     for (let i = 0; i < HELD; i++) {
       const item = await trial.sender.send({ bufferId: 'held', groupKey: `ok-${i % 10}`, bytes: 200 })
       if (item) held.push(item)
@@ -71,7 +72,7 @@ describe('a service killed while it keeps its logs short', function () {
       'nothing held was sent',
     ).to.deep.equal([])
     const due = { batch: { idleTimeoutMs: 100, maxWaitFromFirstMs: 100 } }
-    await trial.installation.api().patchBuffer('held', due)
+    await trial.patchBuffer('held', due)
     await trial.judge()
   })
 })

@@ -13,10 +13,8 @@ export interface LoadOptions {
   readonly writers: number
   /** Mean pause of a writer between two requests, ms. */
   readonly pauseMs: number
-  /** Where groups whose destination refuses go, and some good ones beside them. */
-  readonly rejecting: string
-  /** Where all others go. */
-  readonly good: string
+  /** Those of its buffers that there are: `good` and `rejecting` at least, see `load-buffers.ts`. */
+  readonly buffers: readonly string[]
   /** Whether some destinations take seconds; what is buffered for them takes its time to drain. */
   readonly patient?: boolean
   /** The buffer was disabled by its dead letters: its owner enables it again. */
@@ -29,8 +27,22 @@ interface Group {
   lastId: string | null
 }
 
-/** One writer's groups; see `Destination` for what their names do. */
-const KINDS = ['ok', 'ok', 'ok', 'ok', 'slow', 'flaky', 'reject', 'beside']
+/** One writer's groups, each with its buffer; see `Destination` for what their names do. */
+const GROUPS: readonly (readonly [kind: string, bufferId: string])[] = [
+  ['ok', 'good'],
+  ['ok', 'good'],
+  ['ok', 'good'],
+  ['slow', 'good'],
+  ['flaky', 'good'],
+  ['reject', 'rejecting'],
+  ['ok', 'rejecting'],
+  ['ok', 'tight'],
+  ['flaky', 'tight'],
+  ['ok', 'switched'],
+  ['flaky', 'switched'],
+]
+/** Disabled on purpose now and then: nobody enables it but who disabled it. */
+const SWITCHED = 'switched'
 
 export class Load {
   readonly #options: LoadOptions
@@ -57,23 +69,19 @@ export class Load {
   }
 
   async #write(writer: number): Promise<void> {
-    const { random, pauseMs, patient } = this.#options
-    const kinds = patient ? [...KINDS, 'patient'] : KINDS
-    const groups = kinds.map((kind, index) => this.#group(kind, `${writer}-${index}`))
+    const { random, pauseMs, patient, buffers } = this.#options
+    const kinds = patient ? [...GROUPS, ['patient', 'good'] as const] : GROUPS
+    const groups: Group[] = kinds
+      .filter(([, bufferId]) => buffers.includes(bufferId))
+      .map(([kind, bufferId], index) => ({
+        bufferId,
+        groupKey: `${kind}-${writer}-${index}`,
+        lastId: null,
+      }))
     while (!this.#stopped) {
       const group = groups[Math.floor(random() * groups.length)]!
       await this.#send(group, this.#chooseId(group))
       await delay(random() * 2 * pauseMs)
-    }
-  }
-
-  #group(kind: string, name: string): Group {
-    const { good, rejecting } = this.#options
-    const refused = kind === 'reject' || kind === 'beside'
-    return {
-      bufferId: refused ? rejecting : good,
-      groupKey: `${kind === 'beside' ? 'ok' : kind}-${name}`,
-      lastId: null,
     }
   }
 
@@ -92,7 +100,10 @@ export class Load {
     for (let tries = 0; tries < 8 && !this.#stopped; tries++) {
       const item = await sender.send({ ...group, messageId, bytes })
       if (item) this.#count(item)
-      if (item?.answer?.status === 400) await onDisabled(group.bufferId)
+      if (item?.answer?.status === 400) {
+        if (group.bufferId === SWITCHED) return
+        await onDisabled(group.bufferId)
+      }
       if (item?.answer?.status === 202) return
       await delay(20 + random() * 80)
     }

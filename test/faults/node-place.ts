@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../internal/embedded/port.ts'
 import type { Cluster, ClusterNode, ClusterRole } from '../support/cluster.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import type { Claim } from './history.ts'
 import type { SelfEnd } from './self-ends.ts'
 
 /** Starts that fail one after the other before the place is given up. */
@@ -32,6 +33,8 @@ export class NodePlace {
   readonly postgres: TcpProxy
   readonly #options: PlaceOptions
   readonly #port: number
+  /** Every node that was ready here. */
+  readonly #nodes: ClusterNode[] = []
   #node: ClusterNode | null = null
   #starting: Promise<void> = Promise.resolve()
   /** A node should run here. */
@@ -122,6 +125,14 @@ export class NodePlace {
     )
   }
 
+  /** What nodes of this place said, up to now, that they own. */
+  claims(): Claim[] {
+    return this.#nodes
+      .flatMap(({ service }) => service.events)
+      .filter(({ msg, epoch }) => msg === 'ownership' && Number(epoch) > 0)
+      .map(({ shard, epoch }) => ({ shard: Number(shard), epoch: Number(epoch), node: this.name }))
+  }
+
   metrics(): Promise<string> {
     return this.#ops('/metrics')
   }
@@ -147,6 +158,7 @@ export class NodePlace {
       })
       if (node) {
         this.#node = node
+        this.#nodes.push(node)
         void this.#watch(node)
         return
       }

@@ -5,7 +5,8 @@ import { after, before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import type { SentItem } from './history.ts'
 import { packing } from './strikes.ts'
-import { Trial, within } from './trial.ts'
+import { Trial } from './trial.ts'
+import { within } from './within.ts'
 
 const SEED = 11
 /** Kept open by its sender: a retry finds the original buffered. */
@@ -27,7 +28,7 @@ describe('an ingress cut off around the append of a pack', function () {
       .map(({ items }) => items.map(({ n }) => n))
 
   async function flush(bufferId: string): Promise<void> {
-    await trial.installation.api().patchBuffer(bufferId, DUE)
+    await trial.patchBuffer(bufferId, DUE)
     await trial.drain()
   }
 

@@ -6,13 +6,14 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
+import type { BufferFields } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Struck, Which } from '../support/nats-proxy.ts'
 import { readDead } from './aftermath.ts'
-import { versionOf } from './checker.ts'
+import { versionOf } from './batch-key.ts'
 import type { SentItem } from './history.ts'
 import { committing, judging } from './strikes.ts'
-import { type BufferFields, Trial } from './trial.ts'
+import { Trial } from './trial.ts'
 
 const SEED = 7
 /** Never due by itself, however long a restart takes; and due at once. */
@@ -37,7 +38,7 @@ describe('a service killed at a phase of a batch', function () {
   })
 
   async function flush(bufferId: string): Promise<void> {
-    await trial.installation.api().patchBuffer(bufferId, DUE)
+    await trial.patchBuffer(bufferId, DUE)
     await trial.drain()
   }
 

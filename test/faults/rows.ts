@@ -13,9 +13,10 @@ import { startLoad } from './crash.ts'
 import { duplicatesByFault } from './duplicates.ts'
 import type { Fault, StoredCommit } from './history.ts'
 import type { Load } from './load.ts'
+import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import type { NodePlace } from './node-place.ts'
 import type { SelfEnd } from './self-ends.ts'
-import { within } from './trial.ts'
+import { within } from './within.ts'
 
 /** Three times the TTL of a lease, ms. */
 const LONG_MS = 15_000
@@ -51,12 +52,14 @@ export async function runRow(row: string, seed: number): Promise<RowSummary> {
 }
 
 async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummary> {
-  for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+  await createLoadBuffers(trial)
   const load = startLoad(trial, { writers: 16, pauseMs: 100 })
-  await accepts(load, 300)
-  await play({ trial, load })
-  await accepts(load, 300)
-  await within(load.stop(), 60_000, 'the writers do not end')
+  await whileSwitching(trial, async () => {
+    await accepts(load, 300)
+    await play({ trial, load })
+    await accepts(load, 300)
+    await within(load.stop(), 60_000, 'the writers do not end')
+  })
   const pauseMs = longestPause(trial)
   await trial.judge()
   const duplicates = duplicatesByFault(trial.history)

@@ -5,7 +5,9 @@ import { after, before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import { startLoad } from './crash.ts'
 import type { Load } from './load.ts'
-import { Trial, within } from './trial.ts'
+import { createLoadBuffers } from './load-buffers.ts'
+import { Trial } from './trial.ts'
+import { within } from './within.ts'
 
 const SEED = 17
 const STOPS = 3
@@ -17,7 +19,7 @@ describe('a service stopped under load', function () {
 
   before(async () => {
     trial = await Trial.open({ label: 'stop', seed: SEED, servers: 'embedded' })
-    for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+    await createLoadBuffers(trial)
     load = startLoad(trial, { writers: 16, pauseMs: 25 })
   })
   after(async () => {

@@ -2,30 +2,22 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
-import { type Delivery, newHistory } from './history.ts'
+import { newHistory } from './history.ts'
 import type { RowSummary } from './rows.ts'
+import { delivery } from './sample-history.ts'
 import { rowTotalsOf, totalsOf } from './totals.ts'
 
-const delivery = (at: number, status: number): Delivery => ({
-  key: 'k',
-  bufferId: 'b',
-  groupKey: 'g',
-  bodyHash: 'h',
-  items: [],
-  at,
-  status,
-  answeredAt: at,
-})
+const attempt = (at: number, status: number) => delivery(1, [], { at, status })
 
 describe('the duplicates of runs under faults', () => {
   const history = {
-    ...newHistory(5),
+    ...newHistory({ shards: 1 }),
     faults: ['kill actor-1', 'kill actor-2', 'destination-reset -'].map((kind, index) => ({
       kind,
       from: 100 * (index + 1),
       to: 100 * (index + 1) + 50,
     })),
-    deliveries: [delivery(10, 500), delivery(110, 200), delivery(260, 200), delivery(310, 200)],
+    deliveries: [attempt(10, 500), attempt(110, 200), attempt(260, 200), attempt(310, 200)],
   }
 
   it('are what came again after a 2xx, by the kind of the latest fault before', () => {

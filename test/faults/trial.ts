@@ -1,16 +1,20 @@
 /** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
+import type { BufferFields } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { NatsProxy, type Struck, type Which } from '../support/nats-proxy.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
 import { readDatabase, readLeftDatabase } from './aftermath.ts'
+import { type BufferPatch, Buffers } from './buffers.ts'
 import { check } from './checker.ts'
 import { Destination } from './destination.ts'
 import { Evidence } from './evidence.ts'
 import { type Fault, type History, keepFailure, newHistory } from './history.ts'
+import { noteStalls } from './stalls.ts'
 import { embeddedNatsUrl, StoredLogs } from './stored-logs.ts'
 import { Sender } from './webhooks.ts'
+import { within } from './within.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
@@ -28,8 +32,6 @@ export interface TrialOptions {
   readonly dataDir?: string
 }
 
-export type BufferFields = Parameters<ReturnType<Installation['api']>['createBuffer']>[2]
-
 /** Servers beside the service. */
 export interface OwnServers {
   readonly nats: Awaited<ReturnType<typeof ownNats>>
@@ -45,9 +47,10 @@ export class Trial {
   readonly random: () => number
   readonly sender: Sender
   readonly destination: Destination
+  readonly buffers: Buffers
+  readonly #endStalls: () => void
   #url = ''
   #down: Fault | null = null
-  #buffers: string[] = []
 
   private constructor(
     options: TrialOptions,
@@ -62,6 +65,13 @@ export class Trial {
     this.random = more.random
     this.destination = more.destination
     this.sender = new Sender(more.history, (bufferId) => `${this.#url}/v1/ingest/${PROJECT}/${bufferId}`)
+    this.buffers = new Buffers({
+      history: more.history,
+      api: () => installation.api(),
+      projectId: PROJECT,
+      deliverTo: () => more.destination.url,
+    })
+    this.#endStalls = noteStalls(more.history.stalls)
   }
 
   /** A new installation with a running service and no buffer. */
@@ -80,7 +90,7 @@ export class Trial {
         }),
       },
     })
-    const [history, random] = [newHistory(5), seededFractions(options.seed)]
+    const [history, random] = [newHistory({ shards: SHARDS }), seededFractions(options.seed)]
     const isListening = () => trial.#down === null
     const destination = await Destination.open(history, random, isListening)
     const trial: Trial = new Trial(options, own, installation, { history, random, destination })
@@ -89,26 +99,19 @@ export class Trial {
     return trial
   }
 
-  /** Batches fast, tries 5 times, 100 to 400 ms apart, unless `fields` says otherwise. */
-  async createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
-    this.#buffers.push(bufferId)
-    await this.installation.api().createBuffer(PROJECT, bufferId, {
-      batch: { maxItems: 20, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
-      throughput: { maxAttempts: this.history.maxAttempts, backoff: { initialMs: 100, maxMs: 400 } },
-      dlqPauseThreshold: 10,
-      delivery: { url: this.destination.url },
-      ...fields,
-    })
+  /** See `Buffers.create`. */
+  createBuffer(bufferId: string, fields: Partial<BufferFields> = {}): Promise<void> {
+    return this.buffers.create(bufferId, fields)
+  }
+
+  /** See `Buffers.patch`: a buffer that is changed past it is judged by what it was told before. */
+  patchBuffer(bufferId: string, patch: BufferPatch): Promise<void> {
+    return this.buffers.patch(bufferId, patch)
   }
 
   /** Enables a buffer that its dead letters disabled. Never rejects: the service may be down, its caller comes again. */
   async enable(bufferId: string): Promise<void> {
-    const api = this.installation.api()
-    const enable = async () => {
-      const { enabled } = await api.readBuffer(bufferId)
-      if (!enabled) await api.patchBuffer(bufferId, { enabled: true })
-    }
-    await enable().catch(() => {})
+    await this.buffers.enable(bufferId).catch(() => {})
   }
 
   /** Resolves when the service is healthy; the fault that ended it is over then. */
@@ -214,6 +217,7 @@ export class Trial {
   }
 
   async close(): Promise<void> {
+    this.#endStalls()
     await this.installation.stop('SIGKILL')
     await Promise.all([this.sender.close(), this.destination.close(), this.own?.proxy.close()])
     await this.own?.nats.stop()
@@ -221,7 +225,7 @@ export class Trial {
 
   /** Every accepted item, or a duplicate of it, was seen; a buffer that its dead letters disabled is enabled again. */
   async #arrived(): Promise<boolean> {
-    for (const bufferId of this.#buffers) await this.enable(bufferId)
+    for (const bufferId of this.buffers.ids) await this.enable(bufferId)
     return new Evidence(this.history).allSeen
   }
 }
@@ -229,12 +233,4 @@ export class Trial {
 async function openServers(sync = '2m'): Promise<OwnServers> {
   const nats = await ownNats({ sync })
   return { nats, proxy: await NatsProxy.to(nats.port), databaseUrl: await freshDatabase() }
-}
-
-export async function within<T>(work: Promise<T>, ms: number, otherwise: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(otherwise)), ms)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
