@@ -1,44 +1,6 @@
 /** A delivered or stored body as the checker needs it: what it says of itself, and each payload by its exact bytes. */
-import { createHash } from 'node:crypto'
+import { type Batch, hashOf, type Origin, type Window } from './history.ts'
 import { rawElements, rawMembers } from './raw-json.ts'
-
-/** An item inside a delivered or dead batch. */
-export interface BatchItem {
-  readonly n: number
-  readonly messageId: string
-  readonly receivedAt: number
-  /** Of the exact bytes between the item's `"payload":` and its end. */
-  readonly payloadHash: string
-  readonly payloadBytes: number
-}
-
-/** `svc` of a body, but for buffer and group key. */
-export interface Origin {
-  readonly customerId: string
-  readonly projectId: string
-  readonly groupHash: string
-  readonly segment: number
-}
-
-/** `window` of a body. */
-export interface Window {
-  readonly firstItemAt: number
-  readonly lastActivityAt: number
-  readonly itemsCount: number
-}
-
-export interface Batch {
-  /** Value of the idempotency header. */
-  readonly key: string
-  readonly bufferId: string
-  readonly groupKey: string
-  readonly origin: Origin
-  readonly window: Window
-  readonly bodyHash: string
-  /** Members of the body that it should not have, or has not. */
-  readonly strange: readonly string[]
-  readonly items: readonly BatchItem[]
-}
 
 interface Body {
   svc: Origin & { bufferId: string; groupKey: string }
@@ -51,11 +13,6 @@ const MEMBERS = {
   svc: ['customerId', 'projectId', 'bufferId', 'groupKey', 'groupHash', 'segment'],
   window: ['firstItemAt', 'lastActivityAt', 'itemsCount'],
   item: ['messageId', 'receivedAt', 'payload'],
-}
-
-/** 96 bits are enough to tell bodies apart. */
-export function hashOf(bytes: string | Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('base64url').slice(0, 16)
 }
 
 /** With its idempotency key. The run's payloads are the JSON of objects with a number `n`. Throws when it is no such body. */

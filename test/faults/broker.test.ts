@@ -7,8 +7,7 @@ import { startLoad } from './crash.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
 import { createLoadBuffers } from './load-buffers.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 19
 

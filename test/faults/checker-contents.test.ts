@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { hashOf, readBatch } from './batch-body.ts'
-import type { Delivery, History } from './history.ts'
+import { readBatch } from './batch-body.ts'
+import { type Delivery, type History, hashOf } from './history.ts'
 import { batchItem, broken, delivery, GROUP, keyOf, otherDelivery, SENT, sentItem } from './sample-history.ts'
 
 /** A body with one item of this text, as the service builds it. */

@@ -1,7 +1,7 @@
 /** What stands in a body: items as they were sent, byte for byte, and what the body says of itself. */
-import type { Batch, BatchItem } from './batch-body.ts'
 import { readKey, versionOf } from './batch-key.ts'
 import type { Evidence, Violation } from './evidence.ts'
+import type { Batch, BatchItem } from './history.ts'
 
 /** Clocks of two processes of one machine differ by less, ms. */
 const CLOCKS_MS = 50

@@ -8,7 +8,7 @@ import type { Load } from './load.ts'
 import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import { faultsOf, type Kind, LEAST_FAULTS, planOf, type Step } from './plan.ts'
 import type { SelfEnd } from './self-ends.ts'
-import { within } from './within.ts'
+import { within } from './trial.ts'
 
 /** Of a run. */
 const LEAST_GROUPS = 100
@@ -84,6 +84,9 @@ function missingOf({ history }: ClusterTrial, faults: number): string[] {
     ...(groups < LEAST_GROUPS ? [`${LEAST_GROUPS - groups} groups`] : []),
     ...(history.dead.length === 0 ? ['dead letters'] : []),
     ...(history.sent.some(({ answer }) => answer?.duplicate) ? [] : ['duplicates that were told']),
+    // Without them no fault could be tied to an owner, and every one would be an excuse.
+    ...(history.claims.length === 0 ? ['claims'] : []),
+    ...(history.changes.some(({ terms }) => !terms.enabled) ? [] : ['a disabled buffer']),
   ]
 }
 

@@ -21,8 +21,8 @@ import { NodePlace } from './node-place.ts'
 import { checkSelfEnds, type SelfEnd } from './self-ends.ts'
 import { noteStalls } from './stalls.ts'
 import { StoredLogs } from './stored-logs.ts'
+import { within } from './trial.ts'
 import { Sender } from './webhooks.ts'
-import { within } from './within.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'

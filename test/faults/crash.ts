@@ -11,8 +11,7 @@ import type { Which } from '../support/nats-proxy.ts'
 import { Load } from './load.ts'
 import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import { committing, judging, nth, packing } from './strikes.ts'
-import { Trial, type TrialOptions } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, type TrialOptions, within } from './trial.ts'
 
 export interface CrashOptions extends Pick<TrialOptions, 'seed' | 'servers'> {
   readonly kills: number

@@ -1,8 +1,7 @@
 /** A history indexed for the rules of the checker. */
-import type { Batch } from './batch-body.ts'
 import { shardOfKey, versionOf } from './batch-key.ts'
 import { cutsDeliveries, hidesChanges, nodeOf } from './causes.ts'
-import type { Delivery, Fault, History, SentItem } from './history.ts'
+import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
 import { Owners } from './owners.ts'
 import { type BufferChange, type BufferTerms, inForce } from './terms.ts'
 

@@ -10,8 +10,7 @@ import { SmallDisk } from '../support/small-disk.ts'
 import { letGo, startLoadBesideHeld } from './held-load.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 24
 const DISK_MB = 512

@@ -9,8 +9,7 @@ import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { letGo, startLoadBesideHeld } from './held-load.ts'
 import type { Load } from './load.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 23
 const SHARDS = [0, 1]

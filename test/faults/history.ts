@@ -3,10 +3,10 @@
  * answered, what buffers were told to do, the dead letters and the accounts at the end, and when something was
  * broken. Times are Unix ms of this machine.
  */
+import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Batch } from './batch-body.ts'
 import type { BufferChange } from './terms.ts'
 
 /** One ingest request. `n` is its own number in the payload, ascending in the order of the sends of a group. */
@@ -25,6 +25,44 @@ export interface SentItem {
   readonly via?: string
   /** null: the connection broke or timed out; stored or not, nobody knows. */
   answer: { at: number; status: number; itemId?: string; duplicate?: boolean } | null
+}
+
+/** An item inside a delivered or dead batch. */
+export interface BatchItem {
+  readonly n: number
+  readonly messageId: string
+  readonly receivedAt: number
+  /** Of the exact bytes between the item's `"payload":` and its end. */
+  readonly payloadHash: string
+  readonly payloadBytes: number
+}
+
+/** `svc` of a body, but for buffer and group key. */
+export interface Origin {
+  readonly customerId: string
+  readonly projectId: string
+  readonly groupHash: string
+  readonly segment: number
+}
+
+/** `window` of a body. */
+export interface Window {
+  readonly firstItemAt: number
+  readonly lastActivityAt: number
+  readonly itemsCount: number
+}
+
+export interface Batch {
+  /** Value of the idempotency header. */
+  readonly key: string
+  readonly bufferId: string
+  readonly groupKey: string
+  readonly origin: Origin
+  readonly window: Window
+  readonly bodyHash: string
+  /** Members of the body that it should not have, or has not. */
+  readonly strange: readonly string[]
+  readonly items: readonly BatchItem[]
 }
 
 /** One attempt as the destination saw it, in the order of arrival. */
@@ -131,6 +169,11 @@ export function newHistory({ shards }: { shards: number }): History {
     buffered: 0,
     shards,
   }
+}
+
+/** 96 bits are enough to tell bodies apart. */
+export function hashOf(bytes: string | Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('base64url').slice(0, 16)
 }
 
 /** Says where the history of a failed run is kept, and how the run is repeated. */

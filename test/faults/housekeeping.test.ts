@@ -11,8 +11,7 @@ import { startLoad } from './crash.ts'
 import type { SentItem } from './history.ts'
 import type { Load } from './load.ts'
 import { committing, purging } from './strikes.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 13
 const HELD = 40

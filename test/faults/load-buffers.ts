@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BufferFields } from '../support/api.ts'
 import { type Buffers, signedWith } from './buffers.ts'
-import { within } from './within.ts'
+import { within } from './trial.ts'
 
 /** So long at a time, ms; longer than changes take until they are in force, or nothing is judged. */
 const ENABLED_MS = 5_000

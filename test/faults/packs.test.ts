@@ -5,8 +5,7 @@ import { after, before, describe, it } from 'mocha'
 import { eventually } from '../support/eventually.ts'
 import type { SentItem } from './history.ts'
 import { packing } from './strikes.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 11
 /** Kept open by its sender: a retry finds the original buffered. */

@@ -11,12 +11,13 @@ import { perform, release } from './acts.ts'
 import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
 import { duplicatesByFault } from './duplicates.ts'
-import type { Fault, StoredCommit } from './history.ts'
+import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
 import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import type { NodePlace } from './node-place.ts'
+import { goesOn, longestOver, longestPause, releases, seals } from './pauses.ts'
 import type { SelfEnd } from './self-ends.ts'
-import { within } from './within.ts'
+import { within } from './trial.ts'
 
 /** Three times the TTL of a lease, ms. */
 const LONG_MS = 15_000
@@ -60,7 +61,7 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
     await accepts(load, 300)
     await within(load.stop(), 60_000, 'the writers do not end')
   })
-  const pauseMs = longestPause(trial)
+  const pauseMs = longestPause(trial.history)
   await trial.judge()
   const duplicates = duplicatesByFault(trial.history)
   const { selfEnds } = trial
@@ -69,8 +70,8 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
     duplicates,
     selfEnds,
     pauseMs,
-    takeOverMs: longestOver(trial, releases, goesOn),
-    handOverMs: longestOver(trial, seals, seals),
+    takeOverMs: longestOver(trial.history, releases, goesOn),
+    handOverMs: longestOver(trial.history, seals, seals),
   }
 }
 
@@ -277,32 +278,4 @@ async function leaderOf(trial: ClusterTrial, stream: string): Promise<string | f
   } finally {
     await connection.close()
   }
-}
-
-/** The longest time from `before`, at or ahead of a release, to `behind` it, ms; the broker's times. */
-function longestOver(
-  { history }: ClusterTrial,
-  before: (commit: StoredCommit) => boolean,
-  behind: (commit: StoredCommit) => boolean,
-): number {
-  const pauses = [...Map.groupBy(history.commits, ({ shard }) => shard).values()].flatMap((ofShard) =>
-    ofShard.flatMap(({ records }, index) => {
-      if (!records.includes('release')) return []
-      const last = ofShard.slice(0, index + 1).findLast(before)
-      const next = ofShard.slice(index + 1).find(behind)
-      return last && next ? [next.at - last.at] : []
-    }),
-  )
-  return Math.max(0, ...pauses)
-}
-
-const seals = ({ records }: StoredCommit) => records.includes('seal')
-const releases = ({ records }: StoredCommit) => records.includes('release')
-const goesOn = ({ records }: StoredCommit) => !records.includes('epoch')
-
-function longestPause({ history }: ClusterTrial): number {
-  const times = history.sent
-    .flatMap(({ answer }) => (answer?.status === 202 ? [answer.at] : []))
-    .sort((a, b) => a - b)
-  return Math.max(0, ...times.slice(1).map((at, index) => at - times[index]!))
 }

@@ -1,7 +1,7 @@
 /** Small histories for the tests of the checker: one in which everything is right, and what to break it with. */
-import type { BatchItem } from './batch-body.ts'
 import { check } from './checker.ts'
 import {
+  type BatchItem,
   type DeadLetter,
   type Delivery,
   type Fault,

@@ -6,8 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { startLoad } from './crash.ts'
 import type { Load } from './load.ts'
 import { createLoadBuffers } from './load-buffers.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 17
 const STOPS = 3

@@ -14,7 +14,6 @@ import { type Fault, type History, keepFailure, newHistory } from './history.ts'
 import { noteStalls } from './stalls.ts'
 import { embeddedNatsUrl, StoredLogs } from './stored-logs.ts'
 import { Sender } from './webhooks.ts'
-import { within } from './within.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
@@ -233,4 +232,12 @@ export class Trial {
 async function openServers(sync = '2m'): Promise<OwnServers> {
   const nats = await ownNats({ sync })
   return { nats, proxy: await NatsProxy.to(nats.port), databaseUrl: await freshDatabase() }
+}
+
+export async function within<T>(work: Promise<T>, ms: number, otherwise: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), ms)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

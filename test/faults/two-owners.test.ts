@@ -10,8 +10,7 @@ import { type Service, startService, untilHealthy } from '../support/service.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import type { Fault } from './history.ts'
 import { committing } from './strikes.ts'
-import { Trial } from './trial.ts'
-import { within } from './within.ts'
+import { Trial, within } from './trial.ts'
 
 const SEED = 31
 const PROGRAM = 'test/faults/keeping-service.ts'

@@ -3,8 +3,7 @@ import { Agent, request } from 'undici'
 
 import { creditsFor } from '../../internal/domain/credits.ts'
 import { takeDown, UndocumentedAnswerError } from '../support/answers.ts'
-import { hashOf } from './batch-body.ts'
-import type { History, SentItem } from './history.ts'
+import { type History, hashOf, type SentItem } from './history.ts'
 import { webhookText } from './webhook-text.ts'
 
 /** Longer than any answer takes: an ingress gives up after 10 s. */
