@@ -37,7 +37,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     promise:
-      'The body of a batch tells the truth: its buffer and group, a segment that never falls but to 0, when its items were received, and how many they are',
+      'The body of a batch is right about its buffer, group and segment, the times at which its items were received, and their number',
     check: checkContents,
   },
   {
