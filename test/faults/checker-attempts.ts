@@ -10,7 +10,7 @@ const CLOCKS_MS = 50
 export function checkAttempts(evidence: Evidence): Violation[] {
   return [...evidence.attempts].flatMap(([key, attempts]) => {
     const [first, last] = [attempts[0]!, attempts.at(-1)!]
-    const terms = evidence.terms(first.bufferId, first.at, last.at)
+    const terms = evidence.told.between(first.bufferId, first.at, last.at)
     const most = Math.max(...terms.map(({ maxAttempts }) => maxAttempts)) + cutOff(evidence, first, last)
     return attempts.length > most ? [{ rule: 'attempts', detail: { key, made: attempts.length, most } }] : []
   })
@@ -42,7 +42,7 @@ function leastDelay(evidence: Evidence, attempts: readonly Delivery[], index: nu
   if (before.status < 500 || evidence.cutsOf(next.key, before.at, next.at).length > 0) return 0
   // A repetition of what was cut off has the number of the attempt before it.
   const repeated = cutOff(evidence, attempts[0]!, before)
-  const terms = evidence.terms(next.bufferId, before.at, next.at)
+  const terms = evidence.told.between(next.bufferId, before.at, next.at)
   return Math.min(...terms.map((each) => delayOf(each, Math.max(1, index + 1 - repeated))))
 }
 

@@ -37,7 +37,7 @@ export function checkContents(evidence: Evidence): Violation[] {
 
 function wrongFields(evidence: Evidence, batch: Batch): string[] {
   const { key, bufferId, origin, window, items, strange } = batch
-  const [terms] = evidence.termsUntil(bufferId, Number.POSITIVE_INFINITY)
+  const [terms] = evidence.told.until(bufferId, Number.POSITIVE_INFINITY)
   if (!terms) return [`no such buffer: ${bufferId}`]
   const received = items.map(({ receivedAt }) => receivedAt)
   const right: Record<string, boolean> = {

@@ -4,7 +4,7 @@ import type { Evidence, Violation } from './evidence.ts'
 /** Whatever the buffer may have been told last by then says that it is disabled: every owner knew that. */
 export function checkDisabled(evidence: Evidence): Violation[] {
   return evidence.history.deliveries.flatMap(({ key, bufferId, at }) => {
-    const terms = evidence.terms(bufferId, at)
+    const terms = evidence.told.at(bufferId, at, evidence.shardOf(key))
     if (terms.length === 0 || terms.some(({ enabled }) => enabled)) return []
     return [{ rule: 'sent-while-disabled', detail: { key, bufferId, at } }]
   })

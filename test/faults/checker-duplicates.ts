@@ -1,5 +1,5 @@
 /** Deduplication (docs/reference/buffers.md, "Deduplication"): exact while the original is buffered, and only then. */
-import { shardOfKey, versionOf } from './batch-key.ts'
+import { versionOf } from './batch-key.ts'
 import { isOnTheWay } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
 import type { SentItem } from './history.ts'
@@ -92,7 +92,7 @@ class Seals {
     const firsts = new Map(evidence.batches.map((batch) => [batch.key, batch]))
     const inOrder = [...firsts.values()].sort((one, other) => versionOf(one) - versionOf(other))
     for (const { key, items } of inOrder) {
-      const shard = this.#shardOf(key)
+      const shard = this.#evidence.shardOf(key)
       if (shard === undefined) continue
       const seals = this.#ofShards.get(shard) ?? []
       this.#ofShards.set(shard, seals)
@@ -103,12 +103,8 @@ class Seals {
 
   /** Unix ms; 0: none. */
   latestBefore(key: string, seq: number): number {
-    const seals = this.#ofShards.get(this.#shardOf(key) ?? -1) ?? []
+    const seals = this.#ofShards.get(this.#evidence.shardOf(key) ?? -1) ?? []
     return seals.findLast(({ version }) => version < seq)?.sentAt ?? 0
-  }
-
-  #shardOf(key: string): number | undefined {
-    return shardOfKey(key, this.#evidence.history.shards)
   }
 }
 

@@ -8,7 +8,7 @@ export function checkLimits(evidence: Evidence): Violation[] {
 
 /** Sealed at some time before it came: any limit that there was until then may have closed it. */
 function checkBatch(evidence: Evidence, { key, bufferId, items, at }: Delivery): Violation[] {
-  const terms = evidence.termsUntil(bufferId, at)
+  const terms = evidence.told.until(bufferId, at)
   const maxItems = Math.max(...terms.map((each) => each.maxItems))
   const maxBytes = Math.max(...terms.map((each) => each.maxBytes))
   const bytes = items.reduce((sum, { payloadBytes }) => sum + payloadBytes, 0)

@@ -2,8 +2,19 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { readHeaders } from './delivery-headers.ts'
-import type { Delivery, History } from './history.ts'
-import { batchItem, broken, changed, delivery, kill, SENT, TERMS } from './sample-history.ts'
+import type { Delivery, History, StoredCommit } from './history.ts'
+import {
+  batchItem,
+  broken,
+  changed,
+  claim,
+  delivery,
+  kill,
+  otherDelivery,
+  SENT,
+  sentItem,
+  TERMS,
+} from './sample-history.ts'
 
 const KNOWN = SENT + 30_000
 /** Told at that time, and surely known everywhere at KNOWN. */
@@ -60,6 +71,33 @@ describe('the checker of disabled buffers', () => {
     expect(broken(told(KNOWN - 20, disabled, enabled(KNOWN)))).to.deep.equal(['sent-while-disabled'])
     const unanswered = { ...disabled, answeredAt: null }
     expect(broken(told(KNOWN, unanswered)), 'nobody said that it is').to.deep.equal([])
+  })
+
+  it('lets an owner of several send until it signed with a younger secret, and not behind that', () => {
+    const younger = changed(
+      { signing: { header: 'x-svc-signature', secret: 'younger' } },
+      { bufferId: 'other', askedAt: SENT + 100, answeredAt: SENT + 101 },
+    )
+    const signed =
+      (secret: string, at: number, claims: StoredCommit[] = []) =>
+      (history: History) => {
+        told(KNOWN, disabled, younger)(history)
+        history.commits = [claim(1, 'a', SENT), ...claims]
+        history.claims = [{ shard: 0, epoch: 1, node: 'actor-1' }]
+        history.sent.push(sentItem(5, { bufferId: 'other', groupKey: 'h' }))
+        const signature = { header: 'x-svc-signature', secret }
+        history.deliveries.push(otherDelivery(12, [5], { bufferId: 'other', signature, at }))
+        history.credits = null
+      }
+    expect(broken(signed('younger', SENT + 20_000))).to.deep.equal(['sent-while-disabled'])
+    expect(broken(signed('younger', KNOWN - 1_000)), 'perhaps on the way').to.deep.equal([])
+    const takeOver = [claim(30, 'b', SENT + 25_000)]
+    expect(broken(signed('younger', SENT + 20_000, takeOver)), 'another owner').to.deep.equal([])
+    const older = (history: History) => {
+      signed('s', SENT + 20_000)(history)
+      history.changes.splice(2, 1, changed({}, { bufferId: 'other' }))
+    }
+    expect(broken(older)).to.deep.equal([])
   })
 
   it('lets an owner send that cannot hear of it, until it can', () => {

@@ -1,16 +1,14 @@
 /** A history indexed for the rules of the checker. */
 import { shardOfKey, versionOf } from './batch-key.ts'
-import { cutsDeliveries, hidesChanges, nodeOf } from './causes.ts'
+import { cutsDeliveries, nodeOf } from './causes.ts'
 import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
 import { Owners } from './owners.ts'
-import { type BufferChange, type BufferTerms, inForce } from './terms.ts'
+import { Told } from './told.ts'
 
 /** A machine that stands still for so long breaks what a fault would break: leases, and waiting requests; ms. */
 const LONG_STALL_MS = 2_000
 /** What was held back arrives so long after its release, on a busy machine, ms. */
 const ARRIVAL_MS = 2_000
-/** A change of a buffer is in force everywhere within a second; the rest is for a busy machine, ms. */
-const IN_FORCE_MS = 3_000
 
 export interface Violation {
   readonly rule: string
@@ -26,6 +24,8 @@ interface Settlement {
 export class Evidence {
   readonly history: History
   readonly owners: Owners
+  /** What buffers were told, and where that was known when. */
+  readonly told: Told
   /** Every delivered and every dead batch. */
   readonly batches: readonly Batch[]
   /** Deliveries of an idempotency key, in order of arrival. */
@@ -35,7 +35,6 @@ export class Evidence {
   readonly #faults: readonly Fault[]
   readonly #sent: ReadonlyMap<number, SentItem>
   readonly #duplicates: ReadonlyMap<string, SentItem[]>
-  readonly #changes: ReadonlyMap<string, BufferChange[]>
   readonly #settlements: ReadonlyMap<string, Settlement>
   readonly #arrived = new Set<number>()
   /** When an item was last seen on its way out: its last delivery, or its dead letter. */
@@ -54,7 +53,11 @@ export class Evidence {
     this.#faults = [...history.faults, ...stallsOf(history)]
     this.#sent = new Map(history.sent.map((item) => [item.n, item]))
     this.#duplicates = Map.groupBy(history.sent, duplicateName)
-    this.#changes = Map.groupBy(history.changes, ({ bufferId }) => bufferId)
+    this.told = new Told(history, {
+      owners: this.owners,
+      faultsBetween: (from, to) => this.faultsBetween(from, to),
+      stalledMs: (from, to) => this.stalledMs(from, to),
+    })
     this.#settlements = settlementsOf(history)
     for (const { key, items, at, status } of history.deliveries)
       for (const { n } of items) this.#see(n, key, at, status >= 200 && status < 300)
@@ -123,6 +126,11 @@ export class Evidence {
     )
   }
 
+  /** Of a batch; undefined: its key is none. */
+  shardOf(key: string): number | undefined {
+    return shardOfKey(key, this.history.shards)
+  }
+
   /** Faults that touch this time, long stalls of the machine among them. */
   faultsBetween(from: number, to: number): Fault[] {
     return this.#faults.filter((fault) => fault.from <= to && fault.to >= from)
@@ -133,7 +141,7 @@ export class Evidence {
    * had its shard then, of a broker, or of the network to the destination.
    */
   cutsOf(key: string, from: number, to: number): Fault[] {
-    const shard = shardOfKey(key, this.history.shards)
+    const shard = this.shardOf(key)
     return this.faultsBetween(from, to).filter((fault) => {
       const node = nodeOf(fault)
       if (!cutsDeliveries(fault)) return false
@@ -143,7 +151,7 @@ export class Evidence {
 
   /** How often the shard of a batch was claimed since its seal and until `at`; undefined: nobody knows. */
   claimsSinceSeal(key: string, at: number): number | undefined {
-    const shard = shardOfKey(key, this.history.shards)
+    const shard = this.shardOf(key)
     return shard === undefined ? undefined : this.owners.claimsSince(shard, versionOf({ key }), at)
   }
 
@@ -163,26 +171,6 @@ export class Evidence {
       (sum, stall) => sum + Math.max(0, Math.min(stall.to, to) - Math.max(stall.from, from)),
       0,
     )
-  }
-
-  /** Terms of a buffer of which one was in force at any time from `from` on until `to`; none: nobody knows this buffer. */
-  terms(bufferId: string, from: number, to = from): BufferTerms[] {
-    const changes = this.#changes.get(bufferId) ?? []
-    const atFrom = inForce(changes, from, (answeredAt) => this.#isKnown(answeredAt, from))
-    const since = changes.filter(({ askedAt }) => askedAt > from && askedAt <= to)
-    return [...atFrom, ...since].map(({ terms }) => terms)
-  }
-
-  /** Terms that a buffer ever had until `at`: a batch may have been sealed long before. */
-  termsUntil(bufferId: string, at: number): BufferTerms[] {
-    return this.terms(bufferId, Number.NEGATIVE_INFINITY, at)
-  }
-
-  /** Whether every owner knows at `at` what was answered to a change at `answeredAt`. */
-  #isKnown(answeredAt: number, at: number): boolean {
-    const hidden = this.faultsBetween(answeredAt, at).filter(hidesChanges)
-    const from = Math.max(answeredAt, ...hidden.map(({ to }) => to))
-    return from + IN_FORCE_MS + this.stalledMs(from, at) <= at
   }
 }
 

@@ -8,7 +8,7 @@ import type { BufferFields } from '../support/api.ts'
 import { type Buffers, signedWith } from './buffers.ts'
 import { within } from './trial.ts'
 
-/** So long at a time, ms; longer than changes take until they are in force, or nothing is judged. */
+/** So long at a time, ms. */
 const ENABLED_MS = 5_000
 const DISABLED_MS = 8_000
 const BEFORE_REPETITION_MS = 200
@@ -37,7 +37,7 @@ export async function createLoadBuffers({ buffers }: Buffered): Promise<void> {
   await buffers.patch('tight', { delivery: { idempotencyHeader: 'X-Batch', signing } })
 }
 
-/** Disables and enables `switched`, each time with another secret, for as long as `work` goes on; enabled at last. */
+/** Disables and enables `switched`, with other secrets each time, for as long as `work` goes on; enabled at last. */
 export async function whileSwitching<T>({ buffers }: Buffered, work: () => Promise<T>): Promise<T> {
   const over = new AbortController()
   const switching = switchUntil(buffers, over.signal)
@@ -55,6 +55,9 @@ async function switchUntil(buffers: Buffers, over: AbortSignal): Promise<void> {
     await sleep(ENABLED_MS, over)
     if (over.aborted) return
     await insist(() => buffers.patch('switched', { enabled: false }), over)
+    // Who signs with this one knows that the other buffer is disabled.
+    const sign = { secret: `secret ${round} of tight` }
+    await insist(() => buffers.patch('tight', { delivery: { signing: sign } }), over)
     await sleep(DISABLED_MS, over)
     const signing = { secret: `secret ${round} of switched` }
     await insist(() => buffers.patch('switched', { enabled: true, delivery: { signing } }), over)

@@ -38,6 +38,13 @@ export class Owners {
     return this.#spans.get(shard)!.filter(({ epoch, from }) => epoch > seq && from <= at).length
   }
 
+  /** Whether somebody claimed the shard between these times; true when nobody knows. */
+  mayHaveChanged(shard: number, from: number, to: number): boolean {
+    const spans = this.#spans.get(shard)
+    if (!spans || spans.length === 0 || from < spans[0]!.from) return true
+    return spans.some((span) => span.from >= from && span.from <= to)
+  }
+
   /** Whether the node had the shard between these times, or attempts from then under way; true when nobody knows. */
   mayHaveHad(node: string, shard: number, from: number, to: number): boolean {
     const spans = this.#spans.get(shard)

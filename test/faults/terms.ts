@@ -40,17 +40,3 @@ export function termsOf(buffer: BufferResource): BufferTerms {
     signing: signing ? { header: signing.header.toLowerCase(), secret: signing.secret } : null,
   }
 }
-
-/**
- * Changes of one buffer of which one held at `at`, the oldest first: the last that was surely known everywhere by then,
- * and all that were asked for since. `isKnown`: whether what was answered at that time is in force everywhere.
- */
-export function inForce(
-  changes: readonly BufferChange[],
-  at: number,
-  isKnown: (answeredAt: number) => boolean,
-): BufferChange[] {
-  const asked = changes.filter(({ askedAt }) => askedAt <= at)
-  const known = asked.findLastIndex(({ answeredAt }) => answeredAt !== null && isKnown(answeredAt))
-  return asked.slice(Math.max(0, known))
-}
