@@ -29,6 +29,7 @@ export function checkBackoff(evidence: Evidence): Violation[] {
   return [...evidence.attempts.values()].flatMap((attempts) =>
     attempts.slice(1).flatMap((next, index) => {
       const before = attempts[index]!
+      if (!failedByAnswer(evidence, before, next)) return []
       const waited = next.at - before.answeredAt
       const least = leastDelay(evidence, attempts, index) - CLOCKS_MS
       return waited < least ? [{ rule: 'back-off', detail: { before, next: next.at, waited, least } }] : []
@@ -36,10 +37,15 @@ export function checkBackoff(evidence: Evidence): Violation[] {
   )
 }
 
-/** Before the attempt behind this one, ms; 0 unless it failed by an answer that its owner surely had. */
+/** By one that its owner surely had. */
+function failedByAnswer(evidence: Evidence, before: Delivery, next: Delivery): boolean {
+  if (before.status < 500 || evidence.wasGivenUp(before)) return false
+  return evidence.cutsOf(next.key, before.at, next.at).length === 0
+}
+
+/** Before the attempt behind this one, ms. */
 function leastDelay(evidence: Evidence, attempts: readonly Delivery[], index: number): number {
   const [before, next] = [attempts[index]!, attempts[index + 1]!]
-  if (before.status < 500 || evidence.cutsOf(next.key, before.at, next.at).length > 0) return 0
   // A repetition of what was cut off has the number of the attempt before it.
   const repeated = cutOff(evidence, attempts[0]!, before)
   const terms = evidence.told.between(next.bufferId, before.at, next.at)

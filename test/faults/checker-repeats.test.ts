@@ -79,6 +79,18 @@ describe('the checker of repetitions', () => {
     expect(broken(again([of('freeze actor-1')], SENT + 2_000, other))).to.deep.equal(['resent'])
   })
 
+  it('lets come again what was answered too late, to a connection that was closed before', () => {
+    const late = (closedAt: number | null, tookMs: number) => (history: History) => {
+      const answer = { answeredAt: SENT + 700 + tookMs, closedAt }
+      Object.assign(history.deliveries[1]!, answer)
+      history.deliveries.push(delivery(20, [3, 4], { at: AT }))
+    }
+    expect(broken(late(SENT + 6_000, 5_800))).to.deep.equal([])
+    expect(broken(late(null, 5_800)), 'the connection lives').to.deep.equal(['resent'])
+    expect(broken(late(SENT + 11_000, 5_800)), 'it was idle').to.deep.equal(['resent'])
+    expect(broken(late(SENT + 710, 100)), 'the answer was quick').to.deep.equal(['resent'])
+  })
+
   it('takes a long stall of the machine for a fault, and a short one for none', () => {
     const stalled = (ms: number) => (history: History) => {
       again([], AT, TAKE_OVER)(history)

@@ -41,6 +41,7 @@ function excuseFor(
 ): 'unheard' | 'taken over' | null {
   const recordedAt = evidence.settlement(next.key)?.at ?? Number.POSITIVE_INFINITY
   if (next.at > recordedAt + CLOCKS_MS && !evidence.heldBack(next, recordedAt)) return null
+  if (evidence.wasGivenUp(before)) return 'unheard'
   const cuts = evidence.cutsOf(next.key, before.at, next.at)
   if (cuts.length === 0) return null
   if (wasUnheard(cuts, before, next)) return 'unheard'
@@ -67,7 +68,7 @@ function checkDeadAfterAnswer(evidence: Evidence): Violation[] {
     const recordedAt = evidence.settlement(key)?.at ?? Number.POSITIVE_INFINITY
     if (createdAt > recordedAt + CLOCKS_MS) return [{ rule: 'dead-after-record', detail: { key, createdAt } }]
     const last = (evidence.attempts.get(key) ?? []).findLast(({ answeredAt }) => answeredAt <= createdAt)
-    if (last === undefined || !isAcknowledged(last)) return []
+    if (last === undefined || !isAcknowledged(last) || evidence.wasGivenUp(last)) return []
     const cut = evidence.cutsOf(key, last.at, createdAt).length > 0
     return cut ? [] : [{ rule: 'dead-after-ack', detail: { createdAt, last } }]
   })

@@ -61,6 +61,7 @@ export class Destination {
     const batch = this.#read(request)
     const status = this.#statusFor(batch.key, batch.groupKey)
     const index = this.#history.deliveries.push(batch) - 1
+    request.onClosed((closedAt) => this.#amend(index, { closedAt }))
     if (this.#held?.groupKey === batch.groupKey) {
       this.#held.reached()
       this.#held = null
@@ -80,13 +81,17 @@ export class Destination {
       request,
       changes.map(({ terms }) => terms),
     )
-    return { ...batch, ...headers, at: request.at, status: 0, answeredAt: 0 }
+    return { ...batch, ...headers, at: request.at, status: 0, answeredAt: 0, closedAt: null }
   }
 
   #answered(index: number, status: number): void {
     const delivery = this.#history.deliveries[index]!
     const heard = this.#isListening() && !this.#history.faults.some((fault) => cutsOff(fault, delivery.at))
-    this.#history.deliveries[index] = { ...delivery, status: heard ? status : 0, answeredAt: Date.now() }
+    this.#amend(index, { status: heard ? status : 0, answeredAt: Date.now() })
+  }
+
+  #amend(index: number, more: Partial<Delivery>): void {
+    this.#history.deliveries[index] = { ...this.#history.deliveries[index]!, ...more }
   }
 
   #statusFor(key: string, groupKey: string): number {

@@ -10,6 +10,11 @@ const LONG_STALL_MS = 2_000
 /** What was held back arrives so long after its release, on a busy machine, ms. */
 const ARRIVAL_MS = 2_000
 
+/** An answer that is quicker is in time, ms. */
+const LEAST_SLOWNESS_MS = 1_000
+/** From the end of a connection at its sender to that at the destination, on a busy machine, ms. */
+const CLOSING_MS = 1_000
+
 export interface Violation {
   readonly rule: string
   readonly detail: unknown
@@ -163,6 +168,15 @@ export class Evidence {
         from <= since &&
         at <= heldUntil + ARRIVAL_MS + this.stalledMs(heldUntil, at),
     )
+  }
+
+  /**
+   * The connection was closed before the answer came, so nobody heard it: by a sender that gave up when its 10 s were over,
+   * of which a destination sees only what its own slowness took. Whoever heard an answer keeps the connection for more.
+   */
+  wasGivenUp({ at, answeredAt, closedAt }: Delivery): boolean {
+    if (closedAt === null || answeredAt - at < LEAST_SLOWNESS_MS) return false
+    return closedAt <= answeredAt + CLOSING_MS + this.stalledMs(answeredAt, closedAt)
   }
 
   /** Of this time the machine stood still so long, ms. */

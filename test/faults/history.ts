@@ -75,6 +75,8 @@ export interface Delivery extends Batch {
   /** What the destination answered, and when; it may be that nobody was there to read it. 0: nothing. */
   readonly status: number
   readonly answeredAt: number
+  /** When its connection was closed without another request on it; null: not yet, or there was one. */
+  readonly closedAt: number | null
 }
 
 /** What stood in a signature header, judged over the raw body as it arrived. */

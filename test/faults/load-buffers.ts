@@ -18,10 +18,11 @@ const LAST_MS = 10_000
 const FIELDS: Readonly<Record<string, Omit<Partial<BufferFields>, 'delivery'>>> = {
   good: {},
   rejecting: {},
+  // Three items have more bytes than that more often than not, and its back-off is longer than a busy machine is slow.
   tight: {
-    batch: { maxItems: 3, maxBytes: 2_000, idleTimeoutMs: 150, maxWaitFromFirstMs: 1_000 },
+    batch: { maxItems: 3, maxBytes: 500, idleTimeoutMs: 1_500, maxWaitFromFirstMs: 3_000 },
     overflow: { maxGroupItems: 5, maxGroupBytes: 8_000 },
-    throughput: { maxAttempts: 4, backoff: { initialMs: 150, maxMs: 1_000, multiplier: 3 } },
+    throughput: { maxAttempts: 4, backoff: { initialMs: 600, maxMs: 2_000, multiplier: 3 } },
   },
   // What it held when it was disabled would be due well within that time.
   switched: { batch: { maxItems: 20, idleTimeoutMs: 6_000, maxWaitFromFirstMs: 7_000 } },

@@ -89,6 +89,7 @@ export function delivery(
     at,
     status: 200,
     answeredAt: (more.at ?? at) + 1,
+    closedAt: null,
     ...more,
   }
 }

@@ -25,6 +25,8 @@ export interface SinkRequest {
   readonly body: Buffer
   /** The body parsed as JSON. */
   json(): unknown
+  /** Calls back, with the time, when the connection is closed behind this request and before another one. */
+  onClosed(listener: (at: number) => void): void
 }
 
 /**
@@ -82,6 +84,8 @@ export class Sink {
   readonly #server: Server
   readonly #scheme: string
   readonly #sockets = new Set<Socket>()
+  /** Whoever wants to know when a connection is closed: of its latest request. */
+  readonly #closings = new WeakMap<Socket, (at: number) => void>()
   readonly #behaviours = new Map<string, SinkBehaviour>()
   readonly #requests: SinkRequest[] = []
   readonly #waiters = new Set<Waiter>()
@@ -193,6 +197,7 @@ export class Sink {
     socket.on('error', () => {})
     socket.on('close', () => {
       this.#sockets.delete(socket)
+      this.#closings.get(socket)?.(Date.now())
       this.#changed()
     })
     this.#changed()
@@ -211,6 +216,8 @@ export class Sink {
   }
 
   async #record(request: IncomingMessage): Promise<SinkRequest> {
+    const { socket } = request
+    this.#closings.delete(socket)
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
@@ -221,10 +228,10 @@ export class Sink {
       path: request.url ?? '',
       headers: request.headers,
       rawHeaders: request.rawHeaders,
-      servername:
-        'servername' in request.socket ? ((request.socket as TLSSocket).servername ?? false) : undefined,
+      servername: 'servername' in socket ? ((socket as TLSSocket).servername ?? false) : undefined,
       body,
       json: () => JSON.parse(body.toString('utf8')),
+      onClosed: (listener) => this.#closings.set(socket, listener),
     }
     this.#requests.push(received)
     this.#changed()
