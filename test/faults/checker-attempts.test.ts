@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import type { Fault, History } from './history.ts'
-import { broken, changed, claim, delivery, kill, SENT } from './sample-history.ts'
+import { broken, changed, claim, commit, delivery, kill, SENT } from './sample-history.ts'
 
 /** So many attempts of the second batch fail, `apartMs` from answer to attempt, before it is delivered. */
 function fails(times: number, faults: Fault[], apartMs = 100, status = 500) {
@@ -89,6 +89,17 @@ describe('the checker of back-off', () => {
       history.deliveries[1] = { ...history.deliveries[1]!, status: 0 }
     }
     expect(broken(third)).to.deep.equal([])
+  })
+
+  it('takes what was given up for no attempt that was begun early', () => {
+    const givenUp = (sealedAt: number) => (history: History) => {
+      slow(fails(1, [], 10))(history)
+      history.commits = [commit(2, { at: sealedAt }), commit(20, { at: sealedAt, records: ['seal'] })]
+      const last = history.deliveries.at(-1)!
+      history.deliveries.splice(-1, 1, { ...last, closedAt: last.answeredAt + 100 })
+    }
+    expect(broken(givenUp(SENT - 10_000)), 'an earlier one that came late').to.deep.equal([])
+    expect(broken(givenUp(SENT))).to.deep.equal(['back-off'])
   })
 
   it('goes by the shortest that held meanwhile', () => {

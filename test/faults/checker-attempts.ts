@@ -39,7 +39,7 @@ export function checkBackoff(evidence: Evidence): Violation[] {
 
 /** By one that its owner surely had. */
 function failedByAnswer(evidence: Evidence, before: Delivery, next: Delivery): boolean {
-  if (before.status < 500 || evidence.wasGivenUp(before)) return false
+  if (before.status < 500 || evidence.wasGivenUp(before) || evidence.wasGivenUp(next)) return false
   return evidence.cutsOf(next.key, before.at, next.at).length === 0
 }
 

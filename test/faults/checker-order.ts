@@ -15,7 +15,8 @@ export function checkOrder(evidence: Evidence): Violation[] {
 /** The order of first arrivals holds always. */
 function isLateRepetition(evidence: Evidence, later: Delivery, delivery: Delivery): boolean {
   const [first] = evidence.attempts.get(delivery.key)!
-  return first !== delivery && evidence.heldBack(delivery, later.at)
+  if (first === delivery) return false
+  return evidence.heldBack(delivery, later.at) || evidence.wasGivenUp(delivery)
 }
 
 function itemDescents(evidence: Evidence, deliveries: readonly Delivery[]): Violation[] {

@@ -30,7 +30,7 @@ function checkAgain(evidence: Evidence): Violation[] {
 }
 
 /**
- * Either the answer did not come back, or its owner could not write it down and another one took the shard over, which
+ * Either one of the two was given up, or the answer did not come back, or its owner could not write it down and another one took the shard over, which
  * explains as many repetitions as there were claims. Nothing explains one behind the record.
  */
 function excuseFor(
@@ -39,6 +39,7 @@ function excuseFor(
   next: Delivery,
   takenOver: number,
 ): 'unheard' | 'taken over' | null {
+  if (evidence.wasGivenUp(next)) return 'unheard'
   const recordedAt = evidence.settlement(next.key)?.at ?? Number.POSITIVE_INFINITY
   if (next.at > recordedAt + CLOCKS_MS && !evidence.heldBack(next, recordedAt)) return null
   if (evidence.wasGivenUp(before)) return 'unheard'
@@ -56,7 +57,8 @@ function wasUnheard(cuts: readonly Fault[], before: Delivery, next: Delivery): b
 function checkAfterDeath(evidence: Evidence): Violation[] {
   return evidence.history.dead.flatMap(({ key, createdAt }) => {
     const late = (evidence.attempts.get(key) ?? []).find(
-      (attempt) => attempt.at > createdAt && !evidence.heldBack(attempt, createdAt),
+      (attempt) =>
+        attempt.at > createdAt && !evidence.heldBack(attempt, createdAt) && !evidence.wasGivenUp(attempt),
     )
     return late ? [{ rule: 'sent-after-dead', detail: { createdAt, late } }] : []
   })

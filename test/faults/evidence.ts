@@ -1,5 +1,5 @@
 /** A history indexed for the rules of the checker. */
-import { shardOfKey, versionOf } from './batch-key.ts'
+import { readKey, shardOfKey, versionOf } from './batch-key.ts'
 import { cutsDeliveries, nodeOf } from './causes.ts'
 import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
 import { Owners } from './owners.ts'
@@ -10,10 +10,10 @@ const LONG_STALL_MS = 2_000
 /** What was held back arrives so long after its release, on a busy machine, ms. */
 const ARRIVAL_MS = 2_000
 
-/** An answer that is quicker is in time, ms. */
-const LEAST_SLOWNESS_MS = 1_000
-/** From the end of a connection at its sender to that at the destination, on a busy machine, ms. */
-const CLOSING_MS = 1_000
+/** An attempt without an answer is given up after 10 s, and begins behind its seal; less what clocks differ, ms. */
+const OVERDUE_MS = 9_900
+/** From the end of a connection at its sender to that at the destination, on a busy machine, ms; idle ones live for 4 s. */
+const CLOSING_MS = 2_000
 
 export interface Violation {
   readonly rule: string
@@ -41,6 +41,7 @@ export class Evidence {
   readonly #sent: ReadonlyMap<number, SentItem>
   readonly #duplicates: ReadonlyMap<string, SentItem[]>
   readonly #settlements: ReadonlyMap<string, Settlement>
+  readonly #commitTimes: ReadonlyMap<string, number>
   readonly #arrived = new Set<number>()
   /** When an item was last seen on its way out: its last delivery, or its dead letter. */
   readonly #lastSeen = new Map<number, number>()
@@ -64,6 +65,7 @@ export class Evidence {
       stalledMs: (from, to) => this.stalledMs(from, to),
     })
     this.#settlements = settlementsOf(history)
+    this.#commitTimes = new Map(history.commits.map(({ shard, seq, at }) => [`${shard}/${seq}`, at]))
     for (const { key, items, at, status } of history.deliveries)
       for (const { n } of items) this.#see(n, key, at, status >= 200 && status < 300)
     for (const { key, items, createdAt } of history.dead)
@@ -171,12 +173,15 @@ export class Evidence {
   }
 
   /**
-   * The connection was closed before the answer came, so nobody heard it: by a sender that gave up when its 10 s were over,
-   * of which a destination sees only what its own slowness took. Whoever heard an answer keeps the connection for more.
+   * Its sender closed the connection before it could hear the answer, for its 10 s were over: on a busy machine most of them
+   * may pass on the way. It arrives behind whatever the sender did since. Who heard an answer keeps the connection for more.
    */
-  wasGivenUp({ at, answeredAt, closedAt }: Delivery): boolean {
-    if (closedAt === null || answeredAt - at < LEAST_SLOWNESS_MS) return false
-    return closedAt <= answeredAt + CLOSING_MS + this.stalledMs(answeredAt, closedAt)
+  wasGivenUp({ key, answeredAt, closedAt }: Delivery): boolean {
+    if (closedAt === null || closedAt > answeredAt + CLOSING_MS + this.stalledMs(answeredAt, closedAt))
+      return false
+    const { version } = readKey(key) ?? {}
+    const sealedAt = this.#commitTimes.get(`${this.shardOf(key)}/${version}`)
+    return sealedAt === undefined || closedAt - sealedAt >= OVERDUE_MS
   }
 
   /** Of this time the machine stood still so long, ms. */

@@ -231,7 +231,10 @@ export class Sink {
       servername: 'servername' in socket ? ((socket as TLSSocket).servername ?? false) : undefined,
       body,
       json: () => JSON.parse(body.toString('utf8')),
-      onClosed: (listener) => this.#closings.set(socket, listener),
+      onClosed: (listener) => {
+        if (socket.destroyed) listener(Date.now())
+        else this.#closings.set(socket, listener)
+      },
     }
     this.#requests.push(received)
     this.#changed()
