@@ -80,10 +80,10 @@ describe('the checker of credits', () => {
     expect(broken(crashed)).to.deep.equal([])
   })
 
-  it('catches books that do not add up', () => {
-    const books = (history: History) => {
+  it('catches accounts that do not add up', () => {
+    const uneven = (history: History) => {
       history.credits = { ...accounts(4), refunded: 1 }
     }
-    expect(broken(books)).to.deep.equal(['books'])
+    expect(broken(uneven)).to.deep.equal(['sums'])
   })
 })

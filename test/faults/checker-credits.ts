@@ -28,7 +28,7 @@ export function checkCredits(evidence: Evidence): Violation[] {
   const charged = credits.granted - credits.left
   return [
     ...outside({}, charged, sum(costs, 'least'), sum(costs, 'most')),
-    ...checkBooks(credits),
+    ...checkSums(credits),
     ...[...Map.groupBy(costs, ({ bufferId }) => bufferId)].flatMap(([bufferId, own]) =>
       outside({ bufferId }, credits.booked[bufferId] ?? 0, sum(own, 'least'), sum(own, 'booked')),
     ),
@@ -36,11 +36,11 @@ export function checkCredits(evidence: Evidence): Violation[] {
 }
 
 /** What was booked for buffers, less what was credited back to the customer, is what the customer paid. */
-function checkBooks({ granted, left, booked, refunded }: Accounts): Violation[] {
+function checkSums({ granted, left, booked, refunded }: Accounts): Violation[] {
   const all = Object.values(booked).reduce((total, credits) => total + credits, 0)
   return all - refunded === granted - left
     ? []
-    : [{ rule: 'books', detail: { granted, left, booked, refunded } }]
+    : [{ rule: 'sums', detail: { granted, left, booked, refunded } }]
 }
 
 function outside(of: object, charged: number, least: number, most: number): Violation[] {
