@@ -99,6 +99,20 @@ describe('the TCP proxy of the fault suite', () => {
     await exchanged({ near, far }, 'c', 'd')
   })
 
+  it('is as narrow as it is told, for all connections together', async () => {
+    const [one, two] = [await join(), await join()]
+    proxy.throttle(100_000)
+    const sentAt = performance.now()
+    one.near.socket.write('x'.repeat(10_000))
+    await eventually(() => one.near.socket.bytesWritten === 10_000)
+    two.near.socket.write('y'.repeat(5_000))
+    await eventually(() => two.far.text.length === 5_000)
+    expect(one.far.text).to.have.length(10_000)
+    expect(performance.now() - sentAt).to.be.at.least(149)
+    proxy.heal()
+    await exchanged(one, 'c', 'd')
+  })
+
   for (const [silent, other] of [
     ['up', 'down'],
     ['down', 'up'],

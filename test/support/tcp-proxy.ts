@@ -25,6 +25,10 @@ export interface Cut {
 
 interface Weather {
   latencyMs: number
+  /** Of each direction; all connections share it. */
+  bytesPerSecond: number
+  /** When the last byte that was taken will have left, by direction, on the clock of `performance`. */
+  readonly freeAt: Record<Direction, number>
   readonly silent: Set<Direction>
   cut: { readonly direction: Direction; leftBytes: number } | null
 }
@@ -34,7 +38,13 @@ const passAll: Filters = () => ({ up: (chunk) => chunk, down: (chunk) => chunk }
 export class TcpProxy {
   readonly #server: Server
   readonly #filters: Filters
-  readonly #weather: Weather = { latencyMs: 0, silent: new Set(), cut: null }
+  readonly #weather: Weather = {
+    latencyMs: 0,
+    bytesPerSecond: Number.POSITIVE_INFINITY,
+    freeAt: { up: 0, down: 0 },
+    silent: new Set(),
+    cut: null,
+  }
   readonly #pipes = new Set<Pipe>()
   #cuts = 0
 
@@ -70,6 +80,11 @@ export class TcpProxy {
   /** Everything takes so much longer, ms, in each direction. */
   delay(latencyMs: number): void {
     this.#weather.latencyMs = latencyMs
+  }
+
+  /** So many bytes pass a second in each direction, of all connections together: who comes later waits behind. */
+  throttle(bytesPerSecond: number): void {
+    this.#weather.bytesPerSecond = bytesPerSecond
   }
 
   /** Nothing passes in this direction, on connections that are there and on new ones, until `heal`. */
@@ -113,6 +128,7 @@ export class TcpProxy {
   /** A network without faults again; what was held back arrives. */
   heal(): void {
     this.#weather.latencyMs = 0
+    this.#weather.bytesPerSecond = Number.POSITIVE_INFINITY
     this.#weather.silent.clear()
     for (const pipe of this.#pipes) pipe.flush()
   }
@@ -237,9 +253,16 @@ class Pipe {
 
   #put(chunk: Buffer | null, onPassed?: () => void): void {
     this.bytes += chunk?.length ?? 0
-    this.#underWay.push({ due: performance.now() + this.#weather.latencyMs, chunk, onPassed })
+    this.#underWay.push({ due: this.#leavesAt(chunk?.length ?? 0) + this.#weather.latencyMs, chunk, onPassed })
     if (this.bytes >= WINDOW_BYTES) this.#from.pause()
     this.flush()
+  }
+
+  #leavesAt(bytes: number): number {
+    const { freeAt, bytesPerSecond } = this.#weather
+    const at = Math.max(performance.now(), freeAt[this.#direction]) + (bytes * 1_000) / bytesPerSecond
+    freeAt[this.#direction] = at
+    return at
   }
 
   #pass({ chunk, onPassed }: UnderWay): void {
