@@ -53,6 +53,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'the last uses of keys wait': 'The times at which keys were used cannot be written now.',
   'the closing of days waits': 'Counters of past days cannot be summed up now; figures stay right.',
   'the removal of dead letters waits': 'Retention or quota could not be applied now.',
+  'abandoned uploads removed':
+    'Parts of large dead letters were removed whose owner did not finish within an hour.',
   'dead letters removed': 'Retention (`old`) or quota (`overQuota`) removed dead letters.',
   'ID tokens cannot be checked': 'The keys of the identity provider could not be fetched.',
   'this owner key was revoked and stays so': 'A key of `PENSTOCK_OWNER_KEYS` was revoked through the API.',

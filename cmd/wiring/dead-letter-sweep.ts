@@ -1,4 +1,4 @@
-/** Removes dead letters that the installation lets go, beside the management API. */
+/** Removes dead letters that the installation lets go, and abandoned uploads, beside the management API. */
 import { createDeadLetterSweep } from '../../internal/dlq/sweep.ts'
 import { createExpiredDeadLetters } from '../../internal/postgres/expired-dead-letters.ts'
 import type { Node, Store } from './foundation.ts'
@@ -7,16 +7,15 @@ export async function startDeadLetterSweep(
   { lifecycle, clock, log, config }: Node,
   { db }: Store,
 ): Promise<void> {
-  const limits = config.deadLetters
-  if (limits.retentionDays === undefined && limits.quota === undefined) return
   await lifecycle.acquire(
     'sweep of dead letters',
     () => {
       const sweep = createDeadLetterSweep({
         expired: createExpiredDeadLetters(db),
-        limits,
+        limits: config.deadLetters,
         clock,
         onRemoved: (removed) => log.info({ ...removed }, 'dead letters removed'),
+        onAbandoned: (uploads) => log.info({ uploads }, 'abandoned uploads removed'),
         onProblem: (error) => log.warn({ error: String(error) }, 'the removal of dead letters waits'),
       })
       sweep.start()

@@ -25,10 +25,7 @@ export function createDeadLetterQueue({ store }: { store: DeadLetterStore }): De
     list: (principal, filter) => list(store, principal, filter),
     async batch(principal, dlqId) {
       const item = await read(principal, dlqId)
-      const body = await store.body(item.dlqId)
-      if (body === undefined) throw new ServiceError('deadLetterNotFound')
-      if (body === null) throw new ServiceError('payloadUnavailable')
-      return body
+      return storedBody(store, item.dlqId)
     },
     async remove(principal, dlqId) {
       const item = await read(principal, dlqId)
@@ -44,6 +41,14 @@ export async function readItem(
   dlqId: string,
 ): Promise<DlqItem> {
   return owned(principal, isIdentifier(dlqId) ? await store.find(dlqId) : undefined)
+}
+
+/** 404 when it was removed since it was read, 409 when its body is not stored. */
+export async function storedBody(store: DeadLetterStore, dlqId: string): Promise<Uint8Array> {
+  const body = await store.body(dlqId)
+  if (body === undefined) throw new ServiceError('deadLetterNotFound')
+  if (body === null) throw new ServiceError('payloadUnavailable')
+  return body
 }
 
 async function list(

@@ -17,7 +17,10 @@ export interface DeadLetterStore {
   hasBuffer(scope: Scope, bufferId: string): Promise<boolean>
   /** Of any customer: the caller checks whose it is. */
   find(dlqId: string): Promise<DlqItem | undefined>
-  /** The exact body that failed; null: not stored; undefined: no such item. */
+  /**
+   * The exact body that failed; null: not stored, or not all of it; undefined: no such item. A large one takes seconds
+   * over a slow line.
+   */
   body(dlqId: string): Promise<Uint8Array | null | undefined>
   /** Removes the item with its body, and leaves a tombstone for the owner where one is needed. false: no such item. */
   remove(dlqId: string): Promise<boolean>
@@ -29,6 +32,8 @@ export interface ExpiredDeadLetters {
   removeOlder(before: number, limit: number): Promise<number>
   /** Of customers with more than `quota`, but for the newest `quota` of each. */
   removeBeyond(quota: number, limit: number): Promise<number>
+  /** What was uploaded of bodies whose dead letters were never written: no part came for an hour. */
+  removeAbandoned(limit: number): Promise<number>
 }
 
 /** Where a dead letter goes now. */
@@ -42,8 +47,6 @@ export interface RetryDestination {
 export interface RetryClaim {
   /** Names the attempt. */
   retryId: string
-  /** The exact body that failed. */
-  body: Uint8Array
 }
 
 export interface RetryStore {
@@ -51,9 +54,9 @@ export interface RetryStore {
   destination(dlqId: string): Promise<RetryDestination | undefined>
   /**
    * Takes the lock for `leaseMs`, also from an attempt whose own lease ran out. `running`: another attempt holds
-   * it. `unavailable`: the body is not stored. undefined: no such item.
+   * it. undefined: no such item.
    */
-  claim(dlqId: string, leaseMs: number): Promise<RetryClaim | 'running' | 'unavailable' | undefined>
+  claim(dlqId: string, leaseMs: number): Promise<RetryClaim | 'running' | undefined>
   /**
    * Counts a failed retry and gives the lock back; its error and time are kept unless another attempt took the
    * lock over since. Answers the failed retries so far, undefined when the item is gone.

@@ -14,7 +14,7 @@ import type { DlqItem } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { elapsedSince, momentOf } from '../runtime/moment.ts'
-import { readItem } from './dead-letters.ts'
+import { readItem, storedBody } from './dead-letters.ts'
 import type { AttemptResult, DeadLetterStore, Deliveries, RetryDestination, RetryStore } from './ports.ts'
 
 /** Longest wait for a connection to the destination, ms. */
@@ -60,7 +60,9 @@ export function createDeadLetterRetry(options: DeadLetterRetryOptions): DeadLett
       const item = await readItem(store, principal, dlqId)
       const destination = await retries.destination(item.dlqId)
       if (destination === undefined) throw new ServiceError('bufferNotFound')
-      const result = await attempt(options, item, destination)
+      // Before the lock is taken: over a slow line a large one takes longer than the lock may last.
+      const batch = await storedBody(store, item.dlqId)
+      const result = await attempt(options, item, destination, batch)
       return result.delivered ? remove(store, item, result) : fail(retries, item, result)
     },
   }
@@ -72,14 +74,14 @@ async function attempt(
   { retries, deliveries, clock }: DeadLetterRetryOptions,
   item: DlqItem,
   { bufferUid, delivery }: RetryDestination,
+  batch: Uint8Array,
 ): Promise<Attempted> {
   const began = momentOf(clock)
   const claim = await retries.claim(item.dlqId, LEASE_MS)
   if (claim === undefined) throw new ServiceError('deadLetterNotFound')
-  if (claim === 'unavailable') throw new ServiceError('payloadUnavailable')
   if (claim === 'running') throw new ServiceError('retryInProgress')
   const key = idempotencyKey(item.groupId, item.batch.groupVersion)
-  const result = await deliveries.send(delivery, key, claim.body, {
+  const result = await deliveries.send(delivery, key, batch, {
     // A flow of its own: behind the buffer's thousands of waiting batches its turn would never come.
     flow: `retry ${bufferUid}`,
     customerId: item.customerId,

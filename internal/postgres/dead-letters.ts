@@ -11,12 +11,15 @@ import {
   type Fence,
 } from '../shard/ports.ts'
 import type { Database, Transaction } from './connection.ts'
+import { DeadLetterUploads, isInline, uploadedBody } from './dead-letter-uploads.ts'
 import { fencedTransaction, raiseEpoch } from './shards.ts'
 
 export function createDeadLetters(db: Database): DeadLetters {
+  const uploads = new DeadLetterUploads(db)
   return {
     raiseEpoch: (fence) => raiseEpoch(db, fence),
     known: (fence, batches) => known(db, fence, batches),
+    upload: (fence, batch) => uploads.store(fence, batch),
     write: (fence, batch) => write(db, fence, batch),
     forgetTombstones: (fence, batches) => forgetTombstones(db, fence, batches),
   }
@@ -67,23 +70,35 @@ function named(transaction: Transaction, batches: readonly BatchName[]) {
 
 /** false: the name is taken. */
 async function insertItem(transaction: Transaction, batch: DeadBatch): Promise<boolean> {
+  const { body, bodyId, messageIds } = await contentOf(transaction, batch)
   const inserted = await transaction`
     INSERT INTO dlq_items (
       dlq_id, customer_id, project_id, buffer_id, buffer_uid, group_id, version,
       group_key, message_ids, first_payload_preview,
       reason, last_error, last_status_code, attempt, item_count, segment,
-      first_item_at, last_activity_at, payload_bytes, body, body_sha256, created_at
+      first_item_at, last_activity_at, payload_bytes, body, body_id, body_sha256, created_at
     ) VALUES (
       ${batch.dlqId}, ${batch.customerId}, ${batch.projectId}, ${batch.bufferId}, ${batch.bufferUid},
       ${batch.groupId}, ${batch.version},
-      ${JSON.stringify(batch.groupKey)}::text::json, ${JSON.stringify(batch.messageIds)}::text::json,
+      ${JSON.stringify(batch.groupKey)}::text::json, ${messageIds},
       ${JSON.stringify(batch.firstPayloadPreview)}::text::json,
       ${batch.reason}, ${batch.lastError.replaceAll('\0', '\ufffd')}, ${batch.lastStatusCode}, ${batch.attempt},
       ${batch.itemCount}, ${batch.segment},
-      ${batch.firstItemAt}, ${batch.lastActivityAt}, ${batch.payloadBytes}, ${batch.body}, ${batch.bodySha256},
-      ${batch.createdAt}
+      ${batch.firstItemAt}, ${batch.lastActivityAt}, ${batch.payloadBytes}, ${body}, ${bodyId},
+      ${batch.bodySha256}, ${batch.createdAt}
     ) ON CONFLICT (group_id, version) DO NOTHING RETURNING dlq_id`
   return inserted.length > 0
+}
+
+/** Whatever grows with the batch: sent along when it is small, else stored by now. */
+async function contentOf(transaction: Transaction, batch: DeadBatch) {
+  if (!isInline(batch)) return { body: null, ...(await uploadedBody(transaction, batch)) }
+  const body = Buffer.from(batch.body).toString('base64')
+  return {
+    body: transaction`decode(${body}::text, 'base64')`,
+    bodyId: null,
+    messageIds: transaction`${JSON.stringify(batch.messageIds)}::text::json`,
+  }
 }
 
 async function requireSameBody(transaction: Transaction, batch: DeadBatch): Promise<void> {

@@ -4,6 +4,7 @@ import type { DeadLetterFilter, DeadLetterStore } from '../dlq/ports.ts'
 import type { DlqItem, DlqReason } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import type { Database } from './connection.ts'
+import { DeadLetterBodies } from './dead-letter-bodies.ts'
 import { reachable } from './scope.ts'
 
 interface ItemRow {
@@ -32,6 +33,7 @@ interface ItemRow {
 }
 
 export function createDeadLetterStore(db: Database): DeadLetterStore {
+  const bodies = new DeadLetterBodies(db)
   return {
     async list(scope, filter) {
       return (await listItems(db, scope, filter)).map(itemOf)
@@ -45,13 +47,9 @@ export function createDeadLetterStore(db: Database): DeadLetterStore {
       const [row] = await db<ItemRow[]>`SELECT ${columns(db)} FROM dlq_items WHERE dlq_id = ${dlqId}`
       return row && itemOf(row)
     },
-    async body(dlqId) {
-      const [row] = await db<{ body: Uint8Array | null }[]>`
-        SELECT body FROM dlq_items WHERE dlq_id = ${dlqId}`
-      return row?.body
-    },
+    body: (dlqId) => bodies.read(dlqId),
     async remove(dlqId) {
-      // A trigger leaves the tombstone, in the same transaction.
+      // Triggers leave the tombstone and remove what was uploaded of the body, in the same transaction.
       const removed = await db`DELETE FROM dlq_items WHERE dlq_id = ${dlqId} RETURNING dlq_id`
       return removed.length > 0
     },
@@ -79,7 +77,8 @@ async function listItems(db: Database, scope: Scope, filter: DeadLetterFilter): 
 function columns(db: Database) {
   return db`dlq_id, customer_id, project_id, buffer_id, group_id, version, group_key, message_ids,
     first_payload_preview, reason, last_error, last_status_code, attempt, item_count, segment, first_item_at,
-    last_activity_at, payload_bytes, body IS NOT NULL AS payload_stored, retry_count, last_retry_at, created_at`
+    last_activity_at, payload_bytes, body IS NOT NULL OR body_id IS NOT NULL AS payload_stored, retry_count,
+    last_retry_at, created_at`
 }
 
 function itemOf(row: ItemRow): DlqItem {

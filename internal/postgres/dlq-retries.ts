@@ -29,19 +29,17 @@ async function claim(
   db: Database,
   dlqId: string,
   leaseMs: number,
-): Promise<RetryClaim | 'running' | 'unavailable' | undefined> {
+): Promise<RetryClaim | 'running' | undefined> {
   // Of several at once the first to lock the row wins; the others see its lease when they come to it.
   const [taken] = await db<RetryClaim[]>`
     UPDATE dlq_items SET
       retry_id = gen_random_uuid(),
       retry_until = clock_timestamp() + ${leaseMs}::int * interval '1 millisecond'
-    WHERE dlq_id = ${dlqId} AND body IS NOT NULL
-      AND (retry_until IS NULL OR retry_until <= clock_timestamp())
-    RETURNING retry_id AS "retryId", body`
+    WHERE dlq_id = ${dlqId} AND (retry_until IS NULL OR retry_until <= clock_timestamp())
+    RETURNING retry_id AS "retryId"`
   if (taken) return taken
-  const [row] = await db<{ stored: boolean }[]>`
-    SELECT body IS NOT NULL AS stored FROM dlq_items WHERE dlq_id = ${dlqId}`
-  return row && (row.stored ? 'running' : 'unavailable')
+  const found = await db`SELECT FROM dlq_items WHERE dlq_id = ${dlqId}`
+  return found.length > 0 ? 'running' : undefined
 }
 
 async function fail(

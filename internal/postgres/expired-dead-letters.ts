@@ -8,6 +8,9 @@ import type { Database } from './connection.ts'
 /** Longer than a request may take, but a stop waits for it, ms. */
 const STATEMENT_MS = 5_000
 
+/** So long after its last part an upload counts as abandoned; its owner would only send its parts again. */
+const ABANDONED_AFTER = '1 hour'
+
 export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
   return {
     removeOlder: (before, limit) =>
@@ -35,6 +38,18 @@ export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
               WHERE customer_id = c.customer_id ORDER BY created_at DESC, dlq_id DESC OFFSET ${quota}
             ) AS beyond JOIN dlq_items i USING (dlq_id)
             WHERE ${idle(db)} LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED)`
+        return removed.count
+      }),
+    // Locked by a writer that is about to refer to it, it is not abandoned.
+    removeAbandoned: (limit) =>
+      db.begin(async (transaction) => {
+        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
+        const removed = await transaction`
+          DELETE FROM dlq_bodies WHERE body_id IN (
+            SELECT body_id FROM dlq_bodies b
+            WHERE touched_at < now() - ${ABANDONED_AFTER}::interval
+              AND NOT EXISTS (SELECT FROM dlq_items i WHERE i.body_id = b.body_id)
+            LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
         return removed.count
       }),
   }

@@ -55,6 +55,6 @@ async function lockEpoch(transaction: Transaction, shard: number): Promise<numbe
   return rows[0]?.epoch ?? -1
 }
 
-function fenced(fence: Fence): FencedError {
+export function fenced(fence: Fence): FencedError {
   return new FencedError(`shard ${fence.shard}: an epoch above ${fence.epoch} is stored`)
 }

@@ -1,5 +1,6 @@
 /** What a shard is made of, what it is given, and what its parts tell it. */
 import type { Clock, Randomness } from '../runtime/clock.ts'
+import type { Semaphore } from '../runtime/semaphore.ts'
 import type { Batches } from './batches/batches.ts'
 import type { RemoteAttempts } from './batches/handover.ts'
 import type { Projector } from './batches/projector.ts'
@@ -41,6 +42,8 @@ export interface ShardOptions {
   readonly projection: Projection
   readonly telemetry: ShardTelemetry
   readonly limits: ShardLimits
+  /** Turns of large dead letters, for all shards of the node. */
+  readonly largeWrites: Semaphore
   /** Whether the node surely still holds its lease; asked before each attempt. Absent: it does. */
   readonly holds?: () => boolean
   /** Called once when the shard ended by itself: fenced, or an invariant is broken. */

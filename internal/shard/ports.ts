@@ -66,7 +66,12 @@ export interface DeadLetters {
   /** Which of these batches have a row or a tombstone already: they only lack their `dead` record. */
   known(fence: Fence, batches: BatchName[]): Promise<BatchName[]>
   /**
-   * One transaction: lock the epoch row, insert unless the name exists or has a tombstone, count up
+   * Stores a large body ahead of `write`, part by part, and goes on where an earlier call broke off. No lock is held
+   * meanwhile. Does nothing for a small one. Repeatable. Rejects with FencedError.
+   */
+  upload(fence: Fence, batch: DeadBatch): Promise<void>
+  /**
+   * After `upload`. One transaction: lock the epoch row, insert unless the name exists or has a tombstone, count up
    * `consecutiveDlqCount` and disable the buffer at its threshold (not for deleted buffers).
    */
   write(fence: Fence, batch: DeadBatch): Promise<{ outcome: 'stored' | 'known'; paused: boolean }>

@@ -41,6 +41,7 @@ describe('dead letters that may go', () => {
   let buffer: TestBuffer
   let clock: ManualClock
   let removed: { old: number; overQuota: number }[]
+  let abandoned: number[]
   let problems: unknown[]
 
   before(async () => {
@@ -49,10 +50,11 @@ describe('dead letters that may go', () => {
   after(() => db.end())
 
   beforeEach(async () => {
-    await db`TRUNCATE dlq_items, dlq_tombstones`
+    await db`TRUNCATE dlq_items, dlq_tombstones, dlq_bodies CASCADE`
     buffer = await insertBuffer(db, await insertCustomer(db))
     clock = new ManualClock()
     removed = []
+    abandoned = []
     problems = []
   })
 
@@ -63,6 +65,7 @@ describe('dead letters that may go', () => {
       limits,
       clock,
       onRemoved: (counts) => removed.push(counts),
+      onAbandoned: (uploads) => abandoned.push(uploads),
       onProblem: (error) => problems.push(error),
     })
     rounds.start()
@@ -98,10 +101,24 @@ describe('dead letters that may go', () => {
     expect(await idsIn(db)).to.deep.equal([tried])
   })
 
+  it('are not asked for without limits, but what was uploaded and never written goes', async () => {
+    const [old] = await writeDeadLetter(db, buffer, [4_000], clock.now())
+    await createDeadLetters(db).upload(FENCE, deadBatch(buffer, { body: Buffer.alloc(100_000) }))
+    await sweep({})
+    expect(abandoned).to.deep.equal([])
+    await db`UPDATE dlq_bodies SET touched_at = touched_at - interval '61 minutes'`
+    await sweep({})
+    expect([abandoned, removed, await idsIn(db)]).to.deep.equal([[1], [], [old]])
+  })
+
   it('go many at a time, round by round, and what fails is tried in the next', async () => {
     const ages = Array.from({ length: 450 }, (_, day) => 31 + day)
     await writeDeadLetter(db, buffer, ages, clock.now())
-    const away = { removeOlder: () => Promise.reject(new Error('away')), removeBeyond: async () => 0 }
+    const away = {
+      removeOlder: () => Promise.reject(new Error('away')),
+      removeBeyond: async () => 0,
+      removeAbandoned: async () => 0,
+    }
     await sweep({ retentionDays: 30 }, away)
     expect([problems.length, removed.length, (await idsIn(db)).length]).to.deep.equal([1, 0, 450])
     await sweep({ retentionDays: 30, quota: 10 })

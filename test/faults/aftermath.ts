@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import { startPostgres } from '../../internal/embedded/postgres-server.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
 import { silent } from '../support/servers.ts'
 import { readBatch } from './batch-body.ts'
@@ -47,10 +48,14 @@ async function readAccounts(db: Database, granted: number): Promise<Accounts> {
 }
 
 export async function readDead(db: Database): Promise<DeadLetter[]> {
-  const rows = await db<{ group_id: string; version: number; body: Uint8Array; created_at: number }[]>`
-    SELECT group_id, version, body, created_at FROM dlq_items`
-  return rows.map(({ group_id, version, body, created_at }) => ({
-    ...readBatch(`grp:${group_id}:v${version}`, body),
-    createdAt: Number(created_at),
-  }))
+  const store = createDeadLetterStore(db)
+  const rows = await db<{ dlq_id: string; group_id: string; version: number; created_at: number }[]>`
+    SELECT dlq_id, group_id, version, created_at FROM dlq_items`
+  const dead: DeadLetter[] = []
+  for (const { dlq_id, group_id, version, created_at } of rows) {
+    const body = await store.body(dlq_id)
+    if (!body) throw new Error(`the body of the dead letter ${dlq_id} is not there`)
+    dead.push({ ...readBatch(`grp:${group_id}:v${version}`, body), createdAt: Number(created_at) })
+  }
+  return dead
 }

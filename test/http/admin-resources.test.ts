@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { ENTRIES_A_TURN } from '../../internal/runtime/turns.ts'
@@ -236,7 +237,9 @@ describe('resources of the management API', () => {
         last_activity_at: 2,
         payload_bytes: 4,
         body: stored,
-        body_sha256: Buffer.alloc(32),
+        body_sha256: createHash('sha256')
+          .update(stored ?? '')
+          .digest(),
         created_at: 3,
       }
       return row as unknown as Record<string, never>

@@ -22,10 +22,14 @@ export async function connectTo(url: string): Promise<{ connection: Connection; 
 }
 
 /** Streams made when absent, and a broker over them. */
-export async function brokerAt(url: string, shards = 1): Promise<TestBroker> {
+export async function brokerAt(
+  url: string,
+  shards = 1,
+  storeBytes = shards * STORE_BYTES_PER_SHARD,
+): Promise<TestBroker> {
   const { connection, warnings } = await connectTo(url)
   const clock = systemClock()
-  await ensureStreams(connection, { clock, shards, replicas: 1, storeBytes: shards * STORE_BYTES_PER_SHARD })
+  await ensureStreams(connection, { clock, shards, replicas: 1, storeBytes })
   const broker = createBroker(connection, { clock })
   return {
     connection,

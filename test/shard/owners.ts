@@ -12,12 +12,15 @@ export class Owners {
   /** Those that this test made; all of them end with it. */
   made: Owner[] = []
   readonly #defaults: Partial<OwnerOptions>
+  readonly #storeBytes: number | undefined
   #nats!: TestBroker
   #db!: Database
   #buffer!: TestBuffer
 
-  constructor(defaults: Partial<OwnerOptions>) {
+  /** `storeBytes`: what the logs of the shard may take; default as `brokerAt`. */
+  constructor(defaults: Partial<OwnerOptions>, storeBytes?: number) {
     this.#defaults = defaults
+    this.#storeBytes = storeBytes
   }
 
   get broker(): TestBroker['broker'] {
@@ -66,7 +69,7 @@ export class Owners {
   }
 
   async open(): Promise<void> {
-    this.#nats = await brokerAt((await natsAccount()).url)
+    this.#nats = await brokerAt((await natsAccount()).url, 1, this.#storeBytes)
     this.#db = connect(await freshDatabase(), { max: 4 })
     this.#buffer = await insertBuffer(this.#db, await insertCustomer(this.#db))
     this.made = []
@@ -79,9 +82,9 @@ export class Owners {
   }
 }
 
-/** To be called within `describe`; `defaults`: of every owner in it. */
-export function ownersOfEachTest(defaults: Partial<OwnerOptions> = {}): Owners {
-  const owners = new Owners(defaults)
+/** To be called within `describe`; `defaults`: of every owner in it. `storeBytes` as in `Owners`. */
+export function ownersOfEachTest(defaults: Partial<OwnerOptions> = {}, storeBytes?: number): Owners {
+  const owners = new Owners(defaults, storeBytes)
   beforeEach(() => owners.open())
   afterEach(() => owners.close())
   return owners

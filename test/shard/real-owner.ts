@@ -7,7 +7,9 @@ import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
+import { Semaphore } from '../../internal/runtime/semaphore.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { LARGE_WRITES_AT_ONCE } from '../../internal/shard/batches/dead-letter-write.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
 import {
   HOUSEKEEPING_LIMITS,
@@ -188,7 +190,13 @@ export function createOwner(options: OwnerOptions): Owner {
     ...told,
     boot: ports.boot,
     ended: null,
-    shard: new Shard({ ...ports, shard: options.shard ?? 0, claim: 1, onEnd }),
+    shard: new Shard({
+      ...ports,
+      largeWrites: new Semaphore(LARGE_WRITES_AT_ONCE),
+      shard: options.shard ?? 0,
+      claim: 1,
+      onEnd,
+    }),
   }
   return owner
 }

@@ -85,7 +85,7 @@ async function answer(ctx: Context, { status, body }: Reply): Promise<void> {
   ctx.status = status
   if (body === undefined) return
   ctx.type = 'application/json'
-  if (body instanceof Uint8Array) ctx.body = Buffer.from(body)
+  if (body instanceof Uint8Array) ctx.body = Buffer.from(body.buffer, body.byteOffset, body.length)
   else ctx.body = isLong(body) ? await jsonInTurns(body) : body
 }
 

@@ -1,7 +1,7 @@
 /**
  * A batch that failed for good becomes a dead letter: one transaction in Postgres, fenced by the epoch,
  * repeated until Postgres takes it (the seal stays meanwhile, other groups go on). Only then may the journal
- * say `dead`.
+ * say `dead`. Large bodies are uploaded before, and wait for each other alone, so small ones pass them.
  */
 
 import type { DlqReason } from '../../domain/model.ts'
@@ -24,6 +24,8 @@ export interface DeadLetterWriterOptions {
   readonly scheduler: DeliveryScheduler
   readonly deadLetters: DeadLetters
   readonly projector: Projector
+  /** Of large dead letters, for all shards of the node. */
+  readonly largeWrites: Semaphore
   /** Resolves when Postgres knows this epoch. */
   readonly raised: Promise<void>
   readonly onProblem: (error: unknown) => void
@@ -31,6 +33,10 @@ export interface DeadLetterWriterOptions {
 
 /** Bodies held at once while Postgres is slow or away; other batches wait without theirs. */
 const WRITES_AT_ONCE = 8
+/** Of a node, however many shards it runs: what the line to Postgres carries, and memory holds, beside the small ones. */
+export const LARGE_WRITES_AT_ONCE = 2
+/** Bytes of a body. Half a second over a line of 20 Mbit/s. */
+const LARGE_BYTES = 1024 * 1024
 
 export class DeadLetterWriter {
   readonly #options: DeadLetterWriterOptions
@@ -40,23 +46,26 @@ export class DeadLetterWriter {
     this.#options = options
   }
 
-  /** Resolves once Postgres holds it. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
+  /** Resolves once Postgres holds it, or without having done anything once `stopped`. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
   async write(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<{ paused: boolean }> {
-    if (!this.#writes.tryAcquire()) {
+    const writes = isLarge(sealed) ? this.#options.largeWrites : this.#writes
+    if (!writes.tryAcquire()) {
       sealed.body = null
-      await this.#writes.acquire()
+      await writes.acquire()
     }
     try {
+      if (stopped()) return { paused: false }
       return await this.#store(await this.#row(sealed, reason), stopped)
     } finally {
-      this.#writes.release()
+      writes.release()
     }
   }
 
   #store(row: DeadBatch, stopped: () => boolean): Promise<{ paused: boolean }> {
-    const { fence, projector, deadLetters, raised, clock, onProblem } = this.#options
+    const { fence, projector, deadLetters, raised, clock, randomness, onProblem } = this.#options
     const write = async () => {
       await raised
+      await deadLetters.upload(fence, row)
       // Deliveries before this one reset the buffer's count: they are counted first.
       await projector.flush()
       return await deadLetters.write(fence, row)
@@ -65,7 +74,9 @@ export class DeadLetterWriter {
       if (error instanceof FencedError || error instanceof BodyConflictError || stopped()) throw error
       onProblem(error)
     }
-    return retry(write, { clock, pauseMs: RETRY_MS, onFailure })
+    // Not in step: writes that came too late for one another would do so again.
+    const fraction = () => randomness.fraction()
+    return retry(write, { clock, pauseMs: RETRY_MS, fraction, onFailure })
   }
 
   async #row(sealed: SealedBatch, reason: DlqReason): Promise<DeadBatch> {
@@ -95,4 +106,10 @@ export class DeadLetterWriter {
       ...summary,
     }
   }
+}
+
+/** Sizes of items include what a body repeats of them. */
+function isLarge({ body, batch }: SealedBatch): boolean {
+  const bytes = body?.length ?? batch.items.reduce((sum, { size }) => sum + size, 0)
+  return bytes > LARGE_BYTES
 }

@@ -5,6 +5,8 @@
  */
 
 import { DeadlineError, withDeadline } from '../../runtime/deadline.ts'
+import { Semaphore } from '../../runtime/semaphore.ts'
+import { LARGE_WRITES_AT_ONCE } from '../batches/dead-letter-write.ts'
 import type { ShardOptions } from '../parts.ts'
 import { Shard } from '../shard.ts'
 import { Claims } from './claims.ts'
@@ -14,7 +16,7 @@ import { placeShards } from './placement.ts'
 import { Settling } from './settling.ts'
 import { ShardSupervisor } from './shard-supervisor.ts'
 
-export interface ActorNodeOptions extends Omit<ShardOptions, 'shard' | 'claim' | 'onEnd'> {
+export interface ActorNodeOptions extends Omit<ShardOptions, 'shard' | 'claim' | 'largeWrites' | 'onEnd'> {
   /** Shards of the installation. */
   readonly shards: number
   readonly membership: Membership
@@ -39,6 +41,7 @@ export class ActorNode {
   readonly #settling: Settling
   readonly #gracefulStop: GracefulStop
   readonly #supervisors = new Map<number, ShardSupervisor>()
+  readonly #largeWrites = new Semaphore(LARGE_WRITES_AT_ONCE)
   /** Hand-overs with their shards, until the results of the last attempts are known to the next owner. */
   readonly #handOvers = new Map<Promise<void>, number>()
   readonly #unsubscribe: () => void
@@ -232,8 +235,8 @@ export class ActorNode {
       clock,
       telemetry,
       create: (onEnd) => {
-        const holds = () => this.#holds()
-        return new Shard({ ...this.#options, holds, shard: number, claim: ++this.#claimed, onEnd })
+        const own = { largeWrites: this.#largeWrites, holds: () => this.#holds(), onEnd }
+        return new Shard({ ...this.#options, ...own, shard: number, claim: ++this.#claimed })
       },
       onFenced: () => {
         if (this.#supervisors.get(number) === supervisor) this.#left(number)

@@ -1,5 +1,6 @@
 /** One owner's process: the real shard over a faulty network to the world. */
 import type { BufferRecord } from '../../../internal/domain/model.ts'
+import { Semaphore } from '../../../internal/runtime/semaphore.ts'
 import {
   type DeadLetters,
   type Deliverer,
@@ -75,6 +76,7 @@ export class OwnerProcess {
       },
       telemetry: this.#telemetry(),
       limits: LIMITS,
+      largeWrites: new Semaphore(1),
       onEnd: (error) => {
         this.ended = error
         if (error instanceof FencedError && this.shard.epoch === world.truth.epoch)
@@ -150,6 +152,9 @@ export class OwnerProcess {
         fenced(await this.#line.act(() => world.raise(epoch)))
       },
       known: async ({ epoch }, names) => fenced(await this.#line.ask(() => world.known(epoch, names))),
+      upload: async ({ epoch }) => {
+        if (await this.#line.ask(() => world.fences(epoch))) throw new FencedError('Postgres')
+      },
       write: async ({ epoch }, batch) => {
         await this.#line.hesitate(0.3)
         if (!world.holds('postgres-lock')) {
