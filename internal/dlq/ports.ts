@@ -26,7 +26,7 @@ export interface DeadLetterStore {
   remove(dlqId: string): Promise<boolean>
 }
 
-/** Removes `limit` at most, and none that is tried again at this moment; answers how many. */
+/** Removes `limit` at most, fewer when they are large, and none that is tried again at this moment; answers how many. */
 export interface ExpiredDeadLetters {
   /** Created before this moment, Unix ms. */
   removeOlder(before: number, limit: number): Promise<number>

@@ -8,8 +8,10 @@ import { Rounds, untilNone } from '../runtime/rounds.ts'
 import type { ExpiredDeadLetters } from './ports.ts'
 
 const ROUND_EVERY_MS = 10 * 60_000
-/** Rows of one transaction; each may have a body of megabytes. */
+/** Of one transaction. */
 const ROWS_AT_ONCE = 200
+/** Of one transaction; each may have a body of many megabytes. */
+const UPLOADS_AT_ONCE = 4
 const DAY_MS = 86_400_000
 
 export interface DeadLetterLimits {
@@ -42,7 +44,7 @@ export function createDeadLetterSweep(options: DeadLetterSweepOptions): Rounds {
     onProblem,
     everyMs: ROUND_EVERY_MS,
     async round(stopped) {
-      const abandoned = await untilNone(() => expired.removeAbandoned(ROWS_AT_ONCE), stopped)
+      const abandoned = await untilNone(() => expired.removeAbandoned(UPLOADS_AT_ONCE), stopped)
       if (abandoned > 0) onAbandoned(abandoned)
       const removed = await removeExpired(options, stopped)
       if (removed.old + removed.overQuota > 0) onRemoved(removed)

@@ -10,6 +10,7 @@ import {
   type DeadLetters,
   type Fence,
 } from '../shard/ports.ts'
+import { askByName, named } from './batch-names.ts'
 import type { Database, Transaction } from './connection.ts'
 import { DeadLetterUploads, isInline, uploadedBody } from './dead-letter-uploads.ts'
 import { fencedTransaction, raiseEpoch } from './shards.ts'
@@ -25,16 +26,17 @@ export function createDeadLetters(db: Database): DeadLetters {
   }
 }
 
-async function known(db: Database, fence: Fence, batches: BatchName[]): Promise<BatchName[]> {
-  if (batches.length === 0) return []
-  return fencedTransaction(db, fence, async (transaction) => [
-    ...(await transaction<BatchName[]>`
-      SELECT group_id AS "groupId", version FROM dlq_items
-      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})
-      UNION
-      SELECT group_id, version FROM dlq_tombstones
-      WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})`),
-  ])
+function known(db: Database, fence: Fence, batches: BatchName[]): Promise<BatchName[]> {
+  return askByName(batches, (some) =>
+    fencedTransaction(db, fence, async (transaction) => [
+      ...(await transaction<BatchName[]>`
+        SELECT group_id AS "groupId", version FROM dlq_items
+        WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, some)})
+        UNION
+        SELECT group_id, version FROM dlq_tombstones
+        WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, some)})`),
+    ]),
+  )
 }
 
 function write(
@@ -60,12 +62,6 @@ async function forgetTombstones(db: Database, fence: Fence, batches: BatchName[]
     await transaction`DELETE FROM dlq_tombstones
       WHERE (group_id, version) IN (SELECT * FROM ${named(transaction, batches)})`
   })
-}
-
-function named(transaction: Transaction, batches: readonly BatchName[]) {
-  const groups = batches.map((batch) => batch.groupId)
-  const versions = batches.map((batch) => batch.version)
-  return transaction`unnest(${groups}::text[], ${versions}::bigint[])`
 }
 
 /** false: the name is taken. */

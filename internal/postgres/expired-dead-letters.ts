@@ -2,8 +2,9 @@
  * Dead letters that the installation's retention or quota lets go, customer by customer: an index by age alone would
  * tempt the planner to read the lists of customers by it. The trigger of a removal leaves tombstones.
  */
+import type { PendingQuery, Row } from 'postgres'
 import type { ExpiredDeadLetters } from '../dlq/ports.ts'
-import type { Database } from './connection.ts'
+import type { Database, Transaction } from './connection.ts'
 
 /** Longer than a request may take, but a stop waits for it, ms. */
 const STATEMENT_MS = 5_000
@@ -11,48 +12,71 @@ const STATEMENT_MS = 5_000
 /** So long after its last part an upload counts as abandoned; its owner would only send its parts again. */
 const ABANDONED_AFTER = '1 hour'
 
+/**
+ * Bytes of payloads that one statement removes, about: bodies of 16 MB are deleted at some 100 MB/s, and a slow disk may
+ * need several times as long.
+ */
+const BYTES_AT_ONCE = 64 * 1024 * 1024
+
 export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
   return {
     removeOlder: (before, limit) =>
-      db.begin(async (transaction) => {
-        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
-        const removed = await transaction`
-          DELETE FROM dlq_items WHERE dlq_id IN (
-            SELECT i.dlq_id FROM customers c CROSS JOIN LATERAL (
-              SELECT dlq_id FROM dlq_items
-              WHERE customer_id = c.customer_id AND created_at < ${before} AND ${idle(db)}
-              ORDER BY created_at LIMIT ${limit}
-            ) AS old JOIN dlq_items i USING (dlq_id)
-            LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED)`
-        return removed.count
-      }),
+      remove(
+        db,
+        db`
+          SELECT i.dlq_id, i.payload_bytes FROM customers c CROSS JOIN LATERAL (
+            SELECT dlq_id FROM dlq_items
+            WHERE customer_id = c.customer_id AND created_at < ${before} AND ${idle(db)}
+            ORDER BY created_at LIMIT ${limit}
+          ) AS old JOIN dlq_items i USING (dlq_id)
+          LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED`,
+      ),
     removeBeyond: (quota, limit) =>
-      db.begin(async (transaction) => {
-        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
-        const removed = await transaction`
-          DELETE FROM dlq_items WHERE dlq_id IN (
-            SELECT i.dlq_id FROM (
-              SELECT customer_id FROM dlq_items GROUP BY customer_id HAVING count(*) > ${quota}
-            ) AS c CROSS JOIN LATERAL (
-              SELECT dlq_id FROM dlq_items
-              WHERE customer_id = c.customer_id ORDER BY created_at DESC, dlq_id DESC OFFSET ${quota}
-            ) AS beyond JOIN dlq_items i USING (dlq_id)
-            WHERE ${idle(db)} LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED)`
-        return removed.count
-      }),
-    // Locked by a writer that is about to refer to it, it is not abandoned.
-    removeAbandoned: (limit) =>
-      db.begin(async (transaction) => {
-        await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
-        const removed = await transaction`
-          DELETE FROM dlq_bodies WHERE body_id IN (
-            SELECT body_id FROM dlq_bodies b
-            WHERE touched_at < now() - ${ABANDONED_AFTER}::interval
-              AND NOT EXISTS (SELECT FROM dlq_items i WHERE i.body_id = b.body_id)
-            LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
-        return removed.count
-      }),
+      remove(
+        db,
+        db`
+          SELECT i.dlq_id, i.payload_bytes FROM (
+            SELECT customer_id FROM dlq_items GROUP BY customer_id HAVING count(*) > ${quota}
+          ) AS c CROSS JOIN LATERAL (
+            SELECT dlq_id FROM dlq_items
+            WHERE customer_id = c.customer_id ORDER BY created_at DESC, dlq_id DESC OFFSET ${quota}
+          ) AS beyond JOIN dlq_items i USING (dlq_id)
+          WHERE ${idle(db)} LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED`,
+      ),
+    removeAbandoned: (limit) => bounded(db, (transaction) => removeAbandoned(transaction, limit)),
   }
+}
+
+/** Of the dead letters that `expired` locks as many as are removed in time, at least one. */
+function remove(db: Database, expired: PendingQuery<Row[]>): Promise<number> {
+  return bounded(
+    db,
+    (transaction) => transaction`
+      WITH expired AS (${expired}),
+        summed AS (
+          SELECT dlq_id, sum(payload_bytes) OVER (ORDER BY dlq_id) - payload_bytes AS before FROM expired)
+      DELETE FROM dlq_items WHERE dlq_id IN (SELECT dlq_id FROM summed WHERE before < ${BYTES_AT_ONCE})`,
+  )
+}
+
+/** One that is locked by a writer about to refer to it is not abandoned. */
+function removeAbandoned(transaction: Transaction, limit: number) {
+  return transaction`
+    DELETE FROM dlq_bodies WHERE body_id IN (
+      SELECT body_id FROM dlq_bodies b
+      WHERE touched_at < now() - ${ABANDONED_AFTER}::interval
+        AND NOT EXISTS (SELECT FROM dlq_items i WHERE i.body_id = b.body_id)
+      LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
+}
+
+function bounded(
+  db: Database,
+  removal: (transaction: Transaction) => PromiseLike<{ count: number }>,
+): Promise<number> {
+  return db.begin(async (transaction) => {
+    await transaction`SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true)`
+    return (await removal(transaction)).count
+  })
 }
 
 /** Nobody tries it again at this moment. */

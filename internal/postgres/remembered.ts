@@ -1,6 +1,7 @@
 /** What Postgres remembers of the shards, for a repair (see `internal/shard/repair`). */
 import type { BatchName } from '../shard/journal/batch-name.ts'
 import type { Remembered } from '../shard/repair/ports.ts'
+import { askByName, named } from './batch-names.ts'
 import type { Database } from './connection.ts'
 
 export function createRemembered(db: Database): Remembered {
@@ -11,17 +12,13 @@ export function createRemembered(db: Database): Remembered {
           coalesce((SELECT position FROM projections WHERE shard = ${shard}), 0) AS counted`
       return row ?? { epoch: 0, counted: 0 }
     },
-    async dead(batches) {
-      if (batches.length === 0) return []
-      const groups = batches.map(({ groupId }) => groupId)
-      const versions = batches.map(({ version }) => version)
-      return [
+    dead: (batches) =>
+      askByName(batches, async (some) => [
         ...(await db<BatchName[]>`
-          WITH named AS (SELECT * FROM unnest(${groups}::text[], ${versions}::bigint[]) AS n (group_id, version))
+          WITH named AS (SELECT * FROM ${named(db, some)} AS n (group_id, version))
           SELECT group_id AS "groupId", version FROM dlq_items JOIN named USING (group_id, version)
           UNION
           SELECT group_id, version FROM dlq_tombstones JOIN named USING (group_id, version)`),
-      ]
-    },
+      ]),
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, afterEach, before, beforeEach } from 'mocha'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue, type DeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
-import type { RetryStore } from '../../internal/dlq/ports.ts'
+import type { DeadLetterStore, RetryStore } from '../../internal/dlq/ports.ts'
 import { createDeadLetterRetry, type RetryReport } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import type { DlqItem } from '../../internal/domain/model.ts'
@@ -54,7 +54,9 @@ export class Retries {
   async writeDeadLetter(given: Partial<DeadBatch> = {}): Promise<DeadBatch> {
     const { uid, buffer } = await this.node.buffers.record(acme, this.bufferId)
     const batch = deadBatch({ uid, ...buffer }, given)
-    await createDeadLetters(this.node.db).write({ shard: 1, epoch: 1 }, batch)
+    const letters = createDeadLetters(this.node.db)
+    await letters.upload({ shard: 1, epoch: 1 }, batch)
+    await letters.write({ shard: 1, epoch: 1 }, batch)
     return batch
   }
 
@@ -79,10 +81,10 @@ export class Retries {
     dlqId: string,
     who: Principal = acme,
     body: { customerId?: string } = {},
-    given: { clock?: Clock; retries?: RetryStore } = {},
+    given: { clock?: Clock; retries?: RetryStore; store?: DeadLetterStore } = {},
   ): Promise<RetryReport> {
     const { clock = this.node.clock, retries = this.locks() } = given
-    const store = createDeadLetterStore(this.node.db)
+    const { store = createDeadLetterStore(this.node.db) } = given
     return createDeadLetterRetry({ store, retries, deliveries: this.client, clock }).retry(who, dlqId, body)
   }
 

@@ -4,6 +4,7 @@ import { describe, it } from 'mocha'
 import type { RetryStore } from '../../internal/dlq/ports.ts'
 import type { RetryReport } from '../../internal/dlq/retry.ts'
 import type { ServiceError } from '../../internal/domain/errors.ts'
+import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { acme, refused, retriesOfEachTest } from './retries.ts'
@@ -95,6 +96,27 @@ describe('dlq: a manual retry', () => {
       held.answer({ status: 500 })
       expect(await next).to.include({ status: 502, retryCount: 1 })
       expect((await refused(here.read(batch.dlqId))).status).to.equal(404)
+    })
+
+    it('takes its lock once it has read the batch, however long that takes', async () => {
+      const body = Buffer.from(JSON.stringify({ items: [{ payload: 'x'.repeat(1_000_000) }] }))
+      const batch = await here.writeDeadLetter({ body })
+      const gate = Promise.withResolvers<void>()
+      const store = createDeadLetterStore(here.node.db)
+      const slow = {
+        ...store,
+        async body(dlqId: string) {
+          await gate.promise
+          return store.body(dlqId)
+        },
+      }
+      const late = here.retry(batch.dlqId, acme, {}, { store: slow })
+      here.sink.otherwise({ status: 500 })
+      expect(await refused(here.retry(batch.dlqId))).to.include({ status: 502, retryCount: 1 })
+      here.sink.otherwise({})
+      gate.resolve()
+      expect(await late).to.include({ success: true })
+      for (const request of here.sink.requests()) expect(Buffer.compare(request.body, body)).to.equal(0)
     })
 
     for (const [what, pass] of [

@@ -111,6 +111,20 @@ describe('dead letters that may go', () => {
     expect([abandoned, removed, await idsIn(db)]).to.deep.equal([[1], [], [old]])
   })
 
+  it('go a few at a time when they are large', async () => {
+    const megabytes = 1024 * 1024
+    const letters = createDeadLetters(db)
+    for (let n = 0; n < 10; n++) {
+      const size = { payloadBytes: 16 * megabytes, createdAt: clock.now() - 40 * DAY_MS }
+      await letters.write(FENCE, deadBatch(buffer, size))
+    }
+    const expired = createExpiredDeadLetters(db)
+    expect(await expired.removeOlder(clock.now(), 200)).to.equal(4)
+    expect(await expired.removeBeyond(5, 200)).to.equal(1)
+    await sweep({ quota: 0 })
+    expect([removed, await idsIn(db)]).to.deep.equal([[{ old: 0, overQuota: 5 }], []])
+  })
+
   it('go many at a time, round by round, and what fails is tried in the next', async () => {
     const ages = Array.from({ length: 450 }, (_, day) => 31 + day)
     await writeDeadLetter(db, buffer, ages, clock.now())

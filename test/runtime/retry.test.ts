@@ -27,6 +27,27 @@ describe('runtime: retries', () => {
     expect(failures.map(String)).to.deep.equal(['Error: 2 left', 'Error: 1 left'])
   })
 
+  it('go on after pauses between half and one and a half of what they are told', async () => {
+    for (const [fraction, pause] of [
+      [0, 250],
+      [0.5, 500],
+      [0.999, 749.5],
+    ] as const) {
+      const clock = new ManualClock()
+      let tries = 0
+      const work = async () => {
+        if (tries++ === 0) throw new Error('once')
+      }
+      const done = retry(work, { clock, pauseMs: 500, fraction: () => fraction, onFailure: () => {} })
+      await settled()
+      clock.advance(pause - 1)
+      await settled()
+      expect(tries).to.equal(1)
+      clock.advance(1)
+      await done
+    }
+  })
+
   it('end with what is thrown out of a failure', async () => {
     const onFailure = (error: unknown) => {
       throw error

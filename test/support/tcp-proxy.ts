@@ -253,7 +253,11 @@ class Pipe {
 
   #put(chunk: Buffer | null, onPassed?: () => void): void {
     this.bytes += chunk?.length ?? 0
-    this.#underWay.push({ due: this.#leavesAt(chunk?.length ?? 0) + this.#weather.latencyMs, chunk, onPassed })
+    this.#underWay.push({
+      due: this.#leavesAt(chunk?.length ?? 0) + this.#weather.latencyMs,
+      chunk,
+      onPassed,
+    })
     if (this.bytes >= WINDOW_BYTES) this.#from.pause()
     this.flush()
   }
