@@ -115,16 +115,14 @@ export class DeadLetterUploads {
 }
 
 /**
- * What the row of a dead letter takes from its upload, which is locked until the end of the transaction; `messageIds`
- * is SQL. Rejects with BodyNotUploadedError.
+ * What the row of a dead letter takes from its complete upload; `messageIds` is SQL. Rejects with BodyNotUploadedError.
+ * Without a lock: who removes the dead letter locks it first and its upload then, and so does whoever refers to it.
  */
 export async function uploadedBody(transaction: Transaction, batch: DeadBatch) {
   const { groupId, version, bodySha256 } = batch
-  // An update and no lock alone: who removes what is not referred to looks at the row again, and leaves it.
   const [body] = await transaction<{ bodyId: number }[]>`
-    UPDATE dlq_bodies SET touched_at = now()
-    WHERE group_id = ${groupId} AND version = ${version} AND sha256 = ${bodySha256} AND complete
-    RETURNING body_id AS "bodyId"`
+    SELECT body_id AS "bodyId" FROM dlq_bodies
+    WHERE group_id = ${groupId} AND version = ${version} AND sha256 = ${bodySha256} AND complete`
   if (body === undefined) throw new BodyNotUploadedError(`grp:${groupId}:v${version} is not uploaded`)
   const { bodyId } = body
   const messageIds = transaction`(

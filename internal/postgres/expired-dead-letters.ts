@@ -59,14 +59,16 @@ function remove(db: Database, expired: PendingQuery<Row[]>): Promise<number> {
   )
 }
 
-/** One that is locked by a writer about to refer to it is not abandoned. */
-function removeAbandoned(transaction: Transaction, limit: number) {
-  return transaction`
-    DELETE FROM dlq_bodies WHERE body_id IN (
-      SELECT body_id FROM dlq_bodies b
-      WHERE touched_at < now() - ${ABANDONED_AFTER}::interval
-        AND NOT EXISTS (SELECT FROM dlq_items i WHERE i.body_id = b.body_id)
-      LIMIT ${limit} FOR UPDATE SKIP LOCKED)`
+/** Looks for their dead letters once they are locked: from then on none can refer to them. */
+async function removeAbandoned(transaction: Transaction, limit: number): Promise<{ count: number }> {
+  const unreferred = transaction`NOT EXISTS (SELECT FROM dlq_items i WHERE i.body_id = b.body_id)`
+  const locked = await transaction<{ bodyId: number }[]>`
+    SELECT body_id AS "bodyId" FROM dlq_bodies b
+    WHERE touched_at < now() - ${ABANDONED_AFTER}::interval AND ${unreferred}
+    LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+  if (locked.length === 0) return locked
+  const bodyIds = locked.map(({ bodyId }) => bodyId)
+  return transaction`DELETE FROM dlq_bodies b WHERE body_id = ANY (${bodyIds}::bigint[]) AND ${unreferred}`
 }
 
 function bounded(

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { connect, type Database, FOREIGN_KEY_VIOLATION } from '../../internal/postgres/connection.ts'
 import {
   BodyNotUploadedError,
   INLINE_BYTES,
@@ -254,6 +254,37 @@ describe('postgres: large dead letters', function () {
       expect((await writing).outcome).to.equal('stored')
       expect(await remove()).to.equal(0)
     })
+  })
+
+  it('that are removed while they are written again come to no deadlock, and do not come back', async () => {
+    const batch = large()
+    await store(batch)
+    const waiting = async (sessions: number) =>
+      expect(
+        await db`SELECT FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      ).to.have.length(sessions)
+    const tombstone = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    // The removal has locked the dead letter and comes to its tombstone; its upload is next.
+    const holder = db.begin(async (transaction) => {
+      await transaction`INSERT INTO dlq_tombstones VALUES (${batch.groupId}, ${batch.version})`
+      tombstone.resolve()
+      await gate.promise
+    })
+    await Promise.race([tombstone.promise, holder])
+    const removing = createDeadLetterStore(db).remove(batch.dlqId)
+    await eventually(() => waiting(1))
+    const writing = failure(letters.write(fence(), { ...batch, dlqId: 'again' }))
+    await eventually(() => waiting(2))
+    gate.resolve()
+    await holder
+    expect(await removing).to.equal(true)
+    // It finds no upload to refer to; a deadlock has another code.
+    expect(await writing).to.include({ code: FOREIGN_KEY_VIOLATION })
+    await letters.upload(fence(), batch)
+    expect((await letters.write(fence(), { ...batch, dlqId: 'again' })).outcome).to.equal('known')
+    expect([await uploads(), await bodyOf(batch)]).to.deep.equal([0, undefined])
   })
 
   it('leave nothing behind when they are removed', async () => {
