@@ -5,7 +5,7 @@ export interface RetryOptions {
   readonly clock: Clock
   /** From a failure to the next attempt, ms. */
   readonly pauseMs: number
-  /** Fractions in [0, 1): a pause takes between half of `pauseMs` and one and a half. Absent: all are the same. */
+  /** Fractions in [0, 1): a pause takes between half of `pauseMs` and one and a half, whole ms. Absent: all are the same. */
   readonly fraction?: () => number
   /** Told of each failure. What it throws ends the retries: rethrow an error that another attempt cannot mend. */
   readonly onFailure: (error: unknown) => void | Promise<void>
@@ -24,5 +24,5 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
 }
 
 function pauseOf({ pauseMs, fraction }: RetryOptions): number {
-  return fraction ? pauseMs * (0.5 + fraction()) : pauseMs
+  return fraction ? Math.round(pauseMs * (0.5 + fraction())) : pauseMs
 }

@@ -31,7 +31,7 @@ describe('runtime: retries', () => {
     for (const [fraction, pause] of [
       [0, 250],
       [0.5, 500],
-      [0.999, 749.5],
+      [0.999, 750],
     ] as const) {
       const clock = new ManualClock()
       let tries = 0

@@ -61,7 +61,11 @@ function writer(
 /** Without a body: one that was restored, or gave its body back. */
 function batch(id: string, bytes: number, body: Buffer | null = Buffer.alloc(bytes)): SealedBatch {
   const group = { id, buffer: { uid: 'uid', record: { buffer: {} } } }
-  return { group, batch: { version: 1, attempt: 1, items: [{ size: bytes }] }, body } as unknown as SealedBatch
+  return {
+    group,
+    batch: { version: 1, attempt: 1, items: [{ size: bytes }] },
+    body,
+  } as unknown as SealedBatch
 }
 
 const goesOn = () => false
