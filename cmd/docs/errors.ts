@@ -21,7 +21,13 @@ export const errorGroups = {
   ],
   requests: [
     ...(['invalidRequest', 'bodyNotJson', 'credentialMissing', 'keyInvalid', 'tokenInvalid'] as const),
-    ...(['emailNotVerified', 'roleMissing', 'customerForeign', 'projectForeign'] as const),
+    ...([
+      'emailNotVerified',
+      'accountAnonymous',
+      'roleMissing',
+      'customerForeign',
+      'projectForeign',
+    ] as const),
     ...(['routeNotFound', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'internal'] as const),
     ...(['databaseUnavailable', 'identityUnavailable'] as const),
   ],
@@ -130,6 +136,10 @@ const ADVICE: Record<ErrorKey, Advice> = {
   tokenInvalid: {
     means: 'The ID token is malformed, expired, too old, not for this service, or tokens are off.',
     action: 'Sign in again, or use an API key.',
+  },
+  accountAnonymous: {
+    means: 'The ID token is of a guest whom the identity provider did not ask to sign in.',
+    action: 'Sign in with an account.',
   },
   emailNotVerified: {
     means: 'The account signs in with a password and its e-mail address is not verified.',

@@ -28,7 +28,7 @@ export function createKeyAuthentication(keys: {
 export interface TokenAuthentication {
   /**
    * The first good token of an account creates its customer; whoever bears one is its owner
-   * (docs/architecture/protocol.md, "Accounts"). Throws 401, 403 `email_not_verified`, or 503; a refused token
+   * (docs/architecture/protocol.md, "Accounts"). Throws 401, 403 for an unverified e-mail address or a guest, or 503; a refused token
    * creates nothing.
    */
   byToken(token: string): Promise<Principal>
@@ -49,6 +49,8 @@ export function createTokenAuthentication(options: TokenAuthenticationOptions): 
       const identity = await verifier.verify(token)
       if (lacksVerifiedEmail(identity)) throw new ServiceError('emailNotVerified')
       const known = await identities.customerOf(identity).catch(refuseWhenLate)
+      // Anybody gets as many of those tokens as he likes.
+      if (known === undefined && identity.anonymous) throw new ServiceError('accountAnonymous')
       return { customerId: known ?? (await signUp(identity)), role: 'owner', via: 'token' }
     },
   }

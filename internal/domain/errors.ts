@@ -53,6 +53,7 @@ export const errors = {
   keyInvalid: { status: 401, error: 'Invalid or revoked API key', challenge: CHALLENGE },
   tokenInvalid: { status: 401, error: 'Invalid or expired ID token', challenge: CHALLENGE },
   emailNotVerified: { status: 403, error: 'E-mail address is not verified', code: 'email_not_verified' },
+  accountAnonymous: { status: 403, error: 'Anonymous accounts cannot sign up' },
   identityUnavailable: {
     status: 503,
     error: 'Identity provider cannot be reached, try again or use an API key',

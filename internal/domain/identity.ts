@@ -12,6 +12,8 @@ export interface Identity {
   readonly subject: string
   /** Whether whoever holds it signs in with a password. */
   readonly password: boolean
+  /** Nobody signed in: the provider gave a guest a token (Firebase, "Authenticate with Firebase anonymously"). */
+  readonly anonymous: boolean
   /** `email_verified` is true, and nothing that only looks like it. */
   readonly emailVerified: boolean
   /** For people: the name, else the e-mail address; undefined: the token has neither. */
@@ -32,6 +34,7 @@ export function identityOf(claims: Readonly<Record<string, unknown>>): Parsed<Id
     issuer: iss,
     subject: sub as string,
     password: isPasswordAccount(claims),
+    anonymous: signInProvider(claims.firebase) === 'anonymous',
     emailVerified: claims.email_verified === true,
     name: nameOf(claims.name) ?? nameOf(claims.email),
   })

@@ -43,6 +43,7 @@ export function createIdTokens(options: IdTokensOptions): TokenVerifier {
         clockTolerance: TOLERANCE_S,
         currentDate: new Date(clock.now()),
       }).catch(refuse)
+      if (!wasIssuedTo(audience, verified.payload)) throw new ServiceError('tokenInvalid')
       return identityIn(verified, clock)
     },
   }
@@ -59,6 +60,11 @@ function identityIn({ payload, protectedHeader }: JWTVerifyResult, clock: Clock)
     throw new ServiceError('tokenInvalid')
   }
   return identity.value
+}
+
+/** As far as it says to which client it was issued (`azp`: OpenID Connect Core, section 3.1.3.7). */
+function wasIssuedTo(audience: string, { azp }: JWTPayload): boolean {
+  return azp === undefined || azp === audience
 }
 
 /** The same keys sign access and logout tokens, which say so in `typ` (RFC 9068, RFC 8725). */

@@ -25,6 +25,9 @@ export interface SigningKeysOptions {
 /** One question with all its requests, ms. */
 const TIMEOUT_MS = 5_000
 
+/** Of a discovery document or a key set; real ones have a hundredth of it. */
+const MOST_BYTES = 1_000_000
+
 /** Minutes pass between two questions: a connection kept for the next one would be a dead one by then. */
 const HEADERS = { accept: 'application/json', connection: 'close' }
 
@@ -101,9 +104,21 @@ function discoveryUrl(issuer: string): string {
 async function readObject(url: string, init: RequestInit): Promise<Record<string, unknown>> {
   const response = await fetch(url, { ...init, headers: HEADERS })
   if (response.status !== 200) throw new Error(`${url} answered ${response.status}`)
-  const value = await response.json()
+  const value: unknown = JSON.parse(await readText(response, url))
   if (typeof value !== 'object' || value === null) throw new Error(`${url} answered no JSON object`)
   return value as Record<string, unknown>
+}
+
+/** Up to a bound: what answers there may be broken, or no provider at all. */
+async function readText(response: Response, url: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > MOST_BYTES) throw new Error(`${url} answered more than ${MOST_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 /** `fetch` itself says no more than that it failed. */

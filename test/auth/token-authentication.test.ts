@@ -80,6 +80,15 @@ describe('authentication by ID token', () => {
     expect([...(await node.db`SELECT FROM identities`)]).to.have.length(1)
   })
 
+  it('creates nothing for a guest, and knows one that has a customer already', async () => {
+    const guests = doormanOf(node, { anonymous: true })
+    const error = await guests.byToken('ada').catch((reason) => reason)
+    expect([error.status, error.body]).to.deep.equal([403, { error: 'Anonymous accounts cannot sign up' }])
+    expect(await customers()).to.deep.equal([])
+    const known = await doorman.byToken('ada')
+    expect(await guests.byToken('ada')).to.deep.equal(known)
+  })
+
   it('refuses an unverified e-mail address with its code, and creates nothing', async () => {
     const unverified = doormanOf(node, { password: true, emailVerified: false })
     const error = await unverified.byToken('ada').catch((reason) => reason)
@@ -187,6 +196,7 @@ function verifierOf(more: Partial<Identity>) {
       subject,
       name: `Person ${subject}`,
       password: false,
+      anonymous: false,
       emailVerified: false,
       ...more,
     }),

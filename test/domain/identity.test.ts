@@ -12,6 +12,7 @@ describe('the identity that claims speak of', () => {
         issuer: 'https://id.example',
         subject: 'ada',
         password: true,
+        anonymous: false,
         emailVerified: false,
         name: undefined,
       },

@@ -33,6 +33,7 @@ describe('ID tokens of a real provider', () => {
       subject: 'ada',
       name: 'Ada',
       password: true,
+      anonymous: false,
       emailVerified: true,
     })
     const bob = { sub: 'bob', email: 'bob@example.com', firebase: { sign_in_provider: 'google.com' } }
@@ -41,8 +42,11 @@ describe('ID tokens of a real provider', () => {
       subject: 'bob',
       name: 'bob@example.com',
       password: false,
+      anonymous: false,
       emailVerified: false,
     })
+    const guest = { sub: 'guest', firebase: { sign_in_provider: 'anonymous' } }
+    expect(await verify(await provider.token(guest))).to.include({ subject: 'guest', anonymous: true })
   })
 
   for (const algorithm of ['PS256', 'ES256', 'ES384', 'Ed25519'] as const) {
@@ -67,6 +71,14 @@ describe('ID tokens of a real provider', () => {
     expect(await refusal(verify(token))).to.deep.equal(INVALID)
     const { verify: others } = verifierOf(provider, { audience: OTHER_CLIENT })
     expect(await others(token)).to.have.property('subject')
+  })
+
+  it('issued to another client are refused, though this one is among their audiences', async () => {
+    for (const azp of [OTHER_CLIENT, '', 7, null]) {
+      const token = await provider.forge({ azp, aud: [CLIENT, OTHER_CLIENT] })
+      expect(await refusal(verify(token)), String(azp)).to.deep.equal(INVALID)
+    }
+    expect(await verify(await provider.forge({ azp: CLIENT }))).to.include({ subject: 'forged' })
   })
 
   it('of another provider are refused, also under the name of this one', async () => {

@@ -168,6 +168,14 @@ describe("the provider's keys", () => {
       await target.stop()
     })
 
+    it('more than any provider has to say', async () => {
+      const token = await provider.token()
+      const { verify, problems } = verifierOf(provider, { jwksUrl: provider.jwksUrl })
+      provider.breakDown(200, {}, JSON.stringify({ keys: [], padding: 'x'.repeat(1_000_000) }))
+      expect(await refusal(verify(token))).to.deep.equal(AWAY)
+      expect(problems[0]!.message).to.include('answered more than 1000000 bytes')
+    })
+
     it('an object without keys', async () => {
       const jwksUrl = `${provider.issuer}/.well-known/openid-configuration`
       expect(await problemWith({ jwksUrl })).to.include('is no JSON Web Key Set')

@@ -72,7 +72,7 @@ export class IdentityProvider {
   readonly #people: Map<string, Person>
   readonly #sockets = new Set<Socket>()
   readonly #asked = new Map<string, number>()
-  #fault: { status: number; headers: Record<string, string> } | undefined
+  #fault: { status: number; headers: Record<string, string>; body: string } | undefined
 
   constructor(
     issuer: string,
@@ -93,7 +93,7 @@ export class IdentityProvider {
     server.on('request', (request, response) => {
       const path = request.url!.split('?', 1)[0]!
       this.#asked.set(path, (this.#asked.get(path) ?? 0) + 1)
-      if (this.#fault) response.writeHead(this.#fault.status, this.#fault.headers).end('{}')
+      if (this.#fault) response.writeHead(this.#fault.status, this.#fault.headers).end(this.#fault.body)
       else if (path.startsWith(LOGIN)) void logIn(provider, people, request, response)
       else void serve(request, response)
     })
@@ -116,9 +116,9 @@ export class IdentityProvider {
     return this.#asked.get('/.well-known/openid-configuration') ?? 0
   }
 
-  /** Every request is answered with this status and an empty object from now on. */
-  breakDown(status: number, headers: Record<string, string> = {}): void {
-    this.#fault = { status, headers }
+  /** Every request is answered so from now on; default: with an empty object. */
+  breakDown(status: number, headers: Record<string, string> = {}, body = '{}'): void {
+    this.#fault = { status, headers, body }
   }
 
   recover(): void {

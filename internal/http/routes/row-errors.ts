@@ -5,7 +5,13 @@ import type { Route } from './route.ts'
 /** Of every management endpoint: a bad or missing credential, a bad query, an outage, a bug. */
 export const errorsOfAll: readonly ErrorKey[] = [
   ...(['invalidRequest', 'credentialMissing', 'keyInvalid', 'tokenInvalid'] as const),
-  ...(['emailNotVerified', 'identityUnavailable', 'internal', 'databaseUnavailable'] as const),
+  ...([
+    'emailNotVerified',
+    'accountAnonymous',
+    'identityUnavailable',
+    'internal',
+    'databaseUnavailable',
+  ] as const),
 ]
 
 /** Of every endpoint that takes a body. */
