@@ -29,7 +29,8 @@ export function step<I extends GroupItem>(
   state.now = Math.max(state.now, input.at)
   if (input.kind === 'tick' || state.now >= (state.wakeAt ?? 0)) state.wakeAt = undefined
   if (isEmpty(state)) state.backlog.restart()
-  const wasBlocked = isSealBlocked(state)
+  // That nobody knew the policy was no hold: what is due is due since it would have been.
+  const wasBlocked = isSealBlocked(state) && state.policy.state !== 'unknown'
   apply(state, input, effects)
   state.backlog.closeIfFull(state.policy)
   noteSize(state, input.kind === 'item' ? input.item.at : state.now)
@@ -58,6 +59,7 @@ function apply<I extends GroupItem>(state: GroupState<I>, input: Input<I>, effec
       restored(state, input)
       break
     case 'result':
+      demandPolicy(state)
       demand(state, input.batch, 'result', 'delivering')
       ended(state, input.batch, input.result, effects)
       break
@@ -147,9 +149,20 @@ function ended<I extends GroupItem>(
 
 /** A next attempt is at most its delay away from now, also when the delay becomes shorter. */
 function changePolicy<I extends GroupItem>(state: GroupState<I>, policy: GroupPolicy): void {
+  const learned = state.policy.state === 'unknown' && policy.state !== 'unknown'
   state.policy = policy
+  if (learned) placeAnew(state)
   for (const batch of state.batches ?? []) {
     batch.nextAttemptAt = Math.min(batch.nextAttemptAt, state.now + delayBefore(batch.attempt, policy))
+  }
+}
+
+/** What came before the policy was known, as if it came now that it is. */
+function placeAnew<I extends GroupItem>(state: GroupState<I>): void {
+  for (const item of state.backlog.drain()) {
+    state.backlog.push(item)
+    state.backlog.closeIfFull(state.policy)
+    noteSize(state, item.at)
   }
 }
 
@@ -244,6 +257,11 @@ function delayBefore(attempt: number, policy: GroupPolicy): number {
 function remove<I extends GroupItem>(state: GroupState<I>, batch: Batch<I>): void {
   const rest = state.batches?.filter((other) => other !== batch)
   state.batches = rest && rest.length > 0 ? rest : undefined
+}
+
+/** What a result means depends on the policy. */
+function demandPolicy<I extends GroupItem>({ policy }: GroupState<I>): void {
+  if (policy.state === 'unknown') throw new Error('group machine: a result before the policy is known')
 }
 
 function demand<I extends GroupItem>(

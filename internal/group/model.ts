@@ -33,8 +33,31 @@ export interface GroupPolicy {
   /**
    * `held`: the buffer is disabled; nothing is sealed, no attempt begins, what runs finishes.
    * `discarding`: it was deleted while disabled; all that does not run is over.
+   * `unknown`: nobody has read the configuration yet; as `held`, and the items wait for it to be placed: see `UNKNOWN`.
    */
-  readonly state: 'active' | 'held' | 'discarding'
+  readonly state: 'active' | 'held' | 'discarding' | 'unknown'
+}
+
+/**
+ * Until the configuration of the buffer is known. Nothing is sealed or sent, and no segment is full. The back-off bounds
+ * nothing, or a restored batch would be sent again before its time. A result must not be told before the policy is.
+ */
+export const UNKNOWN: GroupPolicy = {
+  maxItems: Number.POSITIVE_INFINITY,
+  maxBytes: Number.POSITIVE_INFINITY,
+  idleTimeoutMs: Number.POSITIVE_INFINITY,
+  maxWaitFromFirstMs: Number.POSITIVE_INFINITY,
+  maxGroupItems: Number.POSITIVE_INFINITY,
+  maxGroupBytes: Number.POSITIVE_INFINITY,
+  maxAttempts: Number.POSITIVE_INFINITY,
+  backoff: {
+    initialMs: Number.POSITIVE_INFINITY,
+    maxMs: Number.POSITIVE_INFINITY,
+    multiplier: 1,
+  },
+  minDelayBetweenFlushMs: 0,
+  maxConcurrencyPerGroup: 1,
+  state: 'unknown',
 }
 
 /**

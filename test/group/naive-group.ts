@@ -33,7 +33,7 @@ export class NaiveGroup {
   /** Effects but for wakes. */
   step(input: Input<NamedItem>): NaiveEffect[] {
     this.now = Math.max(this.now, input.at)
-    const blockedBefore = this.#blocked()
+    const blockedBefore = this.#blocked() && this.#policy.state !== 'unknown'
     const effects = this.#apply(input)
     this.#noteFullness()
     this.#noteSizes(input.kind === 'item' ? Math.min(input.item.at, this.now) : this.now)
@@ -94,12 +94,25 @@ export class NaiveGroup {
         this.waiting = this.waiting.filter(({ item }) => item !== input.item)
         break
       case 'policy':
-        this.#policy = input.policy
+        this.#learn(input.policy)
         for (const batch of this.batches) {
           batch.nextAttemptAt = Math.min(batch.nextAttemptAt, this.now + this.#delayBefore(batch.attempt))
         }
     }
     return []
+  }
+
+  /** What came before the policy was known stood in one segment: it comes anew. */
+  #learn(policy: GroupPolicy): void {
+    const placed = this.#policy.state !== 'unknown' || policy.state === 'unknown'
+    this.#policy = policy
+    if (placed) return
+    for (const { item } of this.waiting.splice(0)) {
+      if (this.#openIsFull) this.#backToSegment(this.#openSegment + 1)
+      this.waiting.push({ item, segment: this.#openSegment })
+      this.#noteFullness()
+      this.#noteSizes(Math.min(item.at, this.now))
+    }
   }
 
   #restore(input: Extract<Input<NamedItem>, { kind: 'restored' }>): void {
@@ -153,7 +166,7 @@ export class NaiveGroup {
   /** What is allowed at `time` in the present state; changes nothing. */
   #pending(time: number): NaiveEffect[] {
     const waiting = this.batches.filter((batch) => batch.phase === 'waiting')
-    if (this.#policy.state === 'held') return []
+    if (this.#policy.state === 'held' || this.#policy.state === 'unknown') return []
     if (this.#policy.state === 'discarding') {
       const effects: NaiveEffect[] = waiting.map((batch) => ({ kind: 'discard', items: batch.items, batch }))
       const items = this.waiting.map(({ item }) => item)

@@ -6,10 +6,17 @@
  *     ----
  *     deliver #1 v7 attempt 1
  *
- * The first command is `group key=value …`, over the defaults of a buffer.
+ * The first command is `group key=value …`, over the defaults of a buffer, or `group unknown`: its policy comes later,
+ * over the same defaults.
  */
 import { step } from '../../internal/group/machine.ts'
-import type { AttemptOutcome, Batch, GroupPolicy, Input } from '../../internal/group/model.ts'
+import {
+  type AttemptOutcome,
+  type Batch,
+  type GroupPolicy,
+  type Input,
+  UNKNOWN,
+} from '../../internal/group/model.ts'
 import { createGroup, type GroupState } from '../../internal/group/state.ts'
 import { defaultPolicy, effectText, type NamedItem } from './notation.ts'
 
@@ -36,8 +43,9 @@ export class Script {
   }
 
   #open(words: string[]): string[] {
-    this.#policy = changed(defaultPolicy, words)
-    this.#state = createGroup(this.#policy, 0)
+    const [only] = words
+    this.#policy = only === 'unknown' ? defaultPolicy : changed(defaultPolicy, words)
+    this.#state = createGroup(only === 'unknown' ? UNKNOWN : this.#policy, 0)
     return []
   }
 

@@ -2,7 +2,7 @@
  * One random walk: a shard in miniature that does whatever the numbers say, and at the end brings everything
  * to its end, ticking only when a wake is due, so that a missing wake shows as a group that never ends.
  */
-import type { GroupPolicy } from '../../internal/group/model.ts'
+import { type GroupPolicy, UNKNOWN } from '../../internal/group/model.ts'
 import { Lockstep, type Pair } from './lockstep.ts'
 
 /** One number as a sequence of small choices. */
@@ -29,7 +29,8 @@ export class Walk {
   #version = 1000
 
   constructor(policyNumber: number) {
-    this.#group = new Lockstep(policyOf(new Choices(policyNumber), ['active']), 10_000)
+    const choices = new Choices(policyNumber)
+    this.#group = new Lockstep(choices.below(4) === 0 ? UNKNOWN : policyOf(choices, ['active']), 10_000)
   }
 
   get trace(): string {
@@ -78,7 +79,8 @@ export class Walk {
   /** Something happens to one of the batches that wait for the shard. */
   #advance(choices: Choices): void {
     const { busy, now } = this.#group
-    if (busy.length === 0) return
+    // The shard tells no result before the policy is known.
+    if (busy.length === 0 || this.#group.policy.state === 'unknown') return
     const pair = choices.of(busy)
     const at = now + choices.of([0, 1, 30])
     const { phase } = pair.real
@@ -128,7 +130,8 @@ export class Walk {
   /** From here on all goes well, and time passes only to the next wake. */
   #drain(): void {
     const { now, policy } = this.#group
-    this.#group.step({ kind: 'policy', at: now, policy: { ...policy, state: 'active' } })
+    const known = policy.state === 'unknown' ? policyOf(new Choices(0), ['active']) : policy
+    this.#group.step({ kind: 'policy', at: now, policy: { ...known, state: 'active' } })
     while (!this.#group.retired) {
       const { busy, earliestWake } = this.#group
       if (busy[0]) this.#answer(busy[0], this.#group.now, 'delivered')

@@ -82,6 +82,20 @@ describe('a hand-over of a shard, real broker and database', function () {
     }
   })
 
+  it('divides what waits behind a restored batch as its buffer asks for, also where that is known only then', async () => {
+    const limits = { maxGroupItems: 10, batch: { maxItems: 50 } }
+    const { over, answer } = await releasedInAttempt('late', limits)
+    const { promise: configured, resolve: configure } = Promise.withResolvers<void>()
+    const second = await here.own({ ...limits, configured })
+    await here.ingest(Array.from({ length: 15 }, (_, index) => ({ key: 'late', n: index + 2 })))
+    answer(200)
+    // Only a restored batch takes its result.
+    await over
+    configure()
+    await here.done(3)
+    expect(second.sent.map(({ body }) => numbersOf(body).length)).to.deep.equal([10, 5])
+  })
+
   /** From now on nobody is told which batches are dead letters already, as at each take-over, until `answerAgain`. */
   async function silentPostgres(): Promise<{ answerAgain: () => Promise<void> }> {
     const { promise: answering, resolve: answer } = Promise.withResolvers<void>()

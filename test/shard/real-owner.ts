@@ -53,6 +53,8 @@ export interface OwnerOptions {
   /** Default 60,000. */
   payloadMs?: number
   batch?: Partial<BufferRecord['buffer']['batch']>
+  /** Of a segment; default 2,000. */
+  maxGroupItems?: number
   maxAttempts?: number
   attemptsPerBuffer?: number
   /** Of a node; default 10,000. */
@@ -91,7 +93,11 @@ export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}
         maxWaitFromFirstMs: 1_000,
         ...options.batch,
       },
-      overflow: { maxGroupItems: 2_000, maxGroupBytes: 5_242_880, policy: 'flush_early_then_continue' },
+      overflow: {
+        maxGroupItems: options.maxGroupItems ?? 2_000,
+        maxGroupBytes: 5_242_880,
+        policy: 'flush_early_then_continue',
+      },
       delivery: { url: 'http://127.0.0.1/', method: 'POST', idempotencyHeader: 'x-idempotency-key' },
       throughput: {
         maxAttempts: options.maxAttempts ?? 2,

@@ -140,7 +140,7 @@ export class Attempts {
 
   /** What a result means depends on the buffer: how often it may fail, and whether the log shows it. */
   async #untilConfigured(group: OpenGroup): Promise<void> {
-    while (group.provisional && !this.#passed && !this.#stopped)
+    while (group.machine.policy.state === 'unknown' && !this.#passed && !this.#stopped)
       await sleep(this.#options.clock, CONFIGURED_EVERY_MS)
   }
 

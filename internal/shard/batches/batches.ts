@@ -121,7 +121,6 @@ export class Batches {
   /** The group follows its buffer again. It is held while it may not act. */
   resume(group: OpenGroup): void {
     const { groups, clock, replay } = this.#options
-    for (const item of groups.beginAnew(group)) this.step(group, { kind: 'item', at: clock.now(), item })
     const held = replay.replaying || group.restoring > 0 || groups.paused
     const policy = held ? group.buffer.heldPolicy : group.buffer.policy
     this.step(group, { kind: 'policy', at: clock.now(), policy })

@@ -1,28 +1,7 @@
 /** Buffers as the shard's groups see them: the current record, its group policy, and what it holds here. */
 
 import type { BufferRecord } from '../../domain/model.ts'
-import type { GroupPolicy } from '../../group/model.ts'
-
-/** Longer than any back-off that can be configured, ms. */
-const LONGEST_MS = 24 * 60 * 60 * 1000
-
-/**
- * Until the record is known: nothing is sealed or sent. Its back-off bounds nothing either, or a restored
- * batch would be sent again before its time.
- */
-const UNKNOWN: GroupPolicy = {
-  maxItems: 10_000,
-  maxBytes: 16 * 1024 * 1024,
-  idleTimeoutMs: 60_000,
-  maxWaitFromFirstMs: 60_000,
-  maxGroupItems: 1_000_000_000,
-  maxGroupBytes: Number.MAX_SAFE_INTEGER,
-  maxAttempts: 1,
-  backoff: { initialMs: LONGEST_MS, maxMs: LONGEST_MS, multiplier: 1 },
-  minDelayBetweenFlushMs: 0,
-  maxConcurrencyPerGroup: 1,
-  state: 'held',
-}
+import { type GroupPolicy, UNKNOWN } from '../../group/model.ts'
 
 export class BufferState {
   readonly uid: string

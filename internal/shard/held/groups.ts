@@ -6,7 +6,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Policies } from '../ports.ts'
 import { BufferState } from './buffer-state.ts'
-import type { LiveItem, OpenGroup } from './live.ts'
+import type { OpenGroup } from './live.ts'
 
 const LOAD_RETRY_MS = 500
 /** Groups that are told before others get the event loop: some milliseconds. */
@@ -77,26 +77,11 @@ export class Groups {
       buffer,
       machine: createGroup(held || this.#paused ? buffer.heldPolicy : buffer.policy, now),
       wakeAt: Number.POSITIVE_INFINITY,
-      provisional: buffer.record === undefined,
       restoring: 0,
     }
     this.#open.set(id, group)
     buffer.groups++
     return group
-  }
-
-  /**
-   * Once the record of its buffer is known, a provisional group begins anew, held: the items, in order, are to
-   * be given to it again, so that its segments are those that the configuration asks for. Otherwise none.
-   */
-  beginAnew(group: OpenGroup): LiveItem[] {
-    if (!group.provisional || !group.buffer.record) return []
-    group.provisional = false
-    if (group.machine.batches) return []
-    const items = group.machine.backlog.drain()
-    group.machine = createGroup(group.buffer.heldPolicy, this.#options.clock.now())
-    group.wakeAt = Number.POSITIVE_INFINITY
-    return items
   }
 
   retire(group: OpenGroup): void {

@@ -33,8 +33,6 @@ export interface OpenGroup {
   machine: GroupState<LiveItem>
   /** The armed wake, ms; Infinity when none is. */
   wakeAt: number
-  /** Opened before its buffer's record was known: nothing bounded its segments yet. */
-  provisional: boolean
   /** Outstanding batches of the last owner that are not given to the machine yet. */
   restoring: number
 }

@@ -30,26 +30,22 @@ describe('open groups of a shard', () => {
       clock,
       onProblem: () => {},
     })
-    groups.follow(() => {
+    groups.follow((told) => {
       known = true
+      take(told, { kind: 'policy', at: clock.now(), policy: told.buffer.policy })
     })
-    const group = groups.open('g', 'u', true)
+    const group = groups.open('g', 'u', false)
     const item = (seq: number) => ({ seq, bytes: 10, at: clock.now() }) as LiveItem
     for (let seq = 1; seq <= 5; seq++) take(group, { kind: 'item', at: clock.now(), item: item(seq) })
-    expect(groups.beginAnew(group)).to.deep.equal([])
+    expect(effects).to.deep.equal([])
     read.resolve(record)
     await eventually(() => known)
-    const again = groups.beginAnew(group)
-    expect(again.map(({ seq }) => seq)).to.deep.equal([1, 2, 3, 4, 5])
-    for (const each of again) take(group, { kind: 'item', at: clock.now(), item: each })
-    take(group, { kind: 'policy', at: clock.now(), policy: group.buffer.policy })
     const seals = effects.filter(
       (effect): effect is { kind: 'seal'; batch: Batch<LiveItem> } => effect.kind === 'seal',
     )
     expect(
       seals.map(({ batch }) => [batch.segment, batch.reason, batch.items.map(({ seq }) => seq)]),
     ).to.deep.equal([[0, 'segment', [1, 2]]])
-    expect(groups.beginAnew(group), 'only once').to.deep.equal([])
     groups.close()
   })
 
