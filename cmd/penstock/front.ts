@@ -2,6 +2,7 @@
  * A further process of `npm start` that takes requests, webhooks and management, on the port of the first. Its arguments: the
  * address of the first one's receiver, or `-`, and the ops addresses of the actors.
  */
+import { ownRequests } from '../../internal/http/own-requests.ts'
 import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
 import { refuseTroublesAt } from './process-shards.ts'
@@ -17,5 +18,5 @@ runProgram({
   backends: backendsOfCluster,
   prepare: async () => ({ shards: () => refuseTroublesAt(actors) }),
   port: () => 'joining',
-  routes: () => (receiver === '-' ? [] : [forwardTo(receiver)]),
+  routes: ({ config }) => (receiver === '-' ? [] : [ownRequests(config.host), forwardTo(receiver)]),
 })

@@ -4,6 +4,7 @@
  */
 import { statfs } from 'node:fs/promises'
 import { type Embedded, startEmbedded } from '../../internal/embedded/servers.ts'
+import { ownRequests } from '../../internal/http/own-requests.ts'
 import { Receiver } from '../../internal/http/receiver.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { closeNodes } from '../../internal/postgres/settlement.ts'
@@ -44,7 +45,7 @@ runProgram({
     }
   },
   port: (config) => (isAlone(config) ? undefined : 'first'),
-  routes: ({ config }) => (config.local ? [receiver.middleware] : []),
+  routes: ({ config }) => (config.local ? [ownRequests(config.host), receiver.middleware] : []),
   /** Not log lines: they are there to be read and pasted. */
   async greet(node, { url = '', opsPort, owner }) {
     const { host } = node.config

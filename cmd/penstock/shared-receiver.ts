@@ -3,21 +3,21 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa, { type Middleware } from 'koa'
 import { type Dispatcher, request } from 'undici'
-import type { Receiver } from '../../internal/http/receiver.ts'
+import { ownRequests } from '../../internal/http/own-requests.ts'
+import { RECEIVER_PREFIX, type Receiver, receiverName } from '../../internal/http/receiver.ts'
 import type { Node } from '../wiring/foundation.ts'
 
-const PREFIX = '/local/receiver/'
 /** Headers that are about the connection they came by. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'expect'])
 /** What the receiver's answers say besides their length. */
 const PASSED_BACK = ['content-type', 'allow']
 
 /** Its address, for the other processes on this machine. */
-export async function offer({ lifecycle }: Node, receiver: Receiver): Promise<string> {
+export async function offer({ lifecycle, config }: Node, receiver: Receiver): Promise<string> {
   const server = await lifecycle.acquire(
     'receiver of all processes',
     async () => {
-      const app = new Koa().use(receiver.middleware)
+      const app = new Koa().use(ownRequests(config.host)).use(receiver.middleware)
       const made = createServer(app.callback())
       await new Promise<void>((resolve, reject) => {
         made.once('error', reject).listen(0, '127.0.0.1', resolve)
@@ -32,12 +32,16 @@ export async function offer({ lifecycle }: Node, receiver: Receiver): Promise<st
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Koa middleware: what is for a receiver is answered by that at `url`, which sees the request as it came. */
+/**
+ * Koa middleware: what is for a receiver is answered by that at `url`, which sees the request as it came. Of its target only
+ * the name goes on: whatever else stands there could lead elsewhere.
+ */
 export function forwardTo(url: string): Middleware {
   return async (ctx, next) => {
-    if (!ctx.path.startsWith(PREFIX)) return next()
+    const name = receiverName(ctx.path)
+    if (name === undefined) return next()
     const headers = Object.entries(ctx.headers).filter(([name]) => !OF_CONNECTION.has(name))
-    const answer = await request(new URL(ctx.url, url), {
+    const answer = await request(new URL(RECEIVER_PREFIX + name, url), {
       method: ctx.method as Dispatcher.HttpMethod,
       headers: Object.fromEntries(headers),
       body: ctx.method === 'GET' || ctx.method === 'HEAD' ? null : ctx.req,

@@ -32,7 +32,15 @@ const BOUNDS: ReceiverBounds = { requests: 100, bytes: 64 * 1024 * 1024, bodyByt
 /** Weight of a request besides its body, so that empty ones are bounded too. */
 const OVERHEAD_BYTES = 1024
 
-const PATH = /^\/local\/receiver\/([A-Za-z0-9._-]{1,128})$/
+export const RECEIVER_PREFIX = '/local/receiver/'
+const NAME = /^[A-Za-z0-9._-]{1,128}$/
+
+/** The name that a path asks for; undefined when it asks for none. `.` and `..` are steps of a path, and no names. */
+export function receiverName(path: string): string | undefined {
+  if (!path.startsWith(RECEIVER_PREFIX)) return undefined
+  const name = path.slice(RECEIVER_PREFIX.length)
+  return NAME.test(name) && name !== '.' && name !== '..' ? name : undefined
+}
 
 export class Receiver {
   readonly #names = new Map<string, Received[]>()
@@ -49,7 +57,7 @@ export class Receiver {
 
   /** Koa middleware; passes on what is not its path. */
   readonly middleware = async (ctx: Context, next: () => Promise<void>): Promise<void> => {
-    const name = PATH.exec(ctx.path)?.[1]
+    const name = receiverName(ctx.path)
     if (name === undefined) return next()
     if (ctx.method === 'POST' || ctx.method === 'PUT') return this.#accept(ctx, name)
     if (ctx.method === 'GET' || ctx.method === 'HEAD') return this.#show(ctx, name)

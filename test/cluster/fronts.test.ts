@@ -5,9 +5,11 @@ import { after, before, describe, it } from 'mocha'
 import { Agent, request } from 'undici'
 import { freePort } from '../../internal/embedded/port.ts'
 import { findProcesses } from '../../internal/embedded/process-identity.ts'
+import { RawClient } from '../http/raw-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { readMetrics } from '../support/metrics.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
+import { startSink } from '../support/sink.ts'
 
 const WEBHOOKS = 60
 /** Connections that are opened at once: that all of them go to one of two processes would be a chance of one in a million. */
@@ -111,6 +113,29 @@ describe('npm start with four processes', function () {
       }
     }, PATIENT)
   })
+
+  it('passes on to the receiver by its name alone, and answers nobody else’s requests', async () => {
+    const elsewhere = await startSink()
+    const lines = [
+      `GET http://127.0.0.1:${new URL(elsewhere.url('/')).port}/local/receiver/../../x HTTP/1.1\r\nHost: 127.0.0.1`,
+      `GET ${elsewhere.url('/local/receiver/x')} HTTP/1.1\r\nHost: 127.0.0.1`,
+      'GET /local/receiver/orders HTTP/1.1\r\nHost: rebound.example',
+      'GET /local/receiver/.. HTTP/1.1\r\nHost: 127.0.0.1',
+    ]
+    const said = lines.map((line) => Promise.all(Array.from({ length: CONNECTIONS }, () => statusOf(line))))
+    const statuses = (await Promise.all(said)).map((each) => [...new Set(each)])
+    expect(elsewhere.requests('/x').concat(elsewhere.requests('/local/receiver/x'))).to.deep.equal([])
+    expect(statuses).to.deep.equal([[400], [400], [400], [404]])
+    await elsewhere.close()
+  })
+
+  async function statusOf(lines: string): Promise<number> {
+    const client = await RawClient.open(port)
+    client.send(`${lines}\r\n\r\n`)
+    const { status } = await client.answer()
+    client.socket.destroy()
+    return status
+  }
 
   it('books what each of them has accepted', async () => {
     await eventually(async () => {
