@@ -1,7 +1,8 @@
 /**
  * The further processes of `npm start` (`PENSTOCK_PROCESSES`: docs/architecture/protocol.md, "The local instance"):
  * nodes of a cluster over the same servers. Half of all take requests, on the one port; the others share the shards,
- * by their leases.
+ * by their leases. They stop as the parts of one process do: what takes requests first, the shards last, for a request
+ * that is under way may wait for a verdict of its shard.
  */
 import { join } from 'node:path'
 import { prepareFolder } from '../../internal/embedded/data-folder.ts'
@@ -31,7 +32,8 @@ export class Processes {
   readonly #settings: Record<string, string>
   /** One of them keeps dying. */
   readonly #fail: (error: Error) => void
-  readonly #running: NodeProcess[] = []
+  readonly #fronts: NodeProcess[] = []
+  readonly #actors: NodeProcess[] = []
 
   constructor(node: Node, backends: Backends, fail: (error: Error) => void) {
     this.#node = node
@@ -40,7 +42,7 @@ export class Processes {
     this.#fail = fail
     // A process that ends without a drain, by an error or a second signal, still takes them along.
     process.once('exit', () => {
-      for (const child of this.#running) child.kill('SIGTERM')
+      for (const child of [...this.#fronts, ...this.#actors]) child.kill('SIGTERM')
     })
   }
 
@@ -48,7 +50,9 @@ export class Processes {
   startActors(): Promise<string[]> {
     const { actors } = shareOut(this.#node.config.processes)
     return Promise.all(
-      numbered('actor', actors).map((name) => this.#start({ name, program: ACTOR, port: undefined })),
+      numbered('actor', actors).map((name) =>
+        this.#start({ name, program: ACTOR, port: undefined }, this.#actors),
+      ),
     )
   }
 
@@ -57,27 +61,34 @@ export class Processes {
     const { fronts } = shareOut(this.#node.config.processes)
     const port = Number(new URL(url).port)
     const names = numbered('front', fronts - 1)
-    await Promise.all(names.map((name) => this.#start({ name, program: FRONT, port, args })))
+    await Promise.all(names.map((name) => this.#start({ name, program: FRONT, port, args }, this.#fronts)))
   }
 
-  async #start(child: Pick<NodeOptions, 'name' | 'program' | 'port' | 'args'>): Promise<string> {
+  /** `group`: those that stop together. */
+  async #start(
+    child: Pick<NodeOptions, 'name' | 'program' | 'port' | 'args'>,
+    group: NodeProcess[],
+  ): Promise<string> {
     const { lifecycle, log } = this.#node
     const { pid, opsUrl } = await lifecycle.acquire(
       child.name,
       async (signal) => {
         const options = { ...child, dir: this.#dir, settings: this.#settings, opsPort: 0, log, signal }
         const running = await startNode(options)
-        this.#running.push(running)
-        // At once, not in its turn: its attempts in flight may take as long as those of this process.
-        signal.addEventListener('abort', () => void running.stop())
+        group.push(running)
         running.keepRunning(this.#fail)
         return running
       },
-      (it: NodeProcess) => it.stop(),
+      // All of them in the turn of the first: their drains take as long as one.
+      () => stopAll(group),
     )
     log.info({ node: child.name, pid, opsUrl }, 'process started')
     return opsUrl
   }
+}
+
+async function stopAll(group: readonly NodeProcess[]): Promise<void> {
+  await Promise.all(group.map((each) => each.stop()))
 }
 
 function numbered(name: string, count: number): string[] {

@@ -206,10 +206,19 @@ function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints)
   })
   return lifecycle.acquire(
     'http listener',
-    () => listening('PENSTOCK_PORT', () => listen(clock, handler, gate, { host, port, shared })),
-    (it) => it.close(8_000),
+    async (signal) => {
+      const open = () => listen(clock, handler, gate, { host, port, shared })
+      const listener = await listening('PENSTOCK_PORT', open)
+      // With those of the other processes, not behind them.
+      signal.addEventListener('abort', () => void listener.close(CLOSE_MS))
+      return listener
+    },
+    (it) => it.close(CLOSE_MS),
   )
 }
+
+/** What runs at the end may take so long, ms. */
+const CLOSE_MS = 8_000
 
 /** Empty until the process listens. */
 interface Serving {

@@ -33,7 +33,7 @@ export interface Listener {
   /** `http://host:port` as bound. */
   readonly url: string
   readonly port: number
-  /** Stops accepting, lets running requests finish for at most `graceMs`, then cuts what is left. */
+  /** Stops accepting, lets running requests finish for at most `graceMs`, then cuts what is left. Repeating it joins the first. */
   close(graceMs?: number): Promise<void>
 }
 
@@ -64,10 +64,14 @@ export async function listen(
   await bound(server, { port: wanted, host: at, reusePort: shared !== undefined })
   const { port } = server.address() as AddressInfo
   const host = options.host.includes(':') ? `[${options.host}]` : options.host
+  let closing: Promise<void> | undefined
   return {
     url: `http://${host}:${port}`,
     port,
-    close: (graceMs = 10_000) => close(clock, server, gate, graceMs),
+    close: (graceMs = 10_000) => {
+      closing ??= close(clock, server, gate, graceMs)
+      return closing
+    },
   }
 }
 

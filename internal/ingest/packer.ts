@@ -121,7 +121,7 @@ export class Packer implements Inbox {
     return this.#verdicts.findOriginal(shard, token, messageId)
   }
 
-  /** Takes nothing more; resolves when all that was taken is answered. */
+  /** Takes nothing more; resolves when all that was taken is answered, and its credits are certain or were waited for. */
   async close(): Promise<void> {
     this.#closed = true
     if (this.#waitingBytes > 0) {
@@ -129,7 +129,7 @@ export class Packer implements Inbox {
         this.#drained = resolve
       })
     }
-    this.#verdicts.close()
+    await this.#verdicts.close()
   }
 
   /**

@@ -3,8 +3,8 @@
  * "Duplicates and verdicts"). A stored pack waits at most a second; where an owner kept silent once, its shard's
  * packs are answered at once until it is heard again, and what it says later still counts for the credits.
  *
- * Invariant: each item is settled once, and each `late` promise settles within 60 s of the PubAck or at
- * `close`.
+ * Invariant: each item is settled once, and each `late` promise settles within 60 s of the PubAck, or when `close` has
+ * waited for it.
  */
 import {
   type Answer,
@@ -25,6 +25,9 @@ const PATIENCE_MS = 1_000
 const SWEEP_MS = 50
 /** Pause before the first question about an unanswered pack; doubled after each, ms. */
 const FIRST_ASK_MS = 1_000
+/** How long a close waits for what is late, and the first pause between its questions, ms. */
+const CLOSE_MS = 3_000
+const CLOSING_ASK_MS = 100
 /** Packs whose verdict is late, at most; past it the oldest ones stay unknown. */
 const MOST_LATE_PACKS = 10_000
 
@@ -92,6 +95,8 @@ export class Verdicts {
   readonly #silent = new Set<number>()
   #nextId = 0
   #cancelSweep: (() => void) | undefined
+  /** Called when nothing is late any more; defined while a close waits for that. */
+  #noneLate: (() => void) | undefined
 
   constructor({ messages, clock, randomness }: VerdictsOptions) {
     const name = Buffer.from(randomness.bytes(12)).toString('base64url')
@@ -138,15 +143,34 @@ export class Verdicts {
     })
   }
 
-  /** Settles everything with what is known now. */
-  close(): void {
-    for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    this.#cancelSweep?.()
-    this.#cancelSweep = undefined
+  /**
+   * Answers every request at once. Asks for the verdicts that have not come, for their credits depend on them; settles
+   * what stays unknown after 3 s.
+   */
+  async close(): Promise<void> {
     for (const { resolve } of this.#originals.values()) resolve(undefined)
     this.#originals.clear()
     for (const waiting of [...this.#pressing]) this.#answerWithout(waiting)
+    await this.#untilTold()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#cancelSweep?.()
+    this.#cancelSweep = undefined
     for (const waiting of [...this.#late]) this.#giveUp(waiting)
+  }
+
+  async #untilTold(): Promise<void> {
+    if (this.#late.size === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#noneLate = resolve
+    const cancel = this.#clock.after(CLOSE_MS, resolve)
+    const now = this.#clock.monotonic()
+    for (const waiting of this.#late) {
+      waiting.askPauseMs = CLOSING_ASK_MS / 2
+      this.#ask(waiting, now)
+    }
+    this.#keepSweeping()
+    await promise
+    cancel()
   }
 
   #heardVerdict(verdict: Verdict | undefined): void {
@@ -192,6 +216,7 @@ export class Verdicts {
     this.#pressing.delete(waiting)
     this.#late.delete(waiting)
     if (waiting.asked) this.#asked.delete(waiting.asked.id)
+    if (this.#late.size === 0) this.#noneLate?.()
   }
 
   #keepSweeping(): void {

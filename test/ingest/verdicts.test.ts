@@ -177,6 +177,28 @@ describe('verdicts', () => {
     expect(clock.pending).to.equal(0)
   })
 
+  it('are asked for at once when they are closed, and waited for', async () => {
+    const [silent, waiting] = [pack(), pack()]
+    verdicts.stored(silent.id, 7)
+    await clock.pass(1_100)
+    verdicts.stored(waiting.id, 8)
+    const before = asks().length
+    let closed = false
+    void verdicts.close().then(() => {
+      closed = true
+    })
+    expect(waiting.stored[0]?.duplicateOf, 'nobody is kept waiting for an answer').to.equal(null)
+    expect(asks()).to.have.length(before + 2)
+    reply([{ kind: 'unknown' }])
+    await clock.pass(200)
+    expect(asks(), 'the owner has not read it yet').to.have.length.above(before + 2)
+    rule(silent.id)
+    reply([{ kind: 'duplicate', of: 'original' }])
+    await settled()
+    expect([silent.late, waiting.late, closed]).to.deep.equal([['new'], ['duplicate'], true])
+    expect(clock.pending).to.equal(0)
+  })
+
   it('settle everything when they are closed', async () => {
     const waiting = pack()
     verdicts.stored(waiting.id, 7)
@@ -184,8 +206,14 @@ describe('verdicts', () => {
     void verdicts.findOriginal(3, 'g', 'm').then((found) => {
       duplicate = found
     })
-    verdicts.close()
-    await settled()
+    let closed = false
+    void verdicts.close().then(() => {
+      closed = true
+    })
+    await clock.pass(2_900)
+    expect([waiting.late, closed]).to.deep.equal([[], false])
+    await clock.pass(100)
+    expect(closed).to.equal(true)
     expect(waiting.stored[0]?.duplicateOf).to.equal(null)
     expect(waiting.late).to.deep.equal(['unknown'])
     expect(duplicate).to.equal(undefined)
