@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os'
 
 import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
 import type { DeadLetterLimits } from '../../internal/dlq/sweep.ts'
+import { isLoopback } from '../../internal/http/own-requests.ts'
 import type { SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Setting } from './setting.ts'
 import { type OwnerKey, SETTINGS } from './settings.ts'
@@ -83,6 +84,7 @@ export class ConfigError extends Error {
 const PLACES = { port: 8_080, opsPort: 9_464, dataDir: '.penstock', replicas: 1 }
 /** Several nodes on one machine: none has the ports of `npm start`, nor its data. */
 const CLUSTER_PLACES = { port: 0, opsPort: 0, dataDir: '.penstock-cluster', replicas: 3 }
+const LOOPBACK = '127.0.0.1'
 /** Reached by the deliveries of the local instance beside public addresses. */
 export const LOCAL_DESTINATIONS = ['127.0.0.0/8', '::1']
 
@@ -109,10 +111,18 @@ export function requiredFor(role: ProcessRole, local: boolean): (keyof Settings)
 export function readConfig(env: Environment, role: ProcessRole): Config {
   refuseUnknown(env)
   const given = readSettings(env)
-  const local = given.local ?? bringsServers(role)
+  const local = given.local ?? isLocalByDefault(role, given.host ?? LOOPBACK)
   const config = withDefaults(given, role, local)
   refuseMissing(config, given)
   return config
+}
+
+/**
+ * Who can reach it may make credits, and sees what was delivered to its receiver. So where other machines can, it has to be
+ * asked for (docs/architecture/protocol.md, "The local instance").
+ */
+function isLocalByDefault(role: ProcessRole, host: string): boolean {
+  return bringsServers(role) && isLoopback(host)
 }
 
 /** The programs that run a whole installation on this machine, with servers and secrets of their own. */
@@ -164,7 +174,7 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
   return {
     role,
     local,
-    host: given.host ?? '127.0.0.1',
+    host: given.host ?? LOOPBACK,
     port: given.port ?? places.port,
     opsPort: given.opsPort ?? places.opsPort,
     dataDir: given.dataDir ?? places.dataDir,
@@ -231,9 +241,14 @@ function refuseMissing(config: Config, given: Given): void {
     throw new ConfigError('PENSTOCK_NATS_URL: is required with PENSTOCK_NATS_CREDS')
   }
   const missing = requiredFor(config.role, config.local).find((field) => given[field] === undefined)
-  if (missing !== undefined) {
-    throw new ConfigError(
-      `${SETTINGS[missing].name}: is required ${bringsServers(config.role) ? 'outside the local instance' : `for ${config.role}`}`,
-    )
-  }
+  if (missing !== undefined)
+    throw new ConfigError(`${SETTINGS[missing].name}: is required ${whereRequired(config, given)}`)
+}
+
+function whereRequired({ role, host }: Config, given: Given): string {
+  if (!bringsServers(role)) return `for ${role}`
+  const outside = 'outside the local instance'
+  return given.local === undefined
+    ? `${outside}; on ${host}, which others may reach, it is one only with PENSTOCK_LOCAL=true`
+    : outside
 }

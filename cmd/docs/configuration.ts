@@ -119,7 +119,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
   local: {
     meaning:
       'The local instance: `POST /v1/admin/credits/add`, loopback destinations, the receiver, plain `http` identity providers.',
-    unset: '`true` for `npm start` and `npm run cluster`, otherwise `false`',
+    unset: '`true` for `npm start` and `npm run cluster` on a loopback address, otherwise `false`',
     readers: ['penstock', 'cluster', 'admin', 'actor'],
   },
   allowDestinations: {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Context } from 'koa'
+import { isIdentifier } from '../domain/identifiers.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { answerEarly, readBody } from './body.ts'
 
@@ -33,13 +34,12 @@ const BOUNDS: ReceiverBounds = { requests: 100, bytes: 64 * 1024 * 1024, bodyByt
 const OVERHEAD_BYTES = 1024
 
 export const RECEIVER_PREFIX = '/local/receiver/'
-const NAME = /^[A-Za-z0-9._-]{1,128}$/
 
-/** The name that a path asks for; undefined when it asks for none. `.` and `..` are steps of a path, and no names. */
+/** The name that a path asks for; undefined when it asks for none. */
 export function receiverName(path: string): string | undefined {
   if (!path.startsWith(RECEIVER_PREFIX)) return undefined
   const name = path.slice(RECEIVER_PREFIX.length)
-  return NAME.test(name) && name !== '.' && name !== '..' ? name : undefined
+  return isIdentifier(name) ? name : undefined
 }
 
 export class Receiver {

@@ -60,7 +60,7 @@ describe('the variables of pods', function () {
         replicas: 3,
         subjects: 'shard',
         local: false,
-        initialCredits: 100_000,
+        initialCredits: 0,
         dnsServers: ['10.96.0.11', 'fd00:1::b'],
         oidc: {
           issuer: 'https://id.example.com',
@@ -99,12 +99,17 @@ describe('the variables of pods', function () {
     expect(read.allowDestinations).to.have.lengthOf(2)
   })
 
-  it('grant a new customer credits, without which no webhook is taken', async () => {
-    for (const values of [[leastCluster], [leastLocal], [valuesFile('local')], [valuesFile('production')]]) {
+  it('grant a new customer credits on the local instance alone, unless the values say how many', async () => {
+    const granted = async (...values: (string | Values)[]) => {
       const read = [...(await configs(values)).values()].filter(({ role }) => /admin|penstock/.test(role))
       expect(read).to.have.lengthOf(1)
-      expect(read[0]!.initialCredits).to.equal(100_000)
+      return read[0]!.initialCredits
     }
+    const few = { config: { initialCredits: 7 } }
+    expect([await granted(leastLocal), await granted(valuesFile('local'))]).to.deep.equal([100_000, 100_000])
+    expect([await granted(leastCluster), await granted(valuesFile('production'))]).to.deep.equal([0, 0])
+    expect([await granted(leastLocal, few), await granted(leastCluster, few)]).to.deep.equal([7, 7])
+    expect(await granted(leastLocal, { config: { initialCredits: 0 } })).to.equal(0)
   })
 
   it('are further ones as they were written, of every program, numbers among them', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import type { Installation } from '../support/service.ts'
-import { sharedInstallation } from '../support/shared-installation.ts'
+import { freshPayer, sharedInstallation } from '../support/shared-installation.ts'
 
 const script = join(import.meta.dirname, '..', '..', 'charts', 'penstock', 'files', 'webhook-test.mjs')
 
@@ -33,6 +33,15 @@ describe('the program of helm test', function () {
     const { code, stderr } = await run({ INGRESS_URL: url, ADMIN_URL: url, OWNER_KEYS: wrong })
     expect(code).to.equal(1)
     expect(stderr).to.include('POST /v1/admin/projects: 401')
+  })
+
+  it('says when its customer has no credits', async () => {
+    const { url } = installation.service
+    const customerId = await freshPayer(0)
+    const owner = `${customerId}=${installation.api(customerId).key}`
+    const { code, stderr } = await run({ INGRESS_URL: url, ADMIN_URL: url, OWNER_KEYS: owner })
+    expect(code).to.equal(1)
+    expect(stderr).to.include(`customer ${customerId} has no credits: see config.initialCredits`)
   })
 
   it('fails when webhooks do not arrive, and leaves nothing behind', async () => {

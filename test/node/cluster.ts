@@ -27,7 +27,7 @@ const values: Values = {
   },
   encryptionKeySecret: { name: 'keys' },
   ownerKeysSecret: { name: 'keys' },
-  config: { shards: 4, allowDestinations: [SERVICE_ADDRESSES] },
+  config: { shards: 4, allowDestinations: [SERVICE_ADDRESSES], initialCredits: 100_000 },
   ingress: { resources },
   admin: { resources },
   actor: { resources },

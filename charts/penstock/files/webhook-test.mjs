@@ -52,6 +52,10 @@ async function send(url, method, path, body, headers = {}) {
   })
   const text = await answer.text()
   if (answer.ok) return text && JSON.parse(text)
+  if (answer.status === 429)
+    throw Object.assign(new Error(`customer ${customerId} has no credits: see config.initialCredits`), {
+      refused: true,
+    })
   const refused = answer.status < 500
   throw Object.assign(new Error(`${method} ${path}: ${answer.status} ${text.slice(0, 300)}`), { refused })
 }

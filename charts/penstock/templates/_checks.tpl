@@ -67,6 +67,7 @@ PENSTOCK_OPS_PORT: for the probes
 PENSTOCK_SHARDS: by config.shards
 PENSTOCK_REPLICAS: by config.replicas
 PENSTOCK_SUBJECTS: by config.subjects
+PENSTOCK_LOCAL: by mode
 PENSTOCK_INITIAL_CREDITS: by config.initialCredits
 PENSTOCK_MAX_BODY_BYTES: by config.maxBodyBytes
 PENSTOCK_LOG_LEVEL: by config.logLevel

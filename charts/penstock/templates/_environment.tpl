@@ -5,10 +5,14 @@ PENSTOCK_HOST: 0.0.0.0
 PENSTOCK_SHARDS: {{ .shards | int | quote }}
 PENSTOCK_REPLICAS: {{ .replicas | int | quote }}
 PENSTOCK_SUBJECTS: {{ .subjects }}
+{{- if ne (toString .initialCredits) "" }}
 PENSTOCK_INITIAL_CREDITS: {{ .initialCredits | int64 | quote }}
+{{- end }}
 PENSTOCK_MAX_BODY_BYTES: {{ .maxBodyBytes | int | quote }}
 PENSTOCK_LOG_LEVEL: {{ .logLevel }}
 {{- if eq $.Values.mode "local" }}
+{{- /* It listens for the Services, and by itself no such start is a local one. */}}
+PENSTOCK_LOCAL: "true"
 PENSTOCK_SYNC: {{ .sync | quote }}
 PENSTOCK_DATA_DIR: /data/penstock
 {{- /* By itself it would take as many as the node's cores ask for. */}}

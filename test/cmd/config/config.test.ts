@@ -226,6 +226,23 @@ describe('the configuration', () => {
     )
   })
 
+  it('takes a start for a local one by itself only where this machine alone reaches it', () => {
+    for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost'])
+      expect(readConfig({ PENSTOCK_HOST: host }, 'penstock').local, host).to.equal(true)
+    const secret = { PENSTOCK_SECRET_KEY: CLUSTER.PENSTOCK_SECRET_KEY }
+    for (const role of ['penstock', 'cluster'] as const) {
+      for (const host of ['0.0.0.0', '::', '10.0.0.7', 'build.lan']) {
+        expect(problem({ PENSTOCK_HOST: host }, role)).to.equal(
+          `PENSTOCK_SECRET_KEY: is required outside the local instance; on ${host}, which others may reach, it is one only with PENSTOCK_LOCAL=true`,
+        )
+        const open = readConfig({ PENSTOCK_HOST: host, ...secret }, role)
+        expect([open.local, open.allowDestinations, open.initialCredits]).to.deep.equal([false, [], 0])
+        const asked = readConfig({ PENSTOCK_HOST: host, PENSTOCK_LOCAL: 'true' }, role)
+        expect([asked.local, asked.initialCredits]).to.deep.equal([true, 100_000])
+      }
+    }
+  })
+
   it('refuses half an identity provider, and an insecure one outside the local instance', () => {
     expect(problem({ PENSTOCK_OIDC_ISSUER: 'https://id.example' })).to.match(/^PENSTOCK_OIDC_AUDIENCE: /)
     expect(problem({ PENSTOCK_OIDC_AUDIENCE: 'penstock' })).to.match(/^PENSTOCK_OIDC_ISSUER: /)
