@@ -9,6 +9,7 @@ import { lostThePort, NATS_STOPPING, type NatsServer, natsPassword, startNats } 
 import { keptPort, newPort } from './port.ts'
 import type { EmbeddedLog } from './ports.ts'
 import { stopOrphans } from './server-process.ts'
+import { NATS, userOf, wordsAs } from './server-user.ts'
 
 /** Streams of a cluster are sized by what one server may store; the same at every start, as JetStream wants it. */
 const MAX_STORE_BYTES = 8 * 1024 ** 3
@@ -101,8 +102,13 @@ function natsCluster(
   started: { name: string; dir: string; server: NatsServer }[],
 ): NatsCluster {
   const config = (dir: string) => join(dir, 'nats.conf')
+  const user = userOf(NATS)
   return {
-    members: started.map(({ name, dir, server }) => ({ name, server, command: [binary, '-c', config(dir)] })),
+    members: started.map(({ name, dir, server }) => ({
+      name,
+      server,
+      command: wordsAs(user, binary, ['-c', config(dir)]),
+    })),
     urls: started.map(({ server }) => server.url),
     kill(signal) {
       for (const { server } of started) server.kill(signal)

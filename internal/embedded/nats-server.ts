@@ -3,8 +3,8 @@
  * address stays the same over restarts unless somebody else has taken the port meanwhile.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { appendFileSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { connect } from 'nats'
 
 import { prepareFolder, secretFile } from './data-folder.ts'
@@ -14,6 +14,7 @@ import { keptPort, newPort } from './port.ts'
 import type { EmbeddedLog } from './ports.ts'
 import { ServerExitedError, untilReady } from './readiness.ts'
 import { ServerProcess, type StopStep, stopOrphans } from './server-process.ts'
+import { giveTo, NATS, runAs, type ServerUser, serverEnvironment, userOf } from './server-user.ts'
 
 const USER = 'penstock'
 const CONFIG = 'nats.conf'
@@ -75,11 +76,14 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
   const dir = prepareFolder(options.dir)
   for (const pid of await stopOrphans(`-c ${join(dir, CONFIG)}`, NATS_STOPPING))
     options.log.warn({ server: 'nats', pid }, 'stopped a server left behind')
-  mkdirSync(join(dir, 'store'), { recursive: true, mode: 0o700 })
+  const store = join(dir, 'store')
+  mkdirSync(store, { recursive: true, mode: 0o700 })
   const password = options.password ?? natsPassword(dir)
+  const user = userOf(NATS)
+  for (const folder of [dir, store]) giveTo(user, folder)
   const portFile = join(dir, 'port')
   let port = await keptPort(portFile)
-  const launch = () => launchNats(options, dir, port, password)
+  const launch = () => launchNats(options, { dir, user, password, port })
   const spec = { name: options.name ?? 'nats', log: options.log, stopping: NATS_STOPPING, launch }
   const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
     if (!lostThePort(error)) throw error
@@ -137,21 +141,28 @@ function natsServer(
   }
 }
 
+interface Place {
+  dir: string
+  user: ServerUser | undefined
+  password: string
+  port: number
+}
+
 async function launchNats(
   options: NatsServerOptions,
-  dir: string,
-  port: number,
-  password: string,
+  { dir, user, password, port }: Place,
 ): Promise<ServerProcess> {
   const config = join(dir, CONFIG)
   const logFile = join(dir, LOG)
   writeFileSync(config, configuration(options, dir, port, password), { mode: 0o600 })
+  appendFileSync(logFile, '', { mode: 0o600 })
+  for (const file of [config, logFile]) giveTo(user, file)
   rmSync(join(dir, 'nats.pid'), { force: true })
   const from = sizeOf(logFile)
   const server = await ServerProcess.launch({
-    command: options.binary,
-    args: ['-c', config],
+    ...runAs(user, options.binary, ['-c', config], [dir, dirname(options.binary)]),
     cwd: dir,
+    env: serverEnvironment(),
     logFile,
   })
   await untilReady(

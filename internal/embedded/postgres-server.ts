@@ -17,9 +17,9 @@ import { EmbeddedServer } from './embedded-server.ts'
 import { startLog } from './log-file.ts'
 import { keptPort, newPort } from './port.ts'
 import { type EmbeddedLog, EmbeddedStartError } from './ports.ts'
-import { giveTo, type PostgresUser, postgresUser, runAs } from './postgres-user.ts'
 import { ServerExitedError, untilReady } from './readiness.ts'
 import { ServerProcess, type StopStep, stopOrphans } from './server-process.ts'
+import { giveTo, POSTGRES, runAs, type ServerUser, serverEnvironment, userOf } from './server-user.ts'
 
 const SUPERUSER = 'penstock'
 const DATABASE = 'penstock'
@@ -67,7 +67,7 @@ interface Cluster {
   data: string
   logFile: string
   password: string
-  user: PostgresUser | undefined
+  user: ServerUser | undefined
   binaries: { initdb: string; postgres: string }
   options: PostgresServerOptions
 }
@@ -134,7 +134,7 @@ async function openCluster(options: PostgresServerOptions): Promise<Cluster> {
     data: join(dir, 'data'),
     logFile: join(dir, 'postgres.log'),
     password: secretFile(join(dir, 'password'), () => randomBytes(24).toString('base64url')),
-    user: postgresUser(),
+    user: userOf(POSTGRES),
     binaries: await packagedBinaries(),
     options,
   }
@@ -171,7 +171,7 @@ async function initialise(cluster: Cluster): Promise<void> {
     await promisify(execFile)(command, all, {
       ...as,
       cwd: cluster.dir,
-      env: environment(),
+      env: serverEnvironment(),
       signal: cluster.options.signal,
     })
     renameSync(draft, cluster.data)
@@ -205,7 +205,7 @@ async function launchOnce(cluster: Cluster, port: number): Promise<ServerProcess
   const server = await ServerProcess.launch({
     ...command,
     cwd: cluster.dir,
-    env: environment(),
+    env: serverEnvironment(),
     logFile: cluster.logFile,
   })
   await untilReady(
@@ -258,11 +258,6 @@ async function probe(port: number, password: string): Promise<void> {
 
 function address(port: number, password: string, database: string): string {
   return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`
-}
-
-/** The caller's PG* variables must not reach the server, nor its locale the messages that are read here. */
-function environment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, LC_ALL: 'C' }
 }
 
 function reached(cluster: Cluster): string[] {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -34,6 +34,34 @@ describe('the embedded NATS server', () => {
     }).catch((error) => error)
     expect(anonymous.message).to.match(/authorization/i)
     expect(refused.code).to.equal('CONNECTION_REFUSED')
+    await server.stop()
+  })
+
+  it('is no root, and knows nothing of our environment', async () => {
+    process.env.PENSTOCK_SECRET_KEY = 'a secret of ours'
+    try {
+      const server = await ownNats()
+      const told = readFileSync(`/proc/${server.pid}/environ`, 'utf8').split('\0').filter(Boolean)
+      expect(told.map((variable) => variable.split('=')[0]).sort()).to.deep.equal(['LC_ALL', 'PATH'])
+      const [, ...ids] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))!
+      const own = process.getuid!()
+      expect(ids.map((id) => (own === 0 ? Number(id) !== 0 : Number(id) === own))).to.deep.equal([true, true])
+      await server.stop()
+    } finally {
+      delete process.env.PENSTOCK_SECRET_KEY
+    }
+  })
+
+  it('goes on with the data of one that ran as we do', async function () {
+    if (process.getuid?.() !== 0) this.skip()
+    const dir = join(tempFolder(), 'nats')
+    const first = await ownNats({ dir, sync: 'always' })
+    await withConnection(accessTo(first).options, storeOne)
+    await first.stop()
+    for (const each of [dir, ...readdirSync(dir, { recursive: true }).map((name) => join(dir, String(name)))])
+      chownSync(each, 0, 0)
+    const server = await ownNats({ dir })
+    expect(await withConnection(accessTo(server).options, countStored)).to.equal(1)
     await server.stop()
   })
 

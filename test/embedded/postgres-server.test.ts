@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import postgres from 'postgres'
 
-import { postgresUser } from '../../internal/embedded/postgres-user.ts'
+import { POSTGRES, userOf } from '../../internal/embedded/server-user.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownPostgres } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
@@ -92,7 +92,7 @@ describe('the embedded Postgres server', () => {
 
 /** A dead process of the user that Postgres runs as, whose parent does not care. */
 async function zombie(): Promise<{ id: number; reap: () => void }> {
-  const parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 600'], { ...postgresUser() })
+  const parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 600'], { ...userOf(POSTGRES) })
   const [line] = await once(parent.stdout, 'data')
   return { id: Number(line), reap: () => parent.kill('SIGKILL') }
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { freePort } from '../../../internal/embedded/port.ts'
-import { giveTo, postgresUser } from '../../../internal/embedded/postgres-user.ts'
+import { giveTo, POSTGRES, userOf } from '../../../internal/embedded/server-user.ts'
 import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folders.ts'
 
@@ -23,7 +23,7 @@ export interface InstalledPostgres {
 export async function installedPostgres(bin: string): Promise<InstalledPostgres> {
   const dir = join(tempFolder('installed-postgres'), 'postgres')
   mkdirSync(dir)
-  const user = postgresUser()
+  const user = userOf(POSTGRES)
   giveTo(user, dir)
   const as = { cwd: dir, env: { PATH: bin, LC_ALL: 'C' }, ...user }
   const data = join(dir, 'data')

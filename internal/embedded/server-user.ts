@@ -1,6 +1,7 @@
 /**
- * Postgres refuses to run as root. As root it runs as the user `postgres`, made when absent, and must reach
- * its binaries and its data although the folders above may be closed to others.
+ * No server that we bring along runs as root: Postgres refuses to, and NATS needs nothing of it. Where we are root, each
+ * runs as a user of its own, made when absent, and must reach its binaries and its data although the folders above may be
+ * closed to others.
  */
 import { spawnSync } from 'node:child_process'
 import { chownSync, readdirSync, statSync } from 'node:fs'
@@ -9,28 +10,44 @@ import { dirname, join } from 'node:path'
 import { EmbeddedStartError } from './ports.ts'
 import type { Launch } from './server-process.ts'
 
-const NAME = 'postgres'
-
-export interface PostgresUser {
-  uid: number
-  gid: number
+/** A server that does not run as root. */
+export interface Rootless {
+  readonly server: string
+  /** Of its user. */
+  readonly name: string
+  /** The variable that leads to a server of others. */
+  readonly instead: string
 }
 
-/** undefined: we are no root, Postgres runs as we do. Throws EmbeddedStartError when no such user can be had. */
-export function postgresUser(): PostgresUser | undefined {
+export const POSTGRES: Rootless = { server: 'Postgres', name: 'postgres', instead: 'PENSTOCK_DATABASE_URL' }
+export const NATS: Rootless = { server: 'NATS', name: 'nats', instead: 'PENSTOCK_NATS_URL' }
+
+export interface ServerUser extends Rootless {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** undefined: we are no root, it runs as we do. Throws EmbeddedStartError when no such user can be had. */
+export function userOf(rootless: Rootless): ServerUser | undefined {
   if (process.getuid?.() !== 0) return undefined
-  if (lookUp('-u') === undefined) run('useradd', ['--system', '--user-group', '--no-create-home', NAME])
-  const [uid, gid] = [lookUp('-u'), lookUp('-g')]
+  const { server, name, instead } = rootless
+  if (lookUp(name, '-u') === undefined) run('useradd', ['--system', '--user-group', '--no-create-home', name])
+  const [uid, gid] = [lookUp(name, '-u'), lookUp(name, '-g')]
   if (uid === undefined || gid === undefined) {
     throw new EmbeddedStartError(
-      `Postgres does not run as root, and there is no user ${NAME}: create one, or set PENSTOCK_DATABASE_URL`,
+      `${server} does not run as root, and there is no user ${name}: create one, or set ${instead}`,
     )
   }
-  return { uid, gid }
+  return { ...rootless, uid, gid }
+}
+
+/** What such a server is told of our environment: no variable with a secret of ours, and no locale for its messages. */
+export function serverEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: process.env.PATH, LC_ALL: 'C' }
 }
 
 /** Gives a folder and what is in it to the user, unless it is theirs. */
-export function giveTo(user: PostgresUser | undefined, path: string): void {
+export function giveTo(user: ServerUser | undefined, path: string): void {
   if (user === undefined) return
   const stat = statSync(path)
   if (stat.uid === user.uid && stat.gid === user.gid) return
@@ -45,7 +62,7 @@ export function giveTo(user: PostgresUser | undefined, path: string): void {
  * to be opened up. Throws EmbeddedStartError, naming the folder, where that cannot be done.
  */
 export function runAs(
-  user: PostgresUser | undefined,
+  user: ServerUser | undefined,
   command: string,
   args: string[],
   paths: string[],
@@ -55,13 +72,18 @@ export function runAs(
   if (closed === undefined) return { command, args, uid: user.uid, gid: user.gid }
   if (!run('setpriv', [...capable(user), 'true'])) {
     throw new EmbeddedStartError(
-      `Postgres runs as user ${NAME}, which cannot pass through ${closed}: chmod o+x it, move the data folder or the installation, or set PENSTOCK_DATABASE_URL`,
+      `${user.server} runs as user ${user.name}, which cannot pass through ${closed}: chmod o+x it, move the data folder or the installation, or set ${user.instead}`,
     )
   }
   return { command: 'setpriv', args: [...capable(user), command, ...args] }
 }
 
-function capable(user: PostgresUser): string[] {
+/** The same as words of a command line, for somebody who is what we are. */
+export function wordsAs(user: ServerUser | undefined, command: string, args: string[]): string[] {
+  return user === undefined ? [command, ...args] : ['setpriv', ...capable(user), command, ...args]
+}
+
+function capable(user: ServerUser): string[] {
   // Without the secure bit access(2), which Postgres asks about its own binaries, would ignore the capability.
   const identity = [
     '--securebits=+no_setuid_fixup',
@@ -73,7 +95,7 @@ function capable(user: PostgresUser): string[] {
 }
 
 /** The first folder from the top, down to that of `path`, that the user may not pass through. */
-export function closedFolder(user: PostgresUser, path: string): string | undefined {
+export function closedFolder(user: ServerUser, path: string): string | undefined {
   const above = dirname(path)
   const closed = above === path ? undefined : closedFolder(user, above)
   if (closed !== undefined) return closed
@@ -83,8 +105,8 @@ export function closedFolder(user: PostgresUser, path: string): string | undefin
   return (stat.mode & mine) === 0 ? path : undefined
 }
 
-function lookUp(column: '-u' | '-g'): number | undefined {
-  const { status, stdout } = spawnSync('id', [column, NAME], { encoding: 'utf8' })
+function lookUp(name: string, column: '-u' | '-g'): number | undefined {
+  const { status, stdout } = spawnSync('id', [column, name], { encoding: 'utf8' })
   return status === 0 ? Number(stdout) : undefined
 }
 

@@ -4,18 +4,18 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-import { closedFolder, giveTo, postgresUser, runAs } from '../../internal/embedded/postgres-user.ts'
+import { closedFolder, giveTo, POSTGRES, runAs, userOf } from '../../internal/embedded/server-user.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
-describe('the user that Postgres runs as', () => {
-  const user = process.getuid?.() === 0 ? postgresUser() : undefined
+describe('the user that a server runs as', () => {
+  const user = process.getuid?.() === 0 ? userOf(POSTGRES) : undefined
 
   it('is ourselves unless we are root', () => {
     if (user !== undefined) {
       expect(user.uid).to.be.above(0)
       return
     }
-    expect(postgresUser()).to.equal(undefined)
+    expect(userOf(POSTGRES)).to.equal(undefined)
     expect(runAs(undefined, 'postgres', ['-D', '/data'], ['/data'])).to.deep.equal({
       command: 'postgres',
       args: ['-D', '/data'],
