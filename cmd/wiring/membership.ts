@@ -40,6 +40,18 @@ export async function joinInstallation(
   return leases
 }
 
+/** Tells the shards until when this node waits for their verdicts. To be called before its ledger opens. */
+export async function announceWebhooks({ lifecycle }: Node, leases: Leases): Promise<void> {
+  await lifecycle.acquire(
+    'webhooks',
+    (signal) => {
+      leases.announce({ webhooks: 'taken' })
+      signal.addEventListener('abort', () => leases.announce({ webhooks: 'ending' }))
+    },
+    () => leases.announce({ webhooks: 'none' }),
+  )
+}
+
 /** How often ledgers are looked through, ms. */
 const LEDGERS_EVERY_MS = 5_000
 

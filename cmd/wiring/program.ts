@@ -26,7 +26,7 @@ import { openDeliveries } from './deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from './foundation.ts'
 import { startIngress } from './ingress.ts'
 import { listening } from './listening.ts'
-import { joinInstallation, startClosingLedgers } from './membership.ts'
+import { announceWebhooks, joinInstallation, startClosingLedgers } from './membership.ts'
 import { ensureOwners, type OwnerKey } from './owners.ts'
 import { reportStart } from './report-start.ts'
 import { type LedgerOfNode, noLedger } from './reported.ts'
@@ -136,6 +136,7 @@ async function start(
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
     : undefined
   if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.supervisors() ?? [])
+  if (program.ingress) await announceWebhooks(node, leases)
   const ingress = program.ingress
     ? await startIngress(node, store, logs, metrics.meter, gate, fail)
     : undefined

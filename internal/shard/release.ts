@@ -47,12 +47,16 @@ export class Release {
     this.#hooks = hooks
   }
 
-  /** What runs ends here and is committed, but for what takes longer than `timeoutMs`: this is left to the next owner. */
-  async afterAttempts(timeoutMs: number): Promise<void> {
+  /**
+   * What runs ends here and is committed, but for what takes longer than `timeoutMs`: this is left to the next owner.
+   * `awaited`: somebody waits for verdicts of this owner.
+   */
+  async afterAttempts(timeoutMs: number, awaited: () => boolean): Promise<void> {
     const { batches, journal } = this.#parts
     const deadline = this.#options.clock.monotonic() + timeoutMs
     batches.drain()
     await this.#untilRestored(deadline)
+    await this.#until(() => !awaited(), deadline)
     await this.#stopTaking()
     // With what runs at the last owner: there is nobody else to take note of its results.
     const busy = () => batches.attempting > 0 || batches.deadLettering > 0 || !journal.idle

@@ -101,12 +101,13 @@ export class Shard {
 
   /**
    * Lets go in good order: no new seals and attempts, what runs is finished and committed, then a release
-   * record. At most `timeoutMs`; what is in flight then is left to the next owner.
+   * record. At most `timeoutMs`; what is in flight then is left to the next owner. While `awaited` it goes on to read, and
+   * tells its verdicts.
    */
-  async stop(timeoutMs: number): Promise<void> {
+  async stop(timeoutMs: number, awaited: () => boolean = () => false): Promise<void> {
     const parts = this.#leave()
     if (!parts) return
-    await this.#releaseOf(parts).afterAttempts(timeoutMs)
+    await this.#releaseOf(parts).afterAttempts(timeoutMs, awaited)
     this.#end('released')
     await parts.journal.close()
   }

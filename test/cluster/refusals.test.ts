@@ -121,6 +121,7 @@ describe('a start of a node', function () {
       node: 'pod-7',
       shards: [],
       accepting: false,
+      webhooks: 'none' as const,
       installation,
       version: '9.9.9',
       since: 1,

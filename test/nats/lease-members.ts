@@ -22,6 +22,7 @@ export function leaseOf(boot: string, shards: number[] = []): Lease {
     node: 'node',
     shards,
     accepting: true,
+    webhooks: 'none',
     version: '0.1.0',
     since: 1.79e12,
     installation: { shards: 8, serializer: 1 },

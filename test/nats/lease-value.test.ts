@@ -24,6 +24,16 @@ describe('the value of a lease', () => {
     expect(read(value)).to.deep.equal({ lease: leaseOf(BOOT, [1, 4]), mark })
   })
 
+  it('may come from an earlier version, which does not say whether it takes webhooks, or say more of that', () => {
+    const { webhooks, ...earlier } = fields()
+    expect(webhooks).to.equal('none')
+    expect(read(earlier)).to.deep.equal({ lease: leaseOf(BOOT, [1, 4]), mark })
+    expect(read({ ...earlier, webhooks: 'ending' })).to.deep.include({
+      lease: { ...leaseOf(BOOT, [1, 4]), webhooks: 'ending' },
+    })
+    expect(read({ ...earlier, webhooks: 'some' })).to.deep.equal({ lease: leaseOf(BOOT, [1, 4]), mark })
+  })
+
   const broken: [string, object, string][] = [
     ['a version', { v: 0 }, 'v is 0'],
     ['another boot', { boot: 'b' }, 'boot is "b"'],

@@ -73,6 +73,7 @@ describe('leases', () => {
       ...role,
       shards: [],
       accepting: false,
+      webhooks: 'none',
       since: seen?.since,
       installation: { shards: 4, serializer: 2 },
     })
@@ -120,6 +121,8 @@ describe('leases', () => {
     expect(said()?.accepting).to.equal(true)
     other.leases.announce({ accepting: false })
     await eventually(() => expect(said()).to.deep.include({ shards: [2, 209], accepting: false }))
+    other.leases.announce({ webhooks: 'ending' })
+    await eventually(() => expect(said()).to.deep.include({ accepting: false, webhooks: 'ending' }))
     const own = () => other.leases.leases().find(({ boot }) => boot === other.boot)
     // Over connections of their own: either may hear of it first.
     await eventually(() => expect(own()).to.deep.equal(said()))

@@ -17,6 +17,7 @@ export class SharedLeases {
       node: boot,
       shards: [],
       accepting: true,
+      webhooks: 'none',
       version: '0',
       since: 0,
       installation: { shards, serializer: 1 },

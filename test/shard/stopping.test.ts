@@ -61,6 +61,26 @@ describe('actor nodes that stop', function () {
     expect(here.sent()).to.deep.equal([1])
   })
 
+  it('read on while a node that takes webhooks stops, too, for it waits for their verdicts', async () => {
+    const ingress = here.sharedLeases.join('ingress', SHARDS)
+    ingress.announce({ accepting: false, webhooks: 'ending' })
+    const { node } = await here.join()
+    await here.shared([SHARDS])
+    let over = false
+    const stopped = node.stop(30_000).then(() => {
+      over = true
+    })
+    await draining(SHARDS)
+    await here.ingest('a', 1, 0)
+    await eventually(() => expect(node.shard(0)?.figures(Date.now())?.items).to.equal(1))
+    expect([over, here.sent()]).to.deep.equal([false, []])
+    ingress.announce({ webhooks: 'none' })
+    await stopped
+    expect(await here.recordTypes())
+      .to.include('release')
+      .and.not.include('seal')
+  })
+
   it('after a hand-over, stay until what it left running is finished and known to the next owner', async () => {
     const { promise: moved, resolve: answer } = Promise.withResolvers<number>()
     const { promise: stayed, resolve: answerOthers } = Promise.withResolvers<number>()

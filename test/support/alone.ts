@@ -8,6 +8,7 @@ export function alone(boot: string, shards = 1): Membership {
     node: 'alone',
     shards: [],
     accepting: true,
+    webhooks: 'none',
     version: '0',
     since: 0,
     installation: { shards, serializer: 1 },

@@ -5,12 +5,14 @@
  * Fields that are not known are ignored, so a newer version can add some; whatever else cannot be read still
  * counts as a lease, for its writer lives: see `unreadableLease`.
  */
-import type { Lease, NodeRole } from '../../shard/ownership/membership.ts'
+import type { Lease, NodeRole, Webhooks } from '../../shard/ownership/membership.ts'
 
 /** Of the fields below; a later one keeps their meaning. */
 const FORMAT_VERSION = 1
 
 const roles: readonly unknown[] = ['actor', 'ingress', 'admin', 'penstock'] satisfies NodeRole[]
+
+const webhooks: readonly unknown[] = ['taken', 'ending', 'none'] satisfies Webhooks[]
 
 /** Who wrote a value: a random UUID of the writing instance, and the number of its write, from 1. */
 export interface LeaseMark {
@@ -42,7 +44,17 @@ export function decodeLease(data: Uint8Array, boot: string): LeaseReading {
 /** Stands in for a value that cannot be read: a process lives, and nothing can be placed on it. */
 export function unreadableLease(boot: string): Lease {
   const installation = { shards: 0, serializer: 0 }
-  return { boot, role: 'admin', node: '', shards: [], accepting: false, installation, version: '', since: 0 }
+  return {
+    boot,
+    role: 'admin',
+    node: '',
+    shards: [],
+    accepting: false,
+    webhooks: 'none',
+    installation,
+    version: '',
+    since: 0,
+  }
 }
 
 type Fields = Record<string, unknown>
@@ -78,6 +90,8 @@ function readLease(value: Fields): Lease {
     role,
     node,
     accepting,
+    // Earlier versions do not have it, and later ones may say more.
+    webhooks: webhooks.includes(value.webhooks) ? (value.webhooks as Webhooks) : 'none',
     version,
     since,
     shards: ascending(shards),

@@ -23,8 +23,8 @@ export interface LeaseOptions {
   connection: Connection
   clock: Clock
   random: Pick<Randomness, 'fraction'>
-  /** The own lease but for its beginning, which is now, and what `announce` says: no shards at first. */
-  node: Omit<Lease, 'shards' | 'accepting' | 'since'>
+  /** The own lease but for its beginning, which is now, and what `announce` says: no shards and no webhooks at first. */
+  node: Omit<Lease, 'shards' | 'accepting' | 'webhooks' | 'since'>
   replicas: number
   /** 500 to 60,000; default 5,000. The same on all nodes. */
   ttlMs?: number
@@ -95,7 +95,13 @@ class NatsLeases implements Leases {
       random,
       times,
       onProblem,
-      lease: { ...node, shards: [], accepting: runsShards(node.role), since: clock.now() },
+      lease: {
+        ...node,
+        shards: [],
+        accepting: runsShards(node.role),
+        webhooks: 'none',
+        since: clock.now(),
+      },
       writer: randomUUID(),
       events: {
         changed: () => this.#changed(),

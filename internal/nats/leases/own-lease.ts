@@ -86,10 +86,11 @@ export class OwnLease {
   }
 
   /** What it says from now on. */
-  announce({ shards = this.#lease.shards, accepting = this.#lease.accepting }: LeaseChange): void {
-    const next = ascending(shards)
-    if (next.join() === this.#lease.shards.join() && accepting === this.#lease.accepting) return
-    this.#lease = { ...this.#lease, shards: next, accepting }
+  announce(change: LeaseChange): void {
+    const next = { ...this.#lease, ...change }
+    next.shards = ascending(next.shards)
+    if (saysTheSame(next, this.#lease)) return
+    this.#lease = next
     this.renew()
   }
 
@@ -243,4 +244,13 @@ export class OwnLease {
     }
     throw new Error('it keeps changing')
   }
+}
+
+/** In what is announced. */
+function saysTheSame(one: Lease, other: Lease): boolean {
+  return (
+    one.accepting === other.accepting &&
+    one.webhooks === other.webhooks &&
+    one.shards.join() === other.shards.join()
+  )
 }

@@ -20,6 +20,8 @@ export interface GracefulStopOptions {
   readonly membership: Membership
   /** Whether another node takes shards. */
   readonly others: () => boolean
+  /** Whether another node takes webhooks, or waits for verdicts on some. */
+  readonly senders: () => boolean
   /** Shards that are handed over and not yet known to be the next owner's, once each. */
   readonly released: () => ReadonlySet<number>
   /** Hand-overs that have not ended. */
@@ -35,16 +37,17 @@ export class GracefulStop {
     this.#options = options
   }
 
-  /** Announces that this node takes no shards any more. Resolves once the others had time to say the same. */
+  /** Announces that this node takes no shards any more. Resolves once the others had time to say that they stop, too. */
   async announce(): Promise<void> {
-    const { clock, membership, others } = this.#options
+    const { clock, membership, others, senders } = this.#options
     membership.announce({ accepting: false })
     const end = clock.monotonic() + OTHERS_WAIT_MS
     let quietAt = clock.monotonic() + OTHERS_QUIET_MS
     const unsubscribe = membership.onChange(() => {
       quietAt = clock.monotonic() + OTHERS_QUIET_MS
     })
-    while (clock.monotonic() < Math.min(quietAt, end) && others()) await sleep(clock, POLL_MS)
+    const mayHear = () => others() || senders()
+    while (clock.monotonic() < Math.min(quietAt, end) && mayHear()) await sleep(clock, POLL_MS)
     unsubscribe()
   }
 

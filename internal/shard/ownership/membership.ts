@@ -5,6 +5,12 @@
 
 export type NodeRole = 'actor' | 'ingress' | 'admin' | 'penstock'
 
+/**
+ * Whether a node takes webhooks. `ending`: it is about to stop, and waits for the verdicts on what it has stored
+ * (docs/architecture/protocol.md, "Duplicates and verdicts").
+ */
+export type Webhooks = 'taken' | 'ending' | 'none'
+
 export interface Lease {
   /** UUID of the process run: never the name of a pod. */
   readonly boot: string
@@ -15,6 +21,8 @@ export interface Lease {
   readonly shards: readonly number[]
   /** Whether it takes shards; false once it is about to stop. */
   readonly accepting: boolean
+  /** `none` of nodes that have not said yet, and of versions that do not say. */
+  readonly webhooks: Webhooks
   readonly installation: { readonly shards: number; readonly serializer: number }
   /** Of the program. */
   readonly version: string
@@ -42,7 +50,7 @@ export interface Membership {
   /** How long a lease stands without renewal, ms. */
   readonly ttlMs: number
   /** What the own lease says from now on; written at once, coalesced, one write in flight. */
-  announce(change: { shards?: readonly number[]; accepting?: boolean }): void
+  announce(change: { shards?: readonly number[]; accepting?: boolean; webhooks?: Webhooks }): void
   /** After a change of leases (no mere renewal), or of `held`. Returns the unsubscriber. */
   onChange(listener: () => void): () => void
 }

@@ -11,7 +11,7 @@ import type { ShardOptions } from '../parts.ts'
 import { Shard } from '../shard.ts'
 import { Claims } from './claims.ts'
 import { GracefulStop } from './graceful-stop.ts'
-import type { Lease, Membership } from './membership.ts'
+import type { Lease, Membership, Webhooks } from './membership.ts'
 import { placeShards } from './placement.ts'
 import { Settling } from './settling.ts'
 import { ShardSupervisor } from './shard-supervisor.ts'
@@ -63,6 +63,7 @@ export class ActorNode {
       clock,
       membership,
       others: () => this.#actors().length > 0,
+      senders: () => this.#senders(['taken', 'ending']),
       handingOver: () => this.#handOvers.size > 0,
       released: () => this.#released(),
       takeBack: (number, leftMs) => this.#takeBack(number, leftMs),
@@ -100,7 +101,7 @@ export class ActorNode {
     for (const [number, supervisor] of this.#supervisors) {
       if (supervisor.leaving) continue
       if (others) this.#handOver(number, supervisor, leftMs)
-      else ends.push(supervisor.stop(leftMs))
+      else ends.push(this.#stopInPlace(supervisor, leftMs))
     }
     await Promise.all([...ends, this.#gracefulStop.seeOff(deadline)])
   }
@@ -115,7 +116,19 @@ export class ActorNode {
     if (owner !== null || this.#supervisors.has(number) || leftMs() <= 0) return
     // The claim is bounded by the stop.
     void this.#supervise(number)
-    await this.#supervisors.get(number)?.stop(leftMs())
+    const supervisor = this.#supervisors.get(number)
+    if (supervisor) await this.#stopInPlace(supervisor, leftMs())
+  }
+
+  /** With nobody to take it over: who is about to stop gets its verdicts from here, or never. */
+  #stopInPlace(supervisor: ShardSupervisor, leftMs: number): Promise<void> {
+    return supervisor.stop(leftMs, () => this.#senders(['ending']))
+  }
+
+  #senders(states: readonly Webhooks[]): boolean {
+    const { membership, boot, isOver = () => false } = this.#options
+    const others = membership.leases().filter((lease) => lease.boot !== boot && !isOver(lease.boot))
+    return others.some(({ webhooks }) => states.includes(webhooks))
   }
 
   /** Shards of this node that do not run, with their reasons. */

@@ -86,14 +86,14 @@ export class ShardSupervisor {
     this.#shard?.pause(paused)
   }
 
-  /** Stops in good order, with nobody to take it over now. */
-  async stop(timeoutMs: number): Promise<void> {
+  /** Stops in good order, with nobody to take it over now; `awaited`: see `Shard.stop`. */
+  async stop(timeoutMs: number, awaited?: () => boolean): Promise<void> {
     this.#leave()
     const { clock } = this.#options
     const deadline = clock.monotonic() + timeoutMs
     // A claim under way replaced the last owner: without a release record the next one would have to wait.
     await withDeadline(clock, Math.min(timeoutMs, CLAIM_MS), this.#starting).catch(() => {})
-    await this.#shard?.stop(Math.max(0, deadline - clock.monotonic()))
+    await this.#shard?.stop(Math.max(0, deadline - clock.monotonic()), awaited)
   }
 
   /** Gives it to the next owner: `released` is called when that one may claim it. */
