@@ -1,6 +1,7 @@
 /**
- * `npm test`: every test/**\/*.test.ts, one file after the other, in four processes side by side. Tests that start and
- * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server.
+ * `npm test`: every test/**\/*.test.ts, one file after the other, in five processes side by side. Tests that start and
+ * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server. What
+ * looks at `npm start` from outside runs twice: with one process, and with several (`support/shape.ts`).
  *
  * `npm test -- PATH ...`: these files and folders, in this process. `npm run test:fast`: all files that start no server
  * and no program, in this process, in less than a minute.
@@ -14,6 +15,7 @@ import Mocha from 'mocha'
 import { undocumented } from './support/answers.ts'
 import { testsWithoutPrograms } from './support/reach.ts'
 import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
+import { inSeveralProcesses, SEVERAL, SHAPE_VARIABLE } from './support/shape.ts'
 import { addShown, type Shown, shown } from './support/traffic.ts'
 
 /** The whole run, ms. */
@@ -25,6 +27,8 @@ const TEST_TIMEOUT_MS = 60_000
 const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
 const WAITING = ['e2e/', 'nats/']
+/** Files and folders that run in both shapes of `npm start`. */
+const BOTH_SHAPES = ['e2e/', 'faults/crash.test.ts', 'faults/stop.test.ts']
 /** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
 const KUBERNETES = ['chart/', 'operator/']
 
@@ -73,18 +77,27 @@ async function runLanes(): Promise<void> {
     found.filter((path) => folders.some((folder) => path.startsWith(folder)))
   const apart = [below(WHOLE_SERVICES), below(KUBERNETES), below(WAITING)]
   const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
-  const lanes = [rest, ...apart]
-  const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))
+  const lanes = [
+    ...[rest, ...apart].map((files) => ({ files })),
+    { files: below(BOTH_SHAPES), shape: SEVERAL },
+  ]
+  const others = await Promise.all(
+    lanes.map(({ files, ...more }, lane) => runLane(files.sort(), { live: lane === 0, ...more })),
+  )
   // Only now, in one piece: two runs that print at once cannot be read.
   for (const { output } of others) process.stdout.write(output)
   // Judges what all the others have shown.
   await runAll([join(import.meta.dirname, 'contract/whole-run.ts')])
 }
 
-/** One lane in a process of its own; `live`: its output is printed as it comes. */
-async function runLane(files: string[], live: boolean): Promise<{ output: string }> {
+/** One lane in a process of its own; `live`: its output is printed as it comes. `shape`: see `support/shape.ts`. */
+async function runLane(
+  files: string[],
+  { live, shape = '' }: { live: boolean; shape?: string },
+): Promise<{ output: string }> {
   const paths = files.map((path) => join(import.meta.dirname, path))
-  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true })
+  const env = { ...process.env, [SHAPE_VARIABLE]: shape }
+  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true, env })
   // Not SIGKILL: it has servers to stop.
   const kill = () => child.kill('SIGTERM')
   process.once('exit', kill)
@@ -126,7 +139,8 @@ async function runAll(files: string[]): Promise<void> {
     runner.on('pass', () => counts.passed++)
     // Also failed hooks, which are no tests.
     runner.on('fail', (test, error) => {
-      counts.failed.push(`${test.fullTitle()}\n${String(error.stack ?? error)}`)
+      const shape = inSeveralProcesses ? 'in several processes: ' : ''
+      counts.failed.push(`${shape}${test.fullTitle()}\n${String(error.stack ?? error)}`)
     })
     runner.on('pending', (test) => counts.skipped.push(test.fullTitle()))
   })

@@ -113,7 +113,8 @@ describe('npm start with three processes', function () {
 
   it('finds what a kill of itself left behind at the next start, also with one process', async () => {
     const left = children()
-    await installation.stop('SIGKILL')
+    installation.service.child.kill('SIGKILL')
+    await installation.service.exited()
     expect(left.filter(isRunning)).to.deep.equal(left)
     await installation.start({ PENSTOCK_PROCESSES: '1' })
     expect(left.filter(isRunning)).to.deep.equal([])

@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { Api } from '../support/api.ts'
 import { runCommand } from '../support/command.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsBinary } from '../support/servers.ts'
 import { type Service, startService, untilHealthy } from '../support/service.ts'
+import { opsUrlsOf, shardsWhereTheyRun } from '../support/service-nodes.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { batchOf, NEVER_DUE, payloadsOf } from './harness.ts'
@@ -105,9 +105,8 @@ describe('backup and restore of the local instance', function () {
     await start(dataDir)
     const rows = await eventually(
       async () => {
-        const answer = await fetch(`${service.opsUrl}/shards`)
-        const { shards } = (await answer.json()) as ShardTable
-        return shards.every(({ state }) => state === 'lost') && shards
+        const shards = await shardsWhereTheyRun(service, dataDir)
+        return shards.length === SHARDS && shards.every(({ state }) => state === 'lost') && shards
       },
       { timeoutMs: 30_000 },
     )
@@ -153,7 +152,7 @@ describe('backup and restore of the local instance', function () {
   })
 
   it('npm run shards finds the broker of the data folder', async () => {
-    const { code, stdout, stderr } = await runCommand('cmd/shards/main.ts', [service.opsUrl], {
+    const { code, stdout, stderr } = await runCommand('cmd/shards/main.ts', opsUrlsOf(service, dataDir), {
       PENSTOCK_DATA_DIR: dataDir,
     })
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' })

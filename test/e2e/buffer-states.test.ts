@@ -5,6 +5,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { onceKnown } from '../support/fronts.ts'
 import { type Channel, type ChannelFields, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
 describe('a buffer with buffered items', function () {
@@ -122,8 +123,10 @@ describe('a change of a buffer', function () {
       await channel.patch({ enabled: false })
       expect((await channel.ingest({ group: 'a' })).status).to.equal(400)
       await channel.patch({ enabled: true, groupKey: { path: `$.key${round}` } })
-      expect((await channel.ingest({ [`key${round}`]: 'a' })).status).to.equal(202)
-      expect((await channel.ingest({ [`key${round - 1}`]: 'a' })).status).to.equal(400)
+      await onceKnown(async () => {
+        expect((await channel.ingest({ [`key${round}`]: 'a' })).status).to.equal(202)
+        expect((await channel.ingest({ [`key${round - 1}`]: 'a' })).status).to.equal(400)
+      })
     }
     await channel.remove()
     expect((await channel.ingest({ key9: 'a' })).status).to.equal(404)

@@ -8,6 +8,7 @@ import { after, afterEach, before } from 'mocha'
 import type { Buffer as BufferResource, DlqItem } from '../../internal/domain/model.ts'
 import type { Accepted, Answer, Api, BufferFields, Payload } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
+import { untilAllAnswer } from '../support/fronts.ts'
 import type { Installation, LogEvent } from '../support/service.ts'
 import { sharedInstallation } from '../support/shared-installation.ts'
 import { type Sink, type SinkBehaviour, type SinkRequest, startSink } from '../support/sink.ts'
@@ -140,12 +141,22 @@ export class Channel {
     return this.api.readBuffer(this.bufferId)
   }
 
-  patch(patch: Parameters<Api['patchBuffer']>[1]): Promise<BufferResource> {
-    return this.api.patchBuffer(this.bufferId, patch)
+  /** Whether it takes webhooks is known to every process that does. */
+  async patch(patch: Parameters<Api['patchBuffer']>[1]): Promise<BufferResource> {
+    const changed = await this.api.patchBuffer(this.bufferId, patch)
+    if (patch.enabled !== undefined)
+      await this.#untilAllAnswer(({ text }) => text.includes('Buffer is disabled') !== changed.enabled)
+    return changed
   }
 
-  remove(): Promise<void> {
-    return this.api.deleteBuffer(this.bufferId)
+  async remove(): Promise<void> {
+    await this.api.deleteBuffer(this.bufferId)
+    await this.#untilAllAnswer(({ status }) => status === 404)
+  }
+
+  #untilAllAnswer(wanted: Parameters<typeof untilAllAnswer>[1]): Promise<void> {
+    const { url } = this.#installation.service
+    return untilAllAnswer(`${url}/v1/ingest/${this.projectId}/${this.bufferId}`, wanted)
   }
 }
 

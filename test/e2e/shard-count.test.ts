@@ -4,10 +4,10 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startService, untilHealthy } from '../support/service.ts'
+import { shardsWhereTheyRun } from '../support/service-nodes.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { batchOf, payloadsOf } from './harness.ts'
@@ -39,9 +39,10 @@ describe('another shard count', function () {
   }
   const untilDrained = () =>
     eventually(async () => {
-      const { shards } = (await (await fetch(`${service.opsUrl}/shards`)).json()) as ShardTable
-      return shards.every(
-        ({ items, lag, outstanding }) => items === 0 && lag === 0 && outstanding?.count === 0,
+      const shards = await shardsWhereTheyRun(service, dataDir)
+      return (
+        shards.length === 2 &&
+        shards.every(({ items, lag, outstanding }) => items === 0 && lag === 0 && outstanding?.count === 0)
       )
     })
 
@@ -81,7 +82,7 @@ describe('another shard count', function () {
           .sort((a, b) => a - b),
       ).to.deep.equal(Array.from({ length: 30 }, (_, n) => n)),
     )
-    const { shards } = (await (await fetch(`${service.opsUrl}/shards`)).json()) as ShardTable
+    const shards = await shardsWhereTheyRun(service, dataDir)
     expect(shards.map(({ state }) => state)).to.deep.equal(['running', 'running', 'running'])
     const keys = sink.requests('/orders').map(({ headers }) => headers['x-idempotency-key'])
     expect(new Set(keys).size).to.equal(keys.length)

@@ -12,7 +12,7 @@ const SEED = 17
 const STOPS = 3
 
 describe('a service stopped under load', function () {
-  this.timeout(120_000)
+  this.timeout(240_000)
   let trial: Trial
   let load: Load
 

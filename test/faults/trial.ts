@@ -130,10 +130,10 @@ export class Trial {
     this.#down = null
   }
 
-  /** SIGKILL of the service alone. Repeating it is harmless. */
+  /** SIGKILL of the service, all its processes, without its servers. Repeating it is harmless. */
   kill(): void {
     if (this.#down) return
-    this.installation.service.child.kill('SIGKILL')
+    this.installation.kill()
     this.#down = this.beginFault('kill')
   }
 

@@ -11,12 +11,15 @@ import { createInterface } from 'node:readline'
 import { Api } from './api.ts'
 import { eventually } from './eventually.ts'
 import { readMetrics } from './metrics.ts'
+import { NodeLogs } from './node-logs.ts'
 import { freshDatabase, natsAccount, natsBinary } from './servers.ts'
+import { nodesOf, opsUrlsOf } from './service-nodes.ts'
+import { SHARDS, shapeSettings } from './shape.ts'
 import { tempFolder } from './temp-folders.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 /** A first start makes a database cluster, on a machine that may be busy; ms. */
-const START_MS = 60_000
+const START_MS = 120_000
 
 export interface Service {
   /** Base address, known once the process has said where it listens; throws before. */
@@ -55,16 +58,27 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       PENSTOCK_DATA_DIR: options.dataDir,
       PENSTOCK_PORT: '0',
       PENSTOCK_OPS_PORT: '0',
-      // One, however many cores the machine has.
-      PENSTOCK_PROCESSES: '1',
+      ...(options.program === undefined && shapeSettings),
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const kill = () => child.kill('SIGKILL')
+  const kill = () => killAll(child, options.dataDir)
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
   return service(child)
+}
+
+/** The first one before the others, or it would start them again. */
+function killAll(child: ChildProcess, dataDir: string): void {
+  child.kill('SIGKILL')
+  for (const pid of nodesOf(dataDir)) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It ended by itself meanwhile.
+    }
+  }
 }
 
 function service(child: ChildProcess): Service {
@@ -133,7 +147,7 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     ? {
         PENSTOCK_NATS_URL: (await natsAccount()).url,
         PENSTOCK_DATABASE_URL: await freshDatabase(),
-        PENSTOCK_SHARDS: '2',
+        PENSTOCK_SHARDS: String(SHARDS),
       }
     : {}
   const env = {
@@ -156,12 +170,14 @@ export class Installation {
   readonly #keys: Map<string, string>
   readonly #program: string | undefined
   readonly #runs: Service[] = []
+  readonly #nodeLogs: NodeLogs
 
   constructor(dataDir: string, env: Record<string, string>, keys: Map<string, string>, program?: string) {
     this.dataDir = dataDir
     this.#env = env
     this.#keys = keys
     this.#program = program
+    this.#nodeLogs = new NodeLogs(dataDir)
   }
 
   /** The latest run; throws before the first. */
@@ -193,33 +209,47 @@ export class Installation {
     return run
   }
 
-  /** Ends the running process with `signal` (default SIGTERM); its exit code or signal, null when none runs. */
+  /**
+   * Ends the running process with `signal` (default SIGTERM); its exit code or signal, null when none runs. A SIGKILL takes
+   * all processes of the service at once, as the end of their container does.
+   */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string | null> {
     const latest = this.#runs.at(-1)
     if (!latest || latest.child.exitCode !== null || latest.child.signalCode !== null) return null
-    latest.child.kill(signal)
+    if (signal === 'SIGKILL') this.kill()
+    else latest.child.kill(signal)
     return latest.exited()
   }
 
-  /** What all runs have written. */
+  /** SIGKILL of all processes of the service; its embedded servers are left behind. */
+  kill(): void {
+    killAll(this.service.child, this.dataDir)
+  }
+
+  /** What all runs have written, with the processes that they started. */
   output(): string {
-    return this.#runs.map((run) => run.output()).join('\n')
+    return [...this.#runs.map((run) => run.output()), ...this.#nodeLogs.lines()].join('\n')
   }
 
-  /** Log lines of all runs, or only those of one event and with these fields. Levels below info included. */
+  /**
+   * Log lines of all runs and of the processes that they started, or only those of one event and with these fields. Levels
+   * below info included; those of one process in their order.
+   */
   events(msg?: string, fields: Record<string, unknown> = {}): LogEvent[] {
-    return this.#runs
-      .flatMap((run) => run.events)
-      .filter(
-        (event) =>
-          (msg === undefined || event.msg === msg) &&
-          Object.entries(fields).every(([name, value]) => event[name] === value),
-      )
+    const ofNodes = this.#nodeLogs.lines().flatMap(parseEvent)
+    return [...this.#runs.flatMap((run) => run.events), ...ofNodes].filter(
+      (event) =>
+        (msg === undefined || event.msg === msg) &&
+        Object.entries(fields).every(([name, value]) => event[name] === value),
+    )
   }
 
-  /** A metric of the latest run summed over all samples that carry `labels`; 0 when there is none. */
+  /** A metric of the latest run summed over all its processes, and over all samples that carry `labels`; 0 when there is none. */
   async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
-    return readMetrics(await (await fetch(`${this.service.opsUrl}/metrics`)).text(), name, labels)
+    const each = opsUrlsOf(this.service, this.dataDir).map(async (url) =>
+      readMetrics(await (await fetch(new URL('/metrics', url))).text(), name, labels),
+    )
+    return (await Promise.all(each)).reduce((sum, one) => sum + one, 0)
   }
 }
 
