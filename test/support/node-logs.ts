@@ -2,20 +2,38 @@
 import { closeSync, fstatSync, globSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 
-export class NodeLogs {
+export class NodeLogs<Event> {
   readonly #pattern: string
+  readonly #parse: (line: string) => Event[]
   /** By file: what was read of it, bytes, and the line that is not whole yet. */
   readonly #read = new Map<string, { bytes: number; rest: string }>()
   readonly #lines: string[] = []
+  readonly #events: Event[] = []
 
-  constructor(dataDir: string) {
+  /** `parse`: the event of a line, or none. */
+  constructor(dataDir: string, parse: (line: string) => Event[]) {
     this.#pattern = join(dataDir, 'nodes', '*.log')
+    this.#parse = parse
   }
 
   /** All lines so far; those of one process in their order. */
   lines(): readonly string[] {
-    for (const file of globSync(this.#pattern)) this.#lines.push(...this.#newLines(file))
+    this.#readOn()
     return this.#lines
+  }
+
+  /** Those of the lines. */
+  events(): readonly Event[] {
+    this.#readOn()
+    return this.#events
+  }
+
+  #readOn(): void {
+    for (const file of globSync(this.#pattern))
+      for (const line of this.#newLines(file)) {
+        this.#lines.push(line)
+        this.#events.push(...this.#parse(line))
+      }
   }
 
   #newLines(file: string): string[] {

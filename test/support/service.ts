@@ -170,14 +170,14 @@ export class Installation {
   readonly #keys: Map<string, string>
   readonly #program: string | undefined
   readonly #runs: Service[] = []
-  readonly #nodeLogs: NodeLogs
+  readonly #nodeLogs: NodeLogs<LogEvent>
 
   constructor(dataDir: string, env: Record<string, string>, keys: Map<string, string>, program?: string) {
     this.dataDir = dataDir
     this.#env = env
     this.#keys = keys
     this.#program = program
-    this.#nodeLogs = new NodeLogs(dataDir)
+    this.#nodeLogs = new NodeLogs(dataDir, parseEvent)
   }
 
   /** The latest run; throws before the first. */
@@ -236,8 +236,7 @@ export class Installation {
    * below info included; those of one process in their order.
    */
   events(msg?: string, fields: Record<string, unknown> = {}): LogEvent[] {
-    const ofNodes = this.#nodeLogs.lines().flatMap(parseEvent)
-    return [...this.#runs.flatMap((run) => run.events), ...ofNodes].filter(
+    return [...this.#runs.flatMap((run) => run.events), ...this.#nodeLogs.events()].filter(
       (event) =>
         (msg === undefined || event.msg === msg) &&
         Object.entries(fields).every(([name, value]) => event[name] === value),
