@@ -23,7 +23,7 @@ interface Figures {
 }
 
 describe('the figures of a customer', function () {
-  this.timeout(120_000)
+  this.timeout(240_000)
   const on = harness({
     installation: async () => {
       const installation = await createInstallation({ shared: true })

@@ -108,7 +108,7 @@ describe('backup and restore of the local instance', function () {
         const shards = await shardsWhereTheyRun(service, dataDir)
         return shards.length === SHARDS && shards.every(({ state }) => state === 'lost') && shards
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 120_000 },
     )
     for (const { trouble } of rows) expect(trouble).to.match(/the journal lost messages.*runbooks\.md$/)
     expect((await fetch(`${service.url}/health`)).status).to.equal(503)

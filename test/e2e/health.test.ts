@@ -70,7 +70,7 @@ describe('health, liveness and readiness', function () {
   it('is live, and not ready, while it starts', async () => {
     postgres.kill('SIGSTOP')
     const service = await installation.spawn()
-    await eventually(async () => (await fetch(`${opsUrl}/live`)).status === 200, { timeoutMs: 30_000 })
+    await eventually(async () => (await fetch(`${opsUrl}/live`)).status === 200, { timeoutMs: 60_000 })
     expect((await fetch(`${opsUrl}/ready`)).status).to.equal(503)
     postgres.kill('SIGCONT')
     await untilHealthy(service)
