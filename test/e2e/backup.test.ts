@@ -121,7 +121,7 @@ describe('backup and restore of the local instance', function () {
       runCommand('cmd/repair/main.ts', args, { ...env, PENSTOCK_DATA_DIR: dataDir })
     const beside = await repair('--shard', '0', '--yes')
     expect(beside.code).to.equal(1)
-    expect(beside.stderr).to.match(/^the data folder \S+ is in use by process \d+\n$/)
+    expect(beside.stderr).to.match(/^the data folder \S+ is in use by process \d+ on \S+\n$/)
     await stop()
     for (const shard of numbers(0, SHARDS)) {
       expect((await repair('--shard', `${shard}`)).code).to.equal(3)
