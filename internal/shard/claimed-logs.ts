@@ -7,13 +7,12 @@ import {
   checkInboxHead,
   checkInboxTail,
   checkJournalHead,
-  checkJournalTail,
   claimShard,
-  LostTailError,
 } from './claim/takeover.ts'
 import { type KeptEntry, readKept } from './held/kept.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal } from './journal/journal.ts'
+import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
@@ -54,6 +53,7 @@ function openJournal(
 ): Journal {
   const { broker, shard, clock, boot, telemetry } = options
   return new Journal({
+    shard,
     log: broker.journal(shard),
     clock,
     boot,
@@ -66,28 +66,36 @@ function openJournal(
       telemetry.commit({ shard, ...event })
     },
     onRefused: events.onRefused,
-    onLost: events.onFatal,
+    onLost: (error) => void endOf(options, events, error),
   })
 }
 
 /** After every reconnect the broker must still have what this owner saw and wrote (docs/architecture/protocol.md, "Lost tail"). */
 export async function checkLogs(
-  { broker, shard, deadLetters, clock }: ShardOptions,
+  options: ShardOptions,
   events: ShardEvents,
   { claim, journal, replay }: ClaimedLogs,
 ): Promise<void> {
+  const { broker, shard } = options
   try {
-    await checkJournalTail(broker.journal(shard), shard, journal.lastSeq)
+    await journal.checkTail()
     await checkHighWater(broker.inbox(shard), shard, replay.highWater)
     await checkInboxHead(broker.inbox(shard), shard, claim.state).catch(unlessFenced(journal))
   } catch (error) {
     if (events.ended()) return
-    if (error instanceof LostTailError) {
-      events.onFatal(error)
-      // Known to this owner alone: not all that it saw is written down.
-      await rememberLoss(deadLetters, shard, clock)
-    } else events.onProblem('the logs cannot be checked', error)
+    if (error instanceof LostTailError) await endOf(options, events, error)
+    else events.onProblem('the logs cannot be checked', error)
   }
+}
+
+async function endOf(
+  { deadLetters, shard, clock }: ShardOptions,
+  events: ShardEvents,
+  error: Error,
+): Promise<void> {
+  events.onFatal(error)
+  // Known to this owner alone: not all that it saw is written down.
+  if (error instanceof LostTailError) await rememberLoss(deadLetters, shard, clock)
 }
 
 /** What a successor carried forward or purged is over: only after another commit it is a loss. */

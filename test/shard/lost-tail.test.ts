@@ -14,7 +14,8 @@ import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
 import { raiseEpoch } from '../../internal/shard/claim/epoch.ts'
-import { LostTailError } from '../../internal/shard/claim/takeover.ts'
+import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
+import { LostTailError } from '../../internal/shard/lost-tail.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,6 +25,8 @@ import { tempFolder } from '../support/temp-folders.ts'
 import { lackingMessage } from './hindered-brokers.ts'
 import { createNode, createOwner, ingest, journalRecords, numbersOf } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
+
+const OTHER_BOOT = '00000000-0000-4000-8000-000000000001'
 
 describe('a broker that lost its tail', function () {
   this.timeout(120_000)
@@ -261,6 +264,43 @@ describe('a broker that lost its tail', function () {
       )
       expect(next.sent).to.deep.equal([])
     }
+  })
+
+  /** A running owner with two batches done, whose journal then ends behind the claim. */
+  async function ownerOfShortJournal() {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    const owner = createOwner({ broker, db, buffer })
+    await owner.shard.start()
+    for (const n of [1, 2]) {
+      await ingest(broker, buffer, [{ key: 'a', n }])
+      await wrote(broker, 'done', n)
+    }
+    await loseAbove(connection, broker.journal(0), { stream: 'JOURNAL_0', to: owner.shard.epoch })
+    return { broker, owner }
+  }
+
+  it('stops a running owner whose commit is refused because the journal ends below it, and remembers that', async () => {
+    const { broker, owner } = await ownerOfShortJournal()
+    await ingest(broker, buffer, [{ key: 'a', n: 3 }])
+    await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError), { timeoutMs: 20_000 })
+    expect(owner.ended?.message).to.match(
+      /^shard 0: the broker lost messages \(the journal ends at \d+, its owner wrote \d+\): .*runbooks\.md$/,
+    )
+    const next = createOwner({ broker, db, buffer })
+    await next.shard.start()
+    await eventually(() => expect(next.ended).to.be.instanceOf(LostTailError))
+    expect(next.sent).to.deep.equal([])
+  })
+
+  it('stops a running owner whose last commit is replaced by others that went on behind the loss', async () => {
+    const { broker, owner } = await ownerOfShortJournal()
+    const journal = broker.journal(0)
+    for (let claim = 0; (await journal.state()).lastSeq <= owner.shard.lastSeq; claim++)
+      await appendEpoch(journal, { boot: OTHER_BOOT, claim, clock: systemClock(), stopped: () => false })
+    await ingest(broker, buffer, [{ key: 'a', n: 3 }])
+    await eventually(() => expect(owner.ended).not.to.equal(null), { timeoutMs: 20_000 })
+    expect(owner.ended).to.be.instanceOf(LostTailError)
+    expect(owner.ended?.message).to.match(/another has written where its owner wrote \d+/)
   })
 
   it('stops a running owner whose broker comes back from a backup, and nobody claims again', async () => {

@@ -62,6 +62,7 @@ describe('the journal writes of an owner', () => {
     const epoch = await appendEpoch(log, { boot, claim: 1, clock, stopped: () => false })
     const lost: Error[] = []
     const journal = new Journal({
+      shard: 0,
       log,
       clock,
       boot,

@@ -7,8 +7,8 @@ import type { Clock } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
 import { asError } from '../../runtime/thrown.ts'
 import type { Journal } from '../journal/journal.ts'
+import { LostTailError, WAY_OUT } from '../lost-tail.ts'
 import { type DeadLetters, type Fence, FencedError, type Projection } from '../ports.ts'
-import { LostTailError, WAY_OUT } from './takeover.ts'
 
 const RETRY_MS = 500
 

@@ -12,6 +12,7 @@ import { JournalFold } from '../journal/fold.ts'
 import type { HighWater } from '../journal/records.ts'
 import { Refusals } from '../journal/refusals.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
+import { LostTailError, lostMessages, WAY_OUT } from '../lost-tail.ts'
 import type { DeliveryFact } from '../ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
@@ -20,13 +21,6 @@ const RETRY_PAUSE_MS = 50
 /** Core messages that ask the owner of a shard to prove that it still is: one that is not any more ends. */
 export function proofSubject(shard: number): string {
   return `shard.${shard}.proof`
-}
-
-export const WAY_OUT = 'see "A lost tail" in docs/operations/runbooks.md'
-
-/** The broker does not have what this shard has already seen: positions would come to mean two things. */
-export class LostTailError extends Error {
-  override readonly name = 'LostTailError'
 }
 
 export interface Claim {
@@ -118,15 +112,6 @@ export function checkJournalHead(shard: number, { truncatedWithoutSnapshot }: Cl
   throw new LostTailError(`shard ${shard}: the beginning of the journal is gone, or under repair: ${WAY_OUT}`)
 }
 
-/** Rejects with LostTailError when the journal ends before what its owner knows to be stored. */
-export async function checkJournalTail(journal: Log, shard: number, known: number): Promise<void> {
-  const { lastSeq } = await journal.state()
-  if (lastSeq >= known) return
-  throw new LostTailError(
-    `shard ${shard}: the broker lost messages (the journal ends at ${lastSeq}, its owner wrote ${known}): ${WAY_OUT}`,
-  )
-}
-
 /** Rejects with LostTailError when the inbox ends before a position that the journal names, or as `checkHighWater`. */
 export async function checkInboxTail(inbox: Log, shard: number, state: FoldState): Promise<void> {
   const named = highestNamed(state)
@@ -149,15 +134,11 @@ export function lostBelow({ firstSeq, origin = firstSeq }: LogState, state: Fold
 export async function checkInboxHead(inbox: Log, shard: number, state: FoldState): Promise<void> {
   const first = lostBelow(await inbox.state(), state)
   if (first === null) return
-  throw new LostTailError(
-    `shard ${shard}: the broker lost messages (the inbox begins at ${first}, and what stood below was not over): ${WAY_OUT}`,
-  )
+  throw lostMessages(shard, `the inbox begins at ${first}, and what stood below was not over`)
 }
 
 function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {
-  return new LostTailError(
-    `shard ${shard}: the broker lost messages (the inbox ends at ${lastSeq}, an owner saw ${seen}): ${WAY_OUT}`,
-  )
+  return lostMessages(shard, `the inbox ends at ${lastSeq}, an owner saw ${seen}`)
 }
 
 /** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */

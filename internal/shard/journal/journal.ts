@@ -11,9 +11,11 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { asError } from '../../runtime/thrown.ts'
 import type { Log } from '../broker.ts'
+import { LostTailError } from '../lost-tail.ts'
 import { FencedError } from '../ports.ts'
 import { encodeCommit, encodeRecord } from './codec.ts'
 import { applyCommit } from './fold.ts'
+import { checkEnd, checkJournalTail, checkOwnCommit, type OwnTail } from './journal-tail.ts'
 import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
 import { Refusals } from './refusals.ts'
 import type { FoldState } from './state.ts'
@@ -24,6 +26,8 @@ const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
 /** What nobody waits for shares the next commit, or has one of its own after so long, ms. */
 const PATIENCE_MS = 5
+/** A journal that ends before the last own commit for so long lost it, ms: a leader that is not up to date soon is. */
+const SHORT_MS = 5_000
 /** Every so many commits carry the high-water mark, beside horizons and snapshots. */
 const HIGH_WATER_EVERY = 1_000
 
@@ -43,6 +47,7 @@ export class JournalClosedError extends Error {
 }
 
 export interface JournalOptions {
+  readonly shard: number
   readonly log: Log
   readonly clock: Clock
   readonly boot: string
@@ -74,6 +79,8 @@ export class Journal {
   /** The release record is written: it has to stay the last one, for by it the next owner knows that it may claim. */
   #ending = false
   #bytes = 0
+  /** Since when it ends before the last own commit, monotonic ms; null: it does not. */
+  #shortSince: number | null = null
 
   constructor(options: JournalOptions) {
     this.#options = options
@@ -106,6 +113,11 @@ export class Journal {
   /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
   commit(record: JournalRecord, committed?: Committed): Promise<number> {
     return this.#promised(record, encodeRecord(record), committed)
+  }
+
+  /** Rejects with LostTailError when the broker does not have the last own commit any more. */
+  checkTail(): Promise<void> {
+    return checkJournalTail(this.#options.log, this.#tail)
   }
 
   /** A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError when it was not. */
@@ -231,18 +243,32 @@ export class Journal {
   }
 
   /**
-   * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else
-   * is another claim. undefined: the broker did not answer, or its last message is the one that was expected
-   * (a leader that was not up to date): ask again.
+   * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else behind our
+   * last one is another claim. undefined: the broker did not answer, or its last message is the one that was expected, or
+   * for a while one before it (a leader that was not up to date): ask again.
    */
   async #ownLast(msgId: string): Promise<number | undefined> {
     const last = await this.#options.log.last().catch(() => null)
     if (last === null) return undefined
     if (last?.msgId === msgId) return last.seq
-    if (last?.seq === this.#lastSeq) return undefined
-    throw new FencedError(
-      `the journal of epoch ${this.#options.epoch} has another claim or writer at ${last?.seq}`,
-    )
+    const end = last?.seq ?? 0
+    if (this.#mayGrow(end)) return undefined
+    checkEnd(end, this.#tail)
+    const known = await checkOwnCommit(this.#options.log, this.#tail).then(() => true, unlessLost)
+    if (!known || end === this.#lastSeq) return undefined
+    throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${end}`)
+  }
+
+  /** It ends before the last own commit, and not for long yet. */
+  #mayGrow(end: number): boolean {
+    const now = this.#options.clock.monotonic()
+    this.#shortSince = end < this.#lastSeq ? (this.#shortSince ?? now) : null
+    return this.#shortSince !== null && now - this.#shortSince < SHORT_MS
+  }
+
+  get #tail(): OwnTail {
+    const { shard, boot, epoch } = this.#options
+    return { shard, boot, epoch, lastSeq: this.#lastSeq }
   }
 
   #lose(cause: unknown, taken: Queued[]): void {
@@ -259,4 +285,10 @@ export class Journal {
     this.#cancelPatience = null
     for (const { lost } of this.#queue.splice(0)) lost?.(error)
   }
+}
+
+/** false: the broker did not tell. */
+function unlessLost(error: unknown): false {
+  if (error instanceof LostTailError) throw error
+  return false
 }

@@ -7,7 +7,7 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { withDeadline } from '../../runtime/deadline.ts'
 import { asError } from '../../runtime/thrown.ts'
-import { LostTailError } from '../claim/takeover.ts'
+import { LostTailError } from '../lost-tail.ts'
 import { FencedError, type ShardTelemetry } from '../ports.ts'
 import type { Shard } from '../shard.ts'
 

@@ -47,6 +47,7 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { epoch, state } = claim
   let mark: HighWater | null = state.highWater
   const journal = new Journal({
+    shard,
     log: broker.journal(shard),
     clock,
     boot,

@@ -4,7 +4,8 @@ import { describe, it } from 'mocha'
 import { encodePack } from '../../../internal/domain/pack.ts'
 import { PACK_ID_BYTES } from '../../../internal/domain/pack-id.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import { checkHighWater, LostTailError } from '../../../internal/shard/claim/takeover.ts'
+import { checkHighWater } from '../../../internal/shard/claim/takeover.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 
 const SEQ = 20
 const SEEN = Buffer.alloc(PACK_ID_BYTES, 1)

@@ -9,6 +9,7 @@ import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
 import { Journal, JournalClosedError } from '../../../internal/shard/journal/journal.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { SteppedClock, settled } from '../../ingest/support.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -32,6 +33,7 @@ describe('journal', () => {
 
   function journalOn(log: Log, clock: Clock = systemClock(), onRefused?: (error: Error) => void): Journal {
     return new Journal({
+      shard: 0,
       log,
       clock,
       boot: randomUUID(),
@@ -90,9 +92,43 @@ describe('journal', () => {
     const log = {
       append: async () => answers.shift()!,
       last: async () => ({ seq: EPOCH, at: 0, data: Buffer.alloc(0), msgId: 'the claim' }),
+      get: async () => undefined,
     } as Partial<Log> as Log
     expect(await journalOn(log).commit(horizon(1))).to.equal(9)
     expect(answers).to.deep.equal([])
+  })
+
+  it('waits 5 s for a leader that is not up to date, and is lost when the journal still ends before its last commit', async () => {
+    const clock = new SteppedClock()
+    const log = {
+      append: async () => ({ kind: 'wrong-sequence' }) as AppendAnswer,
+      last: async () => ({ seq: EPOCH - 2, at: 0, data: Buffer.alloc(0), msgId: 'one before' }),
+    } as Partial<Log> as Log
+    const ends: unknown[] = []
+    const committed = journalOn(log, clock).commit(horizon(1))
+    committed.catch((error: unknown) => ends.push(error))
+    await clock.pass(4_900, 50)
+    expect(ends).to.deep.equal([])
+    await clock.pass(200, 50)
+    expect(ends).to.have.lengthOf(1)
+    expect(ends[0]).to.be.instanceOf(LostTailError)
+  })
+
+  it('goes on when that leader is up to date in time', async () => {
+    const clock = new SteppedClock()
+    let upToDate = false
+    const log = {
+      append: async () =>
+        (upToDate
+          ? { kind: 'stored', seq: 9, duplicate: false }
+          : { kind: 'wrong-sequence' }) as AppendAnswer,
+      last: async () => ({ seq: EPOCH - 2, at: 0, data: Buffer.alloc(0), msgId: 'one before' }),
+    } as Partial<Log> as Log
+    const committed = journalOn(log, clock).commit(horizon(1))
+    await clock.pass(4_000, 50)
+    upToDate = true
+    await clock.pass(100, 50)
+    expect(await committed).to.equal(9)
   })
 
   it('tells after 5 s, and then every 30 s, that its commit is not taken', async () => {
