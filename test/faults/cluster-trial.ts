@@ -26,8 +26,8 @@ import { Sender } from './webhooks.ts'
 
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
-const HEAL_MS = 60_000
-const DRAIN_MS = 60_000
+/** For the cluster to heal, and for what is buffered to drain, ms. */
+const PATIENCE_MS = 60_000
 
 export interface ClusterTrialOptions {
   readonly label: string
@@ -39,6 +39,16 @@ export interface ClusterTrialOptions {
   readonly shards?: number
   /** Brokers of the broker, default 1; more are a JetStream cluster, reached without proxies. */
   readonly brokers?: number
+  /** Default: of this machine. */
+  readonly servers?: TrialServers
+  /** How long the cluster may take to heal and to drain, ms; default 60,000 each. */
+  readonly patienceMs?: number
+}
+
+/** Servers that somebody else has started; they end with the trial. */
+export interface TrialServers {
+  readonly broker: Brokers
+  readonly databaseUrl: string
 }
 
 export class ClusterTrial {
@@ -88,11 +98,11 @@ export class ClusterTrial {
   /** A new installation that runs and has no buffer. */
   static async open(options: ClusterTrialOptions): Promise<ClusterTrial> {
     const { seed, shards = 6, ingresses = 2, actors = 3, brokers = 1 } = options
-    const servers = brokers === 1 ? await oneBroker() : await clusterOfBrokers(brokers)
+    const { broker: servers, databaseUrl } = options.servers ?? (await ownServers(brokers))
     const cluster = await Cluster.create({
       PENSTOCK_NATS_URL: servers.natsUrls.join(','),
-      PENSTOCK_DATABASE_URL: await freshDatabase(),
-      PENSTOCK_REPLICAS: String(brokers),
+      PENSTOCK_DATABASE_URL: databaseUrl,
+      PENSTOCK_REPLICAS: String(servers.brokers.length),
       PENSTOCK_SHARDS: String(shards),
       PENSTOCK_INITIAL_CREDITS: String(CREDITS),
       PENSTOCK_LOG_LEVEL: 'info',
@@ -177,7 +187,7 @@ export class ClusterTrial {
 
   /** Resolves when every node is ready and every shard runs on exactly one of them. */
   async untilHealed(): Promise<void> {
-    await eventually(() => this.#isHealed(), { timeoutMs: HEAL_MS, everyMs: 50 })
+    await eventually(() => this.#isHealed(), { timeoutMs: this.#patienceMs, everyMs: 50 })
   }
 
   /** The place whose node runs this shard; rejects when none does. */
@@ -190,7 +200,7 @@ export class ClusterTrial {
 
   /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
   async drain(): Promise<void> {
-    const options = { timeoutMs: DRAIN_MS, everyMs: 200 }
+    const options = { timeoutMs: this.#patienceMs, everyMs: 200 }
     await eventually(async () => {
       for (const bufferId of this.buffers.ids) await this.enable(bufferId)
       return new Evidence(this.history).allSeen
@@ -198,8 +208,8 @@ export class ClusterTrial {
     await this.readLogs((logs) => eventually(async () => (await logs.openItems()) === 0, options))
   }
 
-  /** Drains, ends every node, reads what is left behind, and judges; rejects with every breach. */
-  async judge(): Promise<void> {
+  /** Drains, ends every node, reads what is left behind, and judges; rejects with every breach. `rules`: default all. */
+  async judge(rules: (history: History) => Violation[] = check): Promise<void> {
     const problems: Violation[] = []
     await this.drain().catch((error: unknown) => problems.push({ rule: 'drain', detail: String(error) }))
     await this.readLogs(async (logs) => {
@@ -213,7 +223,7 @@ export class ClusterTrial {
       if (end !== 0) problems.push({ rule: 'exit', detail: { name: running[index]!.name, end } })
     await readDatabase(this.history, this.cluster.databaseUrl, CREDITS)
     problems.push(
-      ...check(this.history),
+      ...rules(this.history),
       ...checkSelfEnds(
         this.selfEnds,
         this.history.faults,
@@ -260,6 +270,10 @@ export class ClusterTrial {
     await this.#servers.stop()
   }
 
+  get #patienceMs(): number {
+    return this.options.patienceMs ?? PATIENCE_MS
+  }
+
   /** As a balancer that soon notices who does not answer: any ingress, seldom one that stands still. */
   #gate(): NodePlace {
     const gates = this.placesOf('ingress')
@@ -276,6 +290,11 @@ export class ClusterTrial {
     const running = (await Promise.all(actors.map((place) => place.shards()))).flat()
     return running.length === this.options.shards && new Set(running).size === running.length
   }
+}
+
+async function ownServers(brokers: number): Promise<TrialServers> {
+  const broker = brokers === 1 ? await oneBroker() : await clusterOfBrokers(brokers)
+  return { broker, databaseUrl: await freshDatabase() }
 }
 
 function times<T>(count: number, value: T): T[] {

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { freePort } from '../../internal/embedded/port.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import type { Cluster, ClusterNode, ClusterRole } from '../support/cluster.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import type { Claim } from './history.ts'
@@ -135,6 +136,11 @@ export class NodePlace {
 
   metrics(): Promise<string> {
     return this.#ops('/metrics')
+  }
+
+  /** The shards as this actor tells them. */
+  async shardTable(): Promise<ShardTable> {
+    return JSON.parse(await this.#ops('/shards'))
   }
 
   async isReady(): Promise<boolean> {
