@@ -24,7 +24,7 @@ const BUDGET_MS = 2_700_000
 const LANE_ENDS_BEFORE_MS = 30_000
 const TEST_TIMEOUT_MS = 60_000
 /** Folders whose tests run processes of their own. */
-const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/']
+const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/', 'power/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
 const WAITING = ['e2e/', 'nats/']
 /** Files and folders that run in both shapes of `npm start`. */

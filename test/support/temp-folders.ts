@@ -42,7 +42,7 @@ export function unmount(folder: string): void {
 }
 
 async function sweep(folder: string): Promise<void> {
-  for (const option of ['--env-file=', '-c ', '-D ', '--pgdata='])
+  for (const option of ['--env-file=', '-c ', '-D ', '--pgdata=', 'server.path='])
     await stopOrphans(`${option}${folder}/`, [])
   unmount(folder)
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })

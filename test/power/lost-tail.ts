@@ -1,0 +1,66 @@
+/**
+ * A broker that came back without the last messages that it acknowledged (docs/reference/guarantees.md, "A broker that
+ * lost its tail"): which shards must notice, and the way back of docs/operations/runbooks.md, "A lost tail".
+ */
+import type { JetStreamManager } from 'nats'
+
+import type { ClusterTrial } from '../faults/cluster-trial.ts'
+import { runCommand } from '../support/command.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** A shard tells of its loss so soon after the broker is back, on a busy machine, ms. */
+const NOTICE_MS = 60_000
+
+/** Last sequences of inbox and journal, by shard. */
+export type Tails = readonly (readonly [inbox: number, journal: number])[]
+
+export interface Repair {
+  /** From the broker that is back to the last shard that says `lost`, ms. */
+  readonly noticeMs: number
+  readonly shards: readonly number[]
+}
+
+export async function readTails(manager: JetStreamManager, shards: number): Promise<Tails> {
+  const end = async (stream: string) => (await manager.streams.info(stream)).state.last_seq
+  return Promise.all(
+    Array.from({ length: shards }, (_, shard) =>
+      Promise.all([end(`INBOX_${shard}`), end(`JOURNAL_${shard}`)] as const),
+    ),
+  )
+}
+
+/** Shards of which a log ends below where it ended before. */
+export function shortened(before: Tails, after: Tails): number[] {
+  return before.flatMap((ends, shard) => (ends.some((end, log) => after[shard]![log]! < end) ? [shard] : []))
+}
+
+/** Waits until these shards say that they are lost, and repairs every shard with all actors stopped. */
+export async function repairLost(trial: ClusterTrial, shards: readonly number[]): Promise<Repair> {
+  const began = performance.now()
+  const lost = await eventually(
+    async () => {
+      const found = await lostShards(trial)
+      return shards.every((shard) => found.includes(shard)) && found
+    },
+    { timeoutMs: NOTICE_MS, everyMs: 50 },
+  )
+  const noticeMs = Math.round(performance.now() - began)
+  const actors = trial.placesOf('actor')
+  const ends = await Promise.all(actors.map((place) => place.end('SIGTERM')))
+  if (ends.some((end) => end !== 0)) throw new Error(`the actors ended with ${ends.join(', ')}`)
+  const { code, stdout, stderr } = await runCommand(
+    'cmd/repair/main.ts',
+    ['--all', '--yes'],
+    trial.cluster.environment,
+  )
+  if (code !== 0) throw new Error(`the repair ended with ${code}: ${stderr}${stdout}`)
+  await Promise.all(actors.map((place) => place.start()))
+  return { noticeMs, shards: lost }
+}
+
+/** Also of an actor that restarts and does not answer now: it has none. */
+async function lostShards(trial: ClusterTrial): Promise<number[]> {
+  const tables = trial.placesOf('actor').map((place) => place.shardTable().catch(() => ({ shards: [] })))
+  const rows = (await Promise.all(tables)).flatMap(({ shards }) => shards)
+  return [...new Set(rows.filter(({ state }) => state === 'lost').map(({ shard }) => shard))]
+}
