@@ -43,6 +43,8 @@ export class Duplicates {
   readonly #originals = new Map<string, LiveItem | Map<string, LiveItem>>()
   /** Item ids whose drop is not committed yet, with their inbox sequences: they hold the horizon back. */
   readonly #dropping = new Map<string, number>()
+  /** What waits for the youngest drop on its way: once that is committed, so are all older ones. null: none is. */
+  #afterDrops: (() => void)[] | null = null
 
   constructor(options: {
     broker: Pick<Broker, 'publish' | 'tell'>
@@ -104,13 +106,18 @@ export class Duplicates {
     const originalItemId = original.itemId ?? itemId
     if (verdict) verdict.pending++
     this.#dropping.set(itemId, seq)
+    const waiting: (() => void)[] = []
+    this.#afterDrops = waiting
     const record = { type: 'drop', position: { seq, index }, itemId, originalItemId } as const
     this.#journal.write(record, (_seq, applied) => {
       this.#dropping.delete(itemId)
+      if (this.#afterDrops === waiting) this.#afterDrops = null
       if (applied) this.#onDropped(1)
-      if (!verdict) return
-      if (applied && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })
-      this.settle(verdict)
+      if (verdict) {
+        if (applied && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })
+        this.#settle(verdict)
+      }
+      for (const tell of waiting) tell()
     })
   }
 
@@ -130,12 +137,26 @@ export class Duplicates {
     if (drop && drop.originalItemId !== itemId) verdict.duplicates.push({ index, of: drop.originalItemId })
   }
 
+  /** The pack is read. */
+  settle(verdict: PackVerdict): void {
+    this.#whenNew(() => this.#settle(verdict))
+  }
+
+  /**
+   * What is new now may be so by a drop on its way. Were that lost, the next owner would take the dropped item for the
+   * original, and drop what came after it.
+   */
+  #whenNew(tell: () => void): void {
+    if (this.#afterDrops) this.#afterDrops.push(tell)
+    else tell()
+  }
+
   /**
    * One of the things the pack waited for is done; the last one sends the verdict. One of new items alone, as nearly all are,
    * spares the broker where the ingress is in this process. One that names a drop is rare and goes the one way, so that tests can
    * put a fault between a drop and its telling.
    */
-  settle(verdict: PackVerdict): void {
+  #settle(verdict: PackVerdict): void {
     if (--verdict.pending > 0) return
     const { packId, duplicates } = verdict
     const bytes = encodeVerdict({ packId, duplicates })
@@ -150,11 +171,13 @@ export class Duplicates {
   answer(bytes: Uint8Array, reply: string | undefined, cursor: number): void {
     const ask = decodeAsk(bytes)
     if (!ask || !reply) return
-    const tell = () => this.#broker.publish(reply, encodeAnswer(this.#answerTo(ask, cursor)))
+    const tell = (answer: Answer) => this.#broker.publish(reply, encodeAnswer(answer))
+    const answer = this.#answerTo(ask, cursor)
     // By this answer an item is accepted that is stored nowhere. Only a commit proves that no successor has sent the original.
-    const needsProof = ask.kind === 'original' && this.original(ask.groupToken, ask.messageId) !== undefined
-    if (needsProof) this.#journal.prove().then(tell, () => {})
-    else tell()
+    if (answer.kind === 'original' && answer.itemId !== null) {
+      const proven = () => tell(this.#answerTo(ask, cursor))
+      this.#journal.prove().then(proven, () => {})
+    } else this.#whenNew(() => tell(answer))
   }
 
   #answerTo(ask: Ask, cursor: number): Answer {
