@@ -23,6 +23,7 @@ export const PAYLOAD_BUDGET = 256 * 1024 * 1024
 /** Four times the longest wait that a buffer has by default. */
 const PAYLOAD_MS = 60_000
 const ATTEMPTS_PER_BUFFER = 64
+const FACTS_AT_ONCE = 5_000
 /** An attempt that runs at SIGTERM may take its 10 s; the rest of the drain needs some too. */
 const DRAIN_MS = 11_500
 
@@ -66,6 +67,7 @@ export async function startActor(
           payloadBudget: PAYLOAD_BUDGET / logs.shards,
           payloadMs: PAYLOAD_MS,
           attemptsPerBuffer: ATTEMPTS_PER_BUFFER,
+          factsAtOnce: FACTS_AT_ONCE,
           housekeeping: HOUSEKEEPING_LIMITS,
         },
       })

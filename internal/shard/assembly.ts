@@ -76,7 +76,7 @@ function joinHeld(options: ShardOptions, events: ShardEvents, { claim, journal }
 
 /** What acts on them: batches, attempts, dead letters, counters. */
 function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLogs) {
-  const { shard, broker, clock, telemetry, deadLetters, projection } = options
+  const { shard, broker, clock, telemetry, deadLetters, projection, limits } = options
   const { journal, replay } = logs
   const { onFatal, onProblem } = events
   const { state, epoch, origin, facts } = logs.claim
@@ -90,6 +90,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
     raised,
     facts,
     reached: journal.lastSeq,
+    factsAtOnce: limits.factsAtOnce,
     onFenced: onFatal,
     onProblem: (error) => onProblem('delivery counters', error),
   })

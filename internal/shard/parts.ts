@@ -22,6 +22,8 @@ export interface ShardLimits {
   readonly payloadMs: number
   /** Attempts at once a buffer and shard. */
   readonly attemptsPerBuffer: number
+  /** Settled batches that one transaction counts, about. */
+  readonly factsAtOnce: number
   readonly housekeeping: HousekeepingLimits
 }
 

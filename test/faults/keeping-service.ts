@@ -110,7 +110,13 @@ async function startKeepingActor(
     deadLetters: createDeadLetters(store.db),
     projection: createProjection(store.db),
     telemetry: createShardTelemetry(log, meter),
-    limits: { payloadBudget: 64 * 1024, payloadMs: 1_000, attemptsPerBuffer: 16, housekeeping: LIMITS },
+    limits: {
+      payloadBudget: 64 * 1024,
+      payloadMs: 1_000,
+      attemptsPerBuffer: 16,
+      factsAtOnce: 5_000,
+      housekeeping: LIMITS,
+    },
   })
   return lifecycle.acquire(
     'shards',

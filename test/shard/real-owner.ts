@@ -181,6 +181,7 @@ function surroundings(options: OwnerOptions) {
         payloadBudget: options.payloadBudget ?? 16 * 1024 * 1024,
         payloadMs: options.payloadMs ?? 60_000,
         attemptsPerBuffer: options.attemptsPerBuffer ?? 16,
+        factsAtOnce: 5_000,
         housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
       },
     },

@@ -7,13 +7,13 @@ import type { Clock } from '../../runtime/clock.ts'
 import { type DeliveryFact, type Fence, FencedError, type Projection } from '../ports.ts'
 
 const FLUSH_EVERY_MS = 1_000
-const FACTS_AT_ONCE = 5_000
 
 export class Projector {
   readonly #projection: Projection
   readonly #fence: Fence
   readonly #clock: Clock
   readonly #raised: Promise<void>
+  readonly #factsAtOnce: number
   readonly #onFenced: (error: Error) => void
   readonly #onProblem: (error: unknown) => void
   #facts: { seq: number; fact: DeliveryFact }[] = []
@@ -32,6 +32,8 @@ export class Projector {
     /** Facts found in the journal at the claim, and the sequence it reaches. */
     facts: { seq: number; fact: DeliveryFact }[]
     reached: number
+    /** One transaction counts about so many facts at most. */
+    factsAtOnce: number
     /** Resolves when Postgres knows this epoch. */
     raised: Promise<void>
     onFenced: (error: Error) => void
@@ -43,6 +45,7 @@ export class Projector {
     this.#facts = options.facts
     this.#reached = options.reached
     this.#raised = options.raised
+    this.#factsAtOnce = options.factsAtOnce
     this.#onFenced = options.onFenced
     this.#onProblem = options.onProblem
     this.#arm()
@@ -108,7 +111,7 @@ export class Projector {
 
   /** A position stands for whole commits: a cut never falls between two facts of one. */
   #wholeCommits(): number {
-    let end = Math.min(FACTS_AT_ONCE, this.#facts.length)
+    let end = Math.min(this.#factsAtOnce, this.#facts.length)
     while (end < this.#facts.length && this.#facts[end]!.seq === this.#facts[end - 1]!.seq) end++
     return end
   }
