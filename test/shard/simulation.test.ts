@@ -1,7 +1,8 @@
 /**
  * The real shard against a simulated, faulty outside in virtual time: owners that die, freeze and come back at any
- * write, lost requests and answers, duplicates, purges, hand-overs, dead letters that users delete. And the same
- * core with one rule after the other left out, which the checker must notice.
+ * write, lose their leases for a while, lost requests and answers, duplicates, purges, hand-overs, buffers that are
+ * disabled, changed and deleted, dead letters that users delete. And the same core with one rule after the other left
+ * out, which the checker and its judges must notice.
  * `SIM_SEED` runs one seed, `SIM_RUNS` sets how many are run; `npm run test:sim` runs thousands.
  */
 import { readFileSync } from 'node:fs'
@@ -10,12 +11,14 @@ import { after, describe, it } from 'mocha'
 import { MUTANTS } from './simulation/mutants.ts'
 import { endMutation, loadMutated, mutate } from './simulation/mutation.ts'
 import { run } from './simulation/run.ts'
-import { RULES } from './simulation/world.ts'
+import { RULES, type Rule } from './simulation/world.ts'
 
 const FIRST = Number(process.env.SIM_SEED ?? 1)
 const RUNS = process.env.SIM_SEED ? 1 : Number(process.env.SIM_RUNS ?? 100)
 /** Within so many seeds a rule left out must show. */
 const MUTANT_RUNS = 6_000
+/** Where a rule of Postgres that is left out showed last. */
+const RULE_SEEDS: Record<Rule, number> = { 'postgres-fence': 49, 'postgres-lock': 47, tombstone: 74 }
 
 async function fails(runOne: typeof run, seed: number, breaks: RegExp): Promise<boolean> {
   const { errors } = await runOne(seed)
@@ -34,7 +37,7 @@ describe('shard, simulated', function () {
   after(endMutation)
 
   it(`holds over ${RUNS} seeded runs from ${FIRST}`, async () => {
-    const total = { sent: 0, dead: 0, duplicates: 0, owners: 0, purgedJournal: 0, purgedInbox: 0 }
+    const total = { sent: 0, dead: 0, duplicates: 0, owners: 0, pauses: 0, purgedJournal: 0, purgedInbox: 0 }
     for (let seed = FIRST; seed < FIRST + RUNS; seed++) {
       const result = await run(seed)
       expect(result.errors, `seed ${seed}`).to.deep.equal([])
@@ -44,6 +47,7 @@ describe('shard, simulated', function () {
     // Runs that exercise nothing prove nothing.
     expect(total.sent).to.be.greaterThan(30 * RUNS)
     expect(total.owners).to.be.greaterThan(2 * RUNS)
+    expect(total.pauses).to.be.greaterThan(RUNS / 2)
     expect(total.duplicates).to.be.greaterThan(10 * RUNS)
     expect(total.dead).to.be.greaterThan(RUNS / 2)
     expect(total.purgedJournal).to.be.greaterThan(10 * RUNS)
@@ -68,7 +72,10 @@ describe('shard, simulated', function () {
 
   for (const rule of RULES) {
     it(`notices a Postgres without ${rule}`, async () => {
-      expect(await firstFailure((seed) => run(seed, rule))).to.be.a('number')
+      const likely = RULE_SEEDS[rule]
+      const seed = await firstFailure((each) => run(each, rule), /./, likely)
+      expect(seed).to.be.a('number')
+      if (seed !== likely) process.stderr.write(`${rule} shows at seed ${seed} now\n`)
     })
   }
 

@@ -1,12 +1,17 @@
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 
-/** Buffers: an ordinary one, one that is disabled and enabled again, one with concurrency 2, one that is deleted while disabled. */
+/**
+ * Buffers: an ordinary one, one that is disabled and enabled again, one with a concurrency of 2 that may be lowered,
+ * one that is deleted while disabled, one that is deleted while enabled.
+ */
 export const BUFFERS = {
   plain: '11111111-1111-4111-8111-111111111111',
   paused: '11111111-1111-4111-8111-222222222222',
   parallel: '11111111-1111-4111-8111-333333333333',
   deleted: '11111111-1111-4111-8111-444444444444',
+  removed: '11111111-1111-4111-8111-555555555555',
 } as const
+
 export function record(uid: string, concurrency = 1): BufferRecord {
   return {
     uid,

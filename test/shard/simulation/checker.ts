@@ -1,4 +1,5 @@
 /** What must hold at the end of a run, whatever happened in it (reliability: the checker). */
+import { isDeepStrictEqual } from 'node:util'
 import { BUFFERS } from './buffers.ts'
 import type { Accepted } from './ingress.ts'
 import type { World } from './world.ts'
@@ -8,8 +9,18 @@ export function check(run: {
   accepted: Accepted[]
   told: Set<string>
   settled: boolean
+  /** Packs whose senders do not know yet which of their items are duplicates. */
+  unanswered: number
 }): string[] {
-  return [...losses(run), ...keys(run.world), ...order(run), ...counters(run.world), ...storage(run.world)]
+  const { world } = run
+  return [
+    ...losses(run),
+    ...keys(world),
+    ...order(run),
+    ...verdicts(run),
+    ...counters(world),
+    ...storage(world),
+  ]
 }
 
 function idOf({ item }: Accepted): string {
@@ -31,25 +42,15 @@ function losses({ world, accepted, told, settled }: Parameters<typeof check>[0])
     if (told.has(each.item.itemId) && (tried.has(id) || dead.has(id)))
       errors.push(`told duplicate but sent ${id}`)
     if (delivered.has(id) || dead.has(id)) continue
-    if (!settled || hasDuplicate(each, accepted) || each.item.bufferUid === BUFFERS.deleted) continue
+    // Both are judged as they are written.
+    const how = world.items.at(each)?.end?.how
+    if (!settled || how === 'drop' || how === 'discard') continue
     errors.push(`lost ${id}`)
   }
   return errors
 }
 
-function hasDuplicate(each: Accepted, accepted: Accepted[]): boolean {
-  const { item, seq, index } = each
-  return accepted.some(
-    (other) =>
-      item.explicit &&
-      other.item.explicit &&
-      other.item.messageId === item.messageId &&
-      other.item.groupToken === item.groupToken &&
-      (other.seq < seq || (other.seq === seq && other.index < index)),
-  )
-}
-
-function keys({ sent, rows, deletedRows, delivered }: World): string[] {
+function keys({ sent, rows, deletedRows, settlements }: World): string[] {
   const errors: string[] = []
   const bodies = new Map<string, string>()
   const keyOf = new Map<string, string>()
@@ -62,7 +63,7 @@ function keys({ sent, rows, deletedRows, delivered }: World): string[] {
     }
   }
   for (const name of [...rows.keys(), ...deletedRows.keys()])
-    if (delivered.has(name)) errors.push(`done and dead ${name}`)
+    if (settlements.delivered.has(name)) errors.push(`done and dead ${name}`)
   return errors
 }
 
@@ -84,8 +85,18 @@ function order({ world, accepted }: Parameters<typeof check>[0]): string[] {
   return errors
 }
 
-function counters({ facts, settled }: World): string[] {
-  return facts.length === settled ? [] : [`${facts.length} facts were counted, ${settled} batches settled`]
+/** Every pack that waits for a verdict is told one, and every sender that asks is answered. */
+function verdicts({ world, settled, unanswered }: Parameters<typeof check>[0]): string[] {
+  const errors = settled ? world.verdicts.missing() : []
+  return unanswered === 0 ? errors : [...errors, `${unanswered} packs were not answered`]
+}
+
+/** The counters were told every fact once, in the order of the journal. */
+function counters({ facts: counted, settlements: { facts } }: World): string[] {
+  if (counted.length !== facts.length)
+    return [`${counted.length} facts were counted, ${facts.length} batches settled`]
+  const wrong = facts.filter((fact, at) => !isDeepStrictEqual({ ...fact }, { ...counted[at] }))
+  return wrong.map((fact) => `not counted as it is: ${JSON.stringify(fact)}`)
 }
 
 /** Housekeeping has had its time: neither log keeps what is over. */

@@ -24,10 +24,13 @@ export class FaultyBroker implements Broker {
   readonly #line: Line
   readonly #inbox: Log
   readonly #journal: Log
+  readonly #onSaid: (data: Uint8Array) => void
   readonly #reconnected = new Set<() => void>()
 
-  constructor(world: World, life: ProcessLife, line: Line) {
+  /** `onSaid`: the process publishes this, whether or not it arrives. */
+  constructor(world: World, life: ProcessLife, line: Line, onSaid: (data: Uint8Array) => void) {
     this.#world = world
+    this.#onSaid = onSaid
     this.#events = world.events
     this.#life = life
     this.#line = line
@@ -46,6 +49,7 @@ export class FaultyBroker implements Broker {
   }
 
   publish(subject: string, data: Uint8Array, reply?: string): void {
+    this.#onSaid(data)
     if (!this.#world.faults || this.#events.random() >= LOST) this.#world.send(subject, data, reply)
   }
 

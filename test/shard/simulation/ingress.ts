@@ -1,9 +1,9 @@
 /** The senders' side: packs into the inbox, sent again when an answer was lost, verdicts heard and asked for. */
 import { groupToken } from '../../../internal/domain/group.ts'
 import { encodePack, type PackItem } from '../../../internal/domain/pack.ts'
-import { askSubject, decodeAnswer, decodeVerdict, encodeAsk } from '../../../internal/domain/verdict.ts'
 import { BUFFERS } from './buffers.ts'
 import type { Events } from './events.ts'
+import { type Inquired, Inquiry } from './inquiry.ts'
 import type { World } from './world.ts'
 
 /** A stored item that its sender was told 202 for. */
@@ -18,16 +18,19 @@ export const REPEATS_MS = 900
 /** A broker stands still for so long at most, ms. */
 const STILL_MS = 6_000
 const SHARES: [share: number, uid: string][] = [
-  [0.55, BUFFERS.plain],
+  [0.5, BUFFERS.plain],
   [0.2, BUFFERS.paused],
-  [0.15, BUFFERS.parallel],
-  [0.1, BUFFERS.deleted],
+  [0.16, BUFFERS.parallel],
+  [0.08, BUFFERS.deleted],
+  [0.06, BUFFERS.removed],
 ]
 
 export class Ingress {
   readonly accepted: Accepted[] = []
   /** Item ids whose senders were told `duplicate`. */
   readonly told = new Set<string>()
+  /** Of packs with explicit items. */
+  readonly #inquiries: Inquiry[] = []
   readonly #world: World
   readonly #events: Events
   readonly #until: number
@@ -42,6 +45,11 @@ export class Ingress {
     this.#events.after(1, () => this.#send())
   }
 
+  /** Packs whose senders still wait to be told of duplicates. */
+  get unanswered(): number {
+    return this.#inquiries.filter(({ over }) => !over).length
+  }
+
   #send(): void {
     const events = this.#events
     if (events.now > this.#until) return
@@ -50,10 +58,11 @@ export class Ingress {
     const reply = `verdicts.${number}`
     const explicit = items.some((each) => each.explicit)
     const packId = Buffer.from(`pack${String(number).padStart(8, '0')}`)
-    const data = encodePack(packId, explicit && events.random() < 0.9 ? reply : null, items)
+    const awaited = explicit && events.random() < 0.9
+    const data = encodePack(packId, awaited ? reply : null, items)
     const seq = this.#append(data, `p${number}`)
     this.accepted.push(...items.map((item, index) => ({ item, seq, index })))
-    if (explicit) this.#hear(reply, seq, items)
+    if (explicit) this.#inquire({ seq, items, reply, awaited })
     if (events.random() < 0.2)
       events.after(events.between(50, REPEATS_MS), () => this.#repeat(data, `p${number}`))
     if (events.random() < 0.05)
@@ -79,26 +88,8 @@ export class Ingress {
     return answer.seq
   }
 
-  /** The verdict, and now and then the answer to a question of what became of the items. */
-  #hear(reply: string, seq: number, items: readonly PackItem[]): void {
-    const world = this.#world
-    const tell = (index: number) => this.told.add(items[index]!.itemId)
-    world.subscribe(reply, (bytes) => {
-      for (const { index } of decodeVerdict(bytes)?.duplicates ?? []) tell(index)
-    })
-    if (this.#events.random() >= 0.3) return
-    const asked = items.flatMap(({ explicit, itemId }, index) => (explicit ? [{ index, itemId }] : []))
-    const answers = `answers.${seq}`
-    world.subscribe(answers, (bytes) => {
-      const answer = decodeAnswer(bytes)
-      if (answer?.kind !== 'position') return
-      answer.fates.forEach(({ kind }, at) => {
-        if (kind === 'duplicate') tell(asked[at]!.index)
-      })
-    })
-    this.#events.after(this.#events.between(0, 1_500), () =>
-      world.send(askSubject(0), encodeAsk({ kind: 'position', id: seq, seq, items: asked }), answers),
-    )
+  #inquire(pack: Inquired): void {
+    this.#inquiries.push(new Inquiry(this.#world, pack, (itemId) => this.told.add(itemId)))
   }
 
   #item(): PackItem {

@@ -5,6 +5,8 @@ import type { Events, ProcessLife } from './events.ts'
 const LOST = 0.04
 const NO_ANSWER_MS = 200
 const LATENCY_MS = 6
+/** A store that is slow now and then, ms. */
+const SLOW = { share: 0.3, least: 100, most: 1_500 }
 /** Writes at which the process dies, and at which it freezes. */
 const DEATHS = 0.007
 const FREEZES = 0.006
@@ -42,6 +44,12 @@ export class Line {
   act<T>(step: () => T): Promise<T> {
     if (this.#strikes(DEATHS)) this.#life.kill()
     return this.ask(step, this.#strikes(FREEZES) ? this.#freeze() : 0)
+  }
+
+  /** Before a step on a store that takes its time. */
+  whenSlow(): Promise<void> {
+    const ms = this.#strikes(SLOW.share) ? this.#events.between(SLOW.least, SLOW.most) : 0
+    return new Promise((resume) => void this.#life.after(ms, resume))
   }
 
   /** Between two stores: sometimes the process dies before the second one has what the first one has. */

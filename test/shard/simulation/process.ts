@@ -1,23 +1,27 @@
 /** One owner's process: the real shard over a faulty network to the world. */
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { Semaphore } from '../../../internal/runtime/semaphore.ts'
+import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import {
   type DeadLetters,
-  type Deliverer,
   FencedError,
+  type Policies,
   type ShardTelemetry,
 } from '../../../internal/shard/ports.ts'
 import { Shard } from '../../../internal/shard/shard.ts'
+import { destination } from './deliveries.ts'
 import { type Events, ProcessLife } from './events.ts'
 import { FaultyBroker } from './faulty-broker.ts'
 import { REPEATS_MS } from './ingress.ts'
 import { Line } from './line.ts'
+import { KnownBuffers, type Owner } from './owner.ts'
 import type { World } from './world.ts'
 
 const LIMITS = {
   payloadBudget: 1_500,
   payloadMs: 1_000,
   attemptsPerBuffer: 2,
+  factsAtOnce: 2,
   housekeeping: {
     everyMs: 150,
     purgeLagMs: REPEATS_MS + 100,
@@ -28,7 +32,12 @@ const LIMITS = {
   },
 }
 
-export class OwnerProcess {
+/** A node notices within so long that its lease is not certain any more, ms. */
+const NOTICED_MS = 60
+/** Of processes that froze: their lease was not renewed meanwhile. */
+const LEASE_LOST = 0.3
+
+export class OwnerProcess implements Owner {
   readonly life: ProcessLife
   readonly #world: World
   readonly #events: Events
@@ -37,19 +46,23 @@ export class OwnerProcess {
   readonly shard: Shard
   ended: Error | null = null
   readonly #listeners = new Set<(record: BufferRecord) => void>()
+  readonly buffers = new KnownBuffers()
+  uncertain = false
+  certainSince = 0
+  leavingSince: number | null = null
+  /** How often its node lost its lease for a while. */
+  pauses = 0
 
   /** `onFreeze`: others may take it for dead. */
-  constructor(
-    world: World,
-    number: number,
-    records: ReadonlyMap<string, BufferRecord>,
-    onFreeze: () => void,
-  ) {
+  constructor(world: World, number: number, onFreeze: () => void) {
     this.#world = world
     this.#events = world.events
-    this.life = new ProcessLife(world.events, onFreeze)
+    this.life = new ProcessLife(world.events, () => {
+      if (world.events.random() < LEASE_LOST) this.loseLease(world.events.between(100, 1_000))
+      onFreeze()
+    })
     this.#line = new Line(world.events, this.life, () => world.faults)
-    this.#broker = new FaultyBroker(world, this.life, this.#line)
+    this.#broker = new FaultyBroker(world, this.life, this.#line, (data) => world.verdicts.said(this, data))
     this.shard = new Shard({
       shard: 0,
       boot: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
@@ -57,15 +70,8 @@ export class OwnerProcess {
       broker: this.#broker,
       clock: this.life,
       randomness: this.life,
-      policies: {
-        peek: (uid) => (this.#events.random() < 0.9 ? records.get(uid) : undefined),
-        load: (uid) => this.#line.ask(() => records.get(uid)),
-        onChange: (listener) => {
-          this.#listeners.add(listener)
-          return () => this.#listeners.delete(listener)
-        },
-      },
-      deliverer: this.#deliverer(),
+      policies: this.#policies(),
+      deliverer: destination(world, this, this.life, this.#line),
       deadLetters: this.#deadLetters(),
       projection: {
         position: () => this.#line.ask(() => world.projected),
@@ -77,6 +83,7 @@ export class OwnerProcess {
       telemetry: this.#telemetry(),
       limits: LIMITS,
       largeWrites: new Semaphore(1),
+      holds: () => !this.uncertain,
       onEnd: (error) => {
         this.ended = error
         if (error instanceof FencedError && this.shard.epoch === world.truth.epoch)
@@ -89,9 +96,49 @@ export class OwnerProcess {
     })
   }
 
+  get epoch(): number {
+    return this.shard.epoch
+  }
+
+  get killed(): boolean {
+    return this.life.killed
+  }
+
+  /** Its node is not certain of its lease for `ms`, and notices a little later. */
+  loseLease(ms: number): void {
+    if (this.uncertain) return
+    this.uncertain = true
+    this.pauses++
+    this.life.after(this.#events.between(0, NOTICED_MS), () => {
+      this.shard.pause(true)
+      this.life.after(ms, () => this.#regainLease())
+    })
+  }
+
+  #regainLease(): void {
+    this.uncertain = false
+    this.certainSince = this.#events.now
+    this.shard.pause(false)
+  }
+
+  /** Ends in good order, with nobody to take it over. */
+  async stop(): Promise<void> {
+    this.leavingSince ??= this.#events.now
+    await this.shard.stop(1_000)
+    this.kill()
+  }
+
+  /** Gives the shard to whoever `released` starts. */
+  async handOver(timeoutMs: number, released: () => void): Promise<void> {
+    this.leavingSince ??= this.#events.now
+    await this.shard.handOver(timeoutMs, released)
+    this.kill()
+  }
+
   /** The change feed: late, but it comes. */
   tell(record: BufferRecord): void {
     this.life.after(this.#events.between(0, 100), () => {
+      this.buffers.learn(record)
       for (const listener of this.#listeners) listener(record)
     })
   }
@@ -108,35 +155,18 @@ export class OwnerProcess {
     return this.life.killed || this.ended !== null
   }
 
-  #deliverer(): Deliverer {
+  #policies(): Policies {
+    const { records } = this.#world
+    const learned = (record: BufferRecord | undefined) => {
+      if (record) this.buffers.learn(record)
+      return record
+    }
     return {
-      attempt: async ({ key, body, proceed }) => {
-        const none = {
-          delivered: false,
-          retryable: true,
-          statusCode: 0,
-          errorClass: null,
-          error: 'lost',
-          durationMs: 1,
-          responseBody: null,
-        }
-        if (proceed && !proceed()) return { ...none, unsent: true }
-        const bytes = Buffer.from(body)
-        // Some destinations think for longer than a hand-over takes.
-        if (this.#events.random() < 0.1) {
-          const thinking = this.#events.between(100, 3_000)
-          await new Promise<void>((resume) => this.life.after(thinking, resume))
-        }
-        const status = await this.#line
-          .act(() => this.#world.deliver(key, bytes, this.shard.epoch))
-          .catch(() => 0)
-        const rejected = status >= 400 && status < 500
-        return {
-          ...none,
-          delivered: status === 200,
-          retryable: status !== 200 && !rejected,
-          statusCode: status,
-        }
+      peek: (uid) => (this.#events.random() < 0.9 ? learned(records.get(uid)) : undefined),
+      load: async (uid) => learned(await this.#line.ask(() => records.get(uid))),
+      onChange: (listener) => {
+        this.#listeners.add(listener)
+        return () => this.#listeners.delete(listener)
       },
     }
   }
@@ -151,10 +181,14 @@ export class OwnerProcess {
       raiseEpoch: async ({ epoch }) => {
         fenced(await this.#line.act(() => world.raise(epoch)))
       },
-      known: async ({ epoch }, names) => fenced(await this.#line.ask(() => world.known(epoch, names))),
+      known: async ({ epoch }, names) => {
+        await this.#line.whenSlow()
+        return fenced(await this.#line.ask(() => world.known(epoch, names)))
+      },
       // All bodies here are small: they go with `write`.
       upload: async () => {},
       write: async ({ epoch }, batch) => {
+        await this.#line.whenSlow()
         await this.#line.hesitate(0.3)
         if (!world.holds('postgres-lock')) {
           if (await this.#line.ask(() => world.fences(epoch))) throw new FencedError('Postgres')
@@ -174,11 +208,14 @@ export class OwnerProcess {
 
   #telemetry(): ShardTelemetry {
     const nothing = () => {}
-    const { wrong, truth } = this.#world
+    const { wrong, truth, attempts } = this.#world
     return {
       ownership: nothing,
       flush: nothing,
-      delivery: nothing,
+      delivery: ({ groupId, version, attempt }) => {
+        const number = attempts.numberOf(this, batchKey({ groupId, version }))
+        if (attempt !== number) wrong.push(`attempt ${number} of ${groupId}:${version} is told as ${attempt}`)
+      },
       dead: nothing,
       discarded: nothing,
       dropped: nothing,

@@ -1,7 +1,5 @@
 /** One seeded run: load and faults, then rest until everything is settled, then the checker. */
-import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { proofSubject } from '../../../internal/shard/claim/takeover.ts'
-import { isOver } from '../../../internal/shard/journal/state.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
 import { seededFractions } from '../../support/seeded.ts'
 import { BUFFERS, record } from './buffers.ts'
@@ -29,6 +27,7 @@ export interface RunResult {
   dead: number
   duplicates: number
   owners: number
+  pauses: number
   commits: number
   purgedJournal: number
   purgedInbox: number
@@ -43,9 +42,6 @@ export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
 class Simulation {
   readonly #events: Events
   readonly #world: World
-  readonly #records = new Map<string, BufferRecord>(
-    Object.values(BUFFERS).map((uid) => [uid, record(uid, uid === BUFFERS.parallel ? 2 : 1)]),
-  )
   readonly #owners: OwnerProcess[] = []
   readonly #end: number
   readonly #ingress: Ingress
@@ -57,6 +53,8 @@ class Simulation {
     const { least, most } = events.random() < LONG_RUNS ? CHAOS_MS.long : CHAOS_MS.short
     this.#end = events.now + events.between(least, most)
     this.#ingress = new Ingress(world, this.#end)
+    for (const uid of Object.values(BUFFERS))
+      world.records.set(uid, record(uid, uid === BUFFERS.parallel ? 2 : 1))
   }
 
   async run(): Promise<RunResult> {
@@ -70,7 +68,7 @@ class Simulation {
     this.#change(BUFFERS.paused, { enabled: true })
     world.faults = false
     world.failing = 0.1
-    await events.run(this.#end + REST_MS, () => this.#settled())
+    await events.run(this.#end + REST_MS, () => this.#settled() && this.#ingress.unanswered === 0)
     await events.run(events.now + CLEANING_MS)
     const errors = this.#errors()
     for (const owner of this.#owners) owner.kill()
@@ -82,7 +80,9 @@ class Simulation {
       if (this.#events.random() < 0.5)
         this.#events.after(this.#events.between(20, 1_500), () => this.#startMore())
     }
-    this.#owners.push(new OwnerProcess(this.#world, this.#owners.length + 1, this.#records, replace))
+    const owner = new OwnerProcess(this.#world, this.#owners.length + 1, replace)
+    this.#owners.push(owner)
+    this.#world.owners.push(owner)
   }
 
   #startMore(): void {
@@ -106,55 +106,78 @@ class Simulation {
   #strike(owner: OwnerProcess, luck: number): void {
     const world = this.#world
     const events = this.#events
-    if (luck < 0.2) this.#startMore()
-    else if (luck < 0.35) owner.kill()
-    else if (luck < 0.55) owner.life.freeze(events.between(50, 4_000))
-    else if (luck < 0.65) world.inbox.restart()
-    else if (luck < 0.7) world.journal.restart()
-    else if (luck < 0.75) for (const each of this.#owners) each.reconnect()
-    else if (luck < 0.78) world.send(proofSubject(0), Buffer.alloc(0))
-    else if (luck < 0.83) void owner.shard.stop(1_000).then(() => owner.kill())
-    else if (luck < 0.92)
-      void owner.shard.handOver(events.between(500, 12_000), () => this.#startMore()).then(() => owner.kill())
+    if (luck < 0.17) this.#startMore()
+    else if (luck < 0.3) owner.kill()
+    else if (luck < 0.45) owner.life.freeze(events.between(50, 4_000))
+    else if (luck < 0.55) this.#uncertain(owner)
+    else if (luck < 0.64) world.inbox.restart()
+    else if (luck < 0.68) world.journal.restart()
+    else if (luck < 0.73) for (const each of this.#owners) each.reconnect()
+    else if (luck < 0.76) world.send(proofSubject(0), Buffer.alloc(0))
+    else if (luck < 0.82) void owner.stop()
+    else if (luck < 0.92) void owner.handOver(events.between(500, 12_000), () => this.#startMore())
     else if (world.rows.size > 0)
       world.deleteRow([...world.rows.keys()][Math.floor(events.random() * world.rows.size)]!)
   }
 
-  /** One buffer goes on and off; one is switched off and then deleted. */
+  /** Its lease is gone for a while; somebody may take the shard meanwhile. */
+  #uncertain(owner: OwnerProcess): void {
+    const ms = this.#events.between(100, 2_500)
+    owner.loseLease(ms)
+    if (this.#events.random() < 0.5) this.#events.after(this.#events.between(20, ms), () => this.#startMore())
+  }
+
+  /** Of the buffers one goes on and off, one loses its concurrency, and two are deleted: enabled, and disabled. */
   #configure(): void {
     const events = this.#events
     const half = Math.floor((this.#end - events.now) / 2)
     const toggle = () => {
       if (events.now > this.#end) return
-      this.#change(BUFFERS.paused, { enabled: !this.#records.get(BUFFERS.paused)!.buffer.enabled })
+      this.#change(BUFFERS.paused, { enabled: !this.#world.records.get(BUFFERS.paused)!.buffer.enabled })
       events.after(events.between(200, 2_500), toggle)
     }
     events.after(300, toggle)
-    const { deleted: uid } = BUFFERS
-    events.after(events.between(0, half), () => this.#change(uid, { enabled: false }))
-    events.after(events.between(half, 2 * half), () => this.#change(uid, { enabled: false, deleted: true }))
+    events.after(100, () => this.#patch())
+    if (events.random() < 0.6)
+      events.after(events.between(0, half), () => this.#change(BUFFERS.parallel, { concurrency: 1 }))
+    const { deleted, removed } = BUFFERS
+    events.after(events.between(0, half), () => this.#change(deleted, { enabled: false }))
+    events.after(events.between(half, 2 * half), () => this.#change(deleted, { deleted: true }))
+    events.after(events.between(half, 2 * half), () => this.#change(removed, { deleted: true }))
   }
 
-  #change(uid: string, changes: { enabled: boolean; deleted?: boolean }): void {
-    const old = this.#records.get(uid)!
-    const { enabled, deleted = old.deleted } = changes
-    const next = { ...old, version: old.version + 1, deleted, buffer: { ...old.buffer, enabled } }
-    this.#records.set(uid, next)
-    for (const owner of this.#owners) owner.tell(next)
+  /** Somebody changes a buffer again and again, in nothing that its groups go by. */
+  #patch(): void {
+    const events = this.#events
+    if (events.now > this.#end) return
+    const uids = Object.values(BUFFERS)
+    this.#change(uids[Math.floor(events.random() * uids.length)]!, {})
+    events.after(events.between(20, 300), () => this.#patch())
+  }
+
+  #change(uid: string, changes: { enabled?: boolean; deleted?: boolean; concurrency?: number }): void {
+    const old = this.#world.records.get(uid)!
+    const { enabled = old.buffer.enabled, deleted = old.deleted } = changes
+    const { concurrency = old.buffer.throughput.maxConcurrencyPerGroup } = changes
+    const throughput = { ...old.buffer.throughput, maxConcurrencyPerGroup: concurrency }
+    const next = { ...old, version: old.version + 1, deleted, buffer: { ...old.buffer, enabled, throughput } }
+    this.#world.records.set(uid, next)
+    for (const owner of this.#owners) if (!owner.gone) owner.tell(next)
   }
 
   /** What is over stays over: what was looked at once is not looked at again. */
   #settled(): boolean {
     const { accepted } = this.#ingress
     const { truth } = this.#world
-    while (this.#over < accepted.length && isOver(truth, accepted[this.#over]!)) this.#over++
-    return this.#over === accepted.length && truth.batches.size === 0
+    while (this.#over < accepted.length && truth.isOver(accepted[this.#over]!)) this.#over++
+    return this.#over === accepted.length && truth.state.batches.size === 0
   }
 
   #errors(): string[] {
-    const { accepted, told } = this.#ingress
+    const { accepted, told, unanswered } = this.#ingress
     const world = this.#world
-    const errors = [...world.wrong, ...check({ world, accepted, told, settled: this.#settled() })]
+    const settled = this.#settled()
+    const errors = [...world.wrong, ...check({ world, accepted, told, settled, unanswered })]
     for (const { ended } of this.#owners)
       if (ended && !isExpectedEnd(ended)) errors.push(`ended: ${ended.stack}`)
     return errors
@@ -169,6 +192,7 @@ class Simulation {
       dead: rows.size + deletedRows.size,
       duplicates: this.#ingress.told.size,
       owners: this.#owners.length,
+      pauses: this.#owners.reduce((sum, owner) => sum + owner.pauses, 0),
       commits: journal.lastSeq - journal.state().origin! + 1,
       purgedJournal: journal.state().firstSeq - journal.state().origin!,
       purgedInbox: inbox.state().firstSeq - inbox.state().origin!,

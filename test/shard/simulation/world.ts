@@ -1,16 +1,22 @@
 /** Everything outside the owners: the broker's streams, Postgres, the destination. Every step on it is atomic. */
 import { createHash, type Hash } from 'node:crypto'
+import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { decodePack } from '../../../internal/domain/pack.ts'
 import type { AppendAnswer } from '../../../internal/shard/broker.ts'
 import type { BatchName } from '../../../internal/shard/journal/batch-name.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
-import { applyCommit } from '../../../internal/shard/journal/fold.ts'
-import type { DropRecord, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
-import { emptyState, type FoldState, isOver } from '../../../internal/shard/journal/state.ts'
 import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
 import type { Events } from './events.ts'
+import { Items } from './items.ts'
+import { AttemptJudge } from './judges/attempts.ts'
+import { DuplicateJudge } from './judges/duplicates.ts'
+import { SealJudge } from './judges/seals.ts'
+import { SettlementJudge } from './judges/settlements.ts'
+import { VerdictJudge } from './judges/verdicts.ts'
+import type { Owner } from './owner.ts'
 import { Stream } from './streams.ts'
+import { Truth } from './truth.ts'
 
 /**
  * What Postgres must guarantee; left out, the checker must notice. `postgres-lock`: the epoch is looked at before the
@@ -42,25 +48,38 @@ export class World {
   readonly facts: DeliveryFact[] = []
   projected = 0
   epoch = 0
-  /** The fold of the whole journal as it was written, purged or not: what is true. */
-  readonly truth: FoldState = emptyState()
-  readonly delivered = new Set<string>()
-  /** Settled batches as the journal tells them, for the counters. */
-  settled = 0
+  /** Buffers as users configured them last, by uid. */
+  readonly records = new Map<string, BufferRecord>()
+  readonly owners: Owner[] = []
+  readonly items = new Items()
+  readonly truth = new Truth(this.items, this.wrong)
+  readonly attempts: AttemptJudge
+  readonly verdicts: VerdictJudge
+  readonly settlements: SettlementJudge
   faults = true
   failing = 0.3
 
   readonly #leftOut: Rule | undefined
-  /** Of items, where they were stored first: `seq/index`. */
-  readonly #positions = new Map<string, string>()
-  /** Sequence of the commit that says so, by position. */
-  readonly #overAt = new Map<string, number>()
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
 
   constructor(events: Events, leftOut?: Rule) {
     this.events = events
     this.#leftOut = leftOut
+    const { items, truth, wrong } = this
+    const now = () => events.now
+    const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
+    this.attempts = new AttemptJudge(truth, wrong, now, (batch) => rowOf(batch) !== undefined)
+    this.verdicts = new VerdictJudge(items, truth, wrong, now)
+    this.settlements = new SettlementJudge({
+      items,
+      wrong,
+      attempts: this.attempts,
+      rowOf,
+      recordOf: (uid) => this.records.get(uid),
+    })
+    const seals = new SealJudge(truth, wrong, (epoch) => this.owners.find((owner) => owner.epoch === epoch))
+    truth.judgedBy(new DuplicateJudge(items, wrong), seals, this.settlements, this.attempts)
   }
 
   holds(rule: Rule): boolean {
@@ -96,57 +115,21 @@ export class World {
     const answer = this.journal.append(this.events.now, data, msgId, expectLastSeq)
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     this.#note('commit', data)
-    const commit = decodeCommit(data)
-    const claims = commit.records.some(({ type }) => type === 'epoch')
-    if (!claims && commit.epoch !== this.truth.epoch)
-      this.wrong.push(`a commit of epoch ${commit.epoch} behind the claim ${this.truth.epoch}`)
-    const ending = commit.records.flatMap((record) => this.#endedBy(record))
-    const applied = applyCommit(this.truth, { seq: answer.seq, commit })
-    for (const position of ending)
-      if (isOver(this.truth, position)) this.#overAt.set(`${position.seq}/${position.index}`, answer.seq)
-    commit.records.forEach((record, index) => {
-      if (record.type === 'done') this.delivered.add(batchKey(record))
-      if ((record.type === 'done' || record.type === 'dead') && applied[index]) this.settled++
-      if (record.type === 'drop' && applied[index]) this.#judgeDrop(record, answer.seq)
-    })
+    this.truth.take(answer.seq, this.events.now, decodeCommit(data))
     return answer
   }
 
   /** Duplicate or not, its items stand where the first append put them. */
   appendInbox(data: Uint8Array, msgId: string): AppendAnswer {
     const answer = this.inbox.append(this.events.now, data, msgId)
-    if (answer.kind !== 'stored') return answer
-    const { seq } = answer
-    decodePack(data, ({ itemId }, index) => {
-      if (!this.#positions.has(itemId)) this.#positions.set(itemId, `${seq}/${index}`)
+    if (answer.kind !== 'stored' || answer.duplicate) return answer
+    const explicit: number[] = []
+    const { packId, replySubject } = decodePack(data, (view, index) => {
+      this.items.store(answer.seq, index, this.events.now, view, this.journal.lastSeq)
+      if (view.explicit) explicit.push(index)
     })
+    if (replySubject !== null && explicit.length > 0) this.verdicts.awaited(packId, answer.seq, explicit)
     return answer
-  }
-
-  /** Positions that a record says are over. */
-  #endedBy(record: JournalRecord): readonly Position[] {
-    switch (record.type) {
-      case 'done':
-      case 'dead':
-        return this.truth.batches.get(batchKey(record))?.seal.positions ?? []
-      case 'discard':
-        return record.batch
-          ? (this.truth.batches.get(batchKey(record.batch))?.seal.positions ?? [])
-          : record.positions
-      case 'drop':
-        return [record.position]
-      default:
-        return []
-    }
-  }
-
-  /** The owner learns that an original is over with the answer to its commit: what it drops may be in the next one. */
-  #judgeDrop({ originalItemId, itemId }: DropRecord, seq: number): void {
-    // An append that was stored twice.
-    if (originalItemId === itemId) return
-    const overAt = this.#overAt.get(this.#positions.get(originalItemId) ?? '')
-    if (overAt !== undefined && overAt < seq - 1)
-      this.wrong.push(`${itemId} was dropped although its original was over`)
   }
 
   deliver(key: string, body: Uint8Array, epoch: number): number {

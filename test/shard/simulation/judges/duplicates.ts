@@ -1,0 +1,49 @@
+/**
+ * An item with an explicit id is dropped exactly when one with the same id was live in its group as it came
+ * (docs/architecture/protocol.md, "Duplicates and verdicts").
+ */
+import type { DropRecord, JournalRecord, Position } from '../../../../internal/shard/journal/records.ts'
+import { type Items, liveOriginalOf } from '../items.ts'
+import type { Judge, Taken } from '../truth.ts'
+
+export class DuplicateJudge implements Judge {
+  readonly #items: Items
+  readonly #wrong: string[]
+
+  constructor(items: Items, wrong: string[]) {
+    this.#items = items
+    this.#wrong = wrong
+  }
+
+  took(record: JournalRecord, { seq, applied }: Taken): void {
+    if (!applied) return
+    if (record.type === 'drop') this.#dropped(record, seq)
+    else if (record.type === 'seal') for (const position of record.positions) this.#taken(position)
+    else if (record.type === 'keep') for (const { position } of record.items) this.#taken(position)
+  }
+
+  /** The owner learns that an original is over with the answer to its commit: what it drops may be in the next one. */
+  #dropped({ originalItemId, itemId, position }: DropRecord, seq: number): void {
+    const item = this.#items.at(position)
+    if (originalItemId === itemId) {
+      if (!item?.again) this.#wrong.push(`${itemId} was dropped for itself`)
+      return
+    }
+    const original = item?.older.find((older) => older.itemId === originalItemId)
+    if (!original)
+      this.#wrong.push(`${itemId} was dropped for ${originalItemId}, which is no older one of it`)
+    else if (original.end && original.end.seq < seq - 1)
+      this.#wrong.push(`${itemId} was dropped although its original was over`)
+    if (item?.toldNew) this.#wrong.push(`${itemId} was dropped although its sender was told that it is new`)
+  }
+
+  /** Whoever seals or keeps an item took it for no duplicate when it came. */
+  #taken(position: Position): void {
+    const item = this.#items.at(position)
+    if (!item?.explicit || item.original) return
+    const original = liveOriginalOf(item)
+    if (original)
+      this.#wrong.push(`missed duplicate: ${item.itemId} is taken, and ${original.itemId} is live`)
+    item.original = true
+  }
+}

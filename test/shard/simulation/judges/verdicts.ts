@@ -1,0 +1,92 @@
+/** What owners tell ingresses of explicit items: true when they say it, and said of every pack that asks for it. */
+import {
+  DROP_MEMORY_MS,
+  decodeAnswer,
+  decodeVerdict,
+  type Fate,
+} from '../../../../internal/domain/verdict.ts'
+import { type Items, liveOriginalOf, type StoredItem } from '../items.ts'
+import type { Owner } from '../owner.ts'
+import type { Truth } from '../truth.ts'
+
+interface Pack {
+  readonly seq: number
+  /** Indexes of its explicit items. */
+  readonly explicit: readonly number[]
+  told: boolean
+}
+
+export class VerdictJudge {
+  readonly #items: Items
+  readonly #truth: Truth
+  readonly #wrong: string[]
+  readonly #now: () => number
+  /** Packs that name a subject for their verdict, by id. */
+  readonly #packs = new Map<string, Pack>()
+  /** Positions that were asked about, by the id of the question. */
+  readonly #asked = new Map<number, { readonly seq: number; readonly indexes: readonly number[] }>()
+
+  constructor(items: Items, truth: Truth, wrong: string[], now: () => number) {
+    this.#items = items
+    this.#truth = truth
+    this.#wrong = wrong
+    this.#now = now
+  }
+
+  /** A pack is stored whose ingress waits for a verdict. */
+  awaited(packId: string, seq: number, explicit: readonly number[]): void {
+    // The owner refuses what is stored again: the verdict is that on the first one.
+    if (!this.#packs.has(packId)) this.#packs.set(packId, { seq, explicit, told: false })
+  }
+
+  asked(id: number, seq: number, indexes: readonly number[]): void {
+    this.#asked.set(id, { seq, indexes })
+  }
+
+  /** An owner says it, whether or not it arrives. */
+  said(owner: Owner, data: Uint8Array): void {
+    if (owner.killed) return
+    const verdict = decodeVerdict(data)
+    const pack = verdict && this.#packs.get(verdict.packId)
+    if (pack) {
+      pack.told = true
+      const named = new Map(verdict.duplicates.map(({ index, of }) => [index, of]))
+      for (const index of pack.explicit) {
+        const of = named.get(index)
+        this.#told(owner, pack.seq, index, of === undefined ? { kind: 'new' } : { kind: 'duplicate', of })
+      }
+    }
+    const answer = decodeAnswer(data)
+    const asked = answer?.kind === 'position' ? this.#asked.get(answer.id) : undefined
+    if (answer?.kind === 'position' && asked)
+      for (const [at, fate] of answer.fates.entries()) this.#told(owner, asked.seq, asked.indexes[at]!, fate)
+  }
+
+  /** When everything is settled, every one of these was read and judged by somebody. */
+  missing(): string[] {
+    const silent = [...this.#packs].filter(([, { told }]) => !told)
+    return silent.map(([packId, { seq }]) => `no verdict on the pack ${packId} at ${seq}`)
+  }
+
+  #told(owner: Owner, seq: number, index: number, fate: Fate): void {
+    const item = this.#items.at({ seq, index })
+    if (!item || fate.kind === 'unknown') return
+    if (fate.kind === 'duplicate') this.#toldDuplicate(item)
+    // Who lost its shard may have dropped in vain what an item then is the original for.
+    else if (owner.epoch === this.#truth.epoch) this.#toldNew(item)
+  }
+
+  #toldDuplicate({ itemId, end }: StoredItem): void {
+    if (end?.how !== 'drop') this.#wrong.push(`told duplicate before it was dropped: ${itemId}`)
+  }
+
+  #toldNew(item: StoredItem): void {
+    const original = liveOriginalOf(item)
+    const { end, itemId } = item
+    if (end?.how === 'drop' && this.#now() - end.at < DROP_MEMORY_MS)
+      this.#wrong.push(`told new after it was dropped: ${itemId}`)
+    else if (end === null && original)
+      this.#wrong.push(`missed duplicate: ${itemId} is told new, and ${original.itemId} is live`)
+    item.toldNew = true
+  }
+}
