@@ -31,7 +31,8 @@ async function outcomeOf(result: AttemptResult | null, serializer: number): Prom
     withdrawn: (_, pauseMs) => outcomes.push(`withdrawn ${pauseMs}`),
     unbuildable: async () => {},
   })
-  const sealed = { group: { id: 'g', provisional: false }, batch: { version: 7, attempt: 1 }, serializer }
+  const group = { id: 'g', machine: { policy: { state: 'active' } } }
+  const sealed = { group, batch: { version: 7, attempt: 1 }, serializer }
   await attempts.awaitRemote(sealed as unknown as SealedBatch)
   return outcomes
 }
