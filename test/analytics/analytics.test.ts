@@ -269,6 +269,8 @@ describe('analytics', () => {
       for (const { customerId } of [owner, rival]) {
         await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled'
           WHERE buffer_id = ${other.bufferId} AND deleted_at IS NULL`
+        // As before ids belonged to their customer for ever.
+        await db`DELETE FROM taken_ids WHERE id = ${other.bufferId}`
         const next = await takeAgain(db, other, customerId)
         await insertDay(db, next, '2028-03-01', { ingested: 100 })
       }
