@@ -76,11 +76,8 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
   const dir = prepareFolder(options.dir)
   for (const pid of await stopOrphans(`-c ${join(dir, CONFIG)}`, NATS_STOPPING))
     options.log.warn({ server: 'nats', pid }, 'stopped a server left behind')
-  const store = join(dir, 'store')
-  mkdirSync(store, { recursive: true, mode: 0o700 })
   const password = options.password ?? natsPassword(dir)
   const user = userOf(NATS)
-  for (const folder of [dir, store]) giveTo(user, folder)
   const portFile = join(dir, 'port')
   let port = await keptPort(portFile)
   const launch = () => launchNats(options, { dir, user, password, port })
@@ -154,9 +151,10 @@ async function launchNats(
 ): Promise<ServerProcess> {
   const config = join(dir, CONFIG)
   const logFile = join(dir, LOG)
+  mkdirSync(join(dir, 'store'), { recursive: true, mode: 0o700 })
   writeFileSync(config, configuration(options, dir, port, password), { mode: 0o600 })
   appendFileSync(logFile, '', { mode: 0o600 })
-  for (const file of [config, logFile]) giveTo(user, file)
+  giveTo(user, dir)
   rmSync(join(dir, 'nats.pid'), { force: true })
   const from = sizeOf(logFile)
   const server = await ServerProcess.launch({

@@ -4,7 +4,7 @@
  * closed to others.
  */
 import { spawnSync } from 'node:child_process'
-import { chownSync, readdirSync, statSync } from 'node:fs'
+import { lchownSync, lstatSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { EmbeddedStartError } from './ports.ts'
@@ -46,12 +46,14 @@ export function serverEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, LC_ALL: 'C' }
 }
 
-/** Gives a folder and what is in it to the user, unless it is theirs. */
+/**
+ * Gives a file, or a folder and all that is in it, to the user: a backup may have been copied back by root. Links are
+ * not followed, or their owner could have any file of the machine.
+ */
 export function giveTo(user: ServerUser | undefined, path: string): void {
   if (user === undefined) return
-  const stat = statSync(path)
-  if (stat.uid === user.uid && stat.gid === user.gid) return
-  chownSync(path, user.uid, user.gid)
+  const stat = lstatSync(path)
+  if (stat.uid !== user.uid || stat.gid !== user.gid) lchownSync(path, user.uid, user.gid)
   if (!stat.isDirectory()) return
   for (const entry of readdirSync(path)) giveTo(user, join(path, entry))
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
@@ -45,5 +45,17 @@ describe('the user that a server runs as', () => {
     writeFileSync(join(folder, 'file'), '')
     giveTo(user, folder)
     expect([statSync(folder).uid, statSync(join(folder, 'file')).uid]).to.deep.equal([user.uid, user.uid])
+  })
+
+  it('gets what root copied into its folder, and nothing that a link names', function () {
+    if (user === undefined) this.skip()
+    const [folder, elsewhere] = [tempFolder(), join(tempFolder(), 'of-root')]
+    giveTo(user, folder)
+    for (const file of [elsewhere, join(folder, 'copied')]) writeFileSync(file, '')
+    symlinkSync(elsewhere, join(folder, 'link'))
+    giveTo(user, folder)
+    expect(lstatSync(join(folder, 'copied')).uid).to.equal(user.uid)
+    expect(lstatSync(join(folder, 'link')).uid).to.equal(user.uid)
+    expect(lstatSync(elsewhere).uid).to.equal(0)
   })
 })
