@@ -7,7 +7,8 @@ import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
 import { answerEarly, readBody } from './body.ts'
-import type { Gate, Handler } from './listener.ts'
+import type { Gate } from './listener.ts'
+import type { Handler } from './turns.ts'
 
 /**
  * `POST /v1/ingest/{projectId}/{bufferId}` (docs/reference/api.md, "Ingest"). This is the path that load comes in by:

@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, type ListenOptions, Server as NetServer, type Socket } from 'node:net'
 import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADER_LINES, closingHeaders } from './answer-headers.ts'
+import { type Handler, type HttpSocket, Turns } from './turns.ts'
 
 /**
  * The HTTP listener: limits on what a connection may cost, plain answers to what is no HTTP, and a close
@@ -36,9 +37,6 @@ export interface Listener {
   /** Stops accepting, lets running requests finish for at most `graceMs`, then cuts what is left. Repeating it joins the first. */
   close(graceMs?: number): Promise<void>
 }
-
-/** Answers a request, at once or later. */
-export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
 
 /** Headers of one request, bytes: room for two path segments of 10 kB, so that they get their 404. */
 export const MAX_HEADER_BYTES = 32 * 1024
@@ -104,20 +102,32 @@ function configure(handler: Handler, options: ListenerOptions): Server {
     // Node's own refusal has no body.
     requireHostHeader: false,
   })
-  const withHost: Handler = (req, res) =>
+  // A client that closes its side after its requests still reads their answers.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  answerIn(server, new Turns(), handler)
+  return server
+}
+
+function answerIn(server: Server, turns: Turns, handler: Handler): void {
+  const withHost = turns.inTurn((req, res) =>
     req.headers.host === undefined && req.httpVersion === '1.1'
       ? refuse(res, 400, NO_HOST)
-      : handler(req, res)
+      : handler(req, res),
+  )
   server.on('request', withHost)
-  server.on('checkExpectation', (_req: IncomingMessage, res: ServerResponse) => refuse(res, 417, EXPECTATION))
+  server.on(
+    'checkExpectation',
+    turns.inTurn((_req, res) => refuse(res, 417, EXPECTATION)),
+  )
   // The body reader invites the body itself, once it knows that it wants it.
   server.on('checkContinue', withHost)
-  server.on('clientError', answerClientError)
-  return server
+  server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket))
+  server.on('connect', (_req, socket) => refuseTunnel(turns, socket as Socket))
 }
 
 const NO_HOST = 'A request must have a Host header'
 const EXPECTATION = 'Only 100-continue can be expected'
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
 
 function refuse(res: ServerResponse, status: number, error: string): void {
   const body = JSON.stringify({ error })
@@ -126,26 +136,38 @@ function refuse(res: ServerResponse, status: number, error: string): void {
 }
 
 /** What never became a request, or stopped half-way: the connection is good for one plain answer at most. */
-function answerClientError(
-  error: NodeJS.ErrnoException,
-  socket: Socket & { _httpMessage?: ServerResponse },
-): void {
-  const answered = socket._httpMessage?.headersSent ?? false
-  if (!socket.writable || answered || error.code === 'ECONNRESET') {
+function answerClientError(turns: Turns, error: NodeJS.ErrnoException, socket: HttpSocket): void {
+  const { code } = error
+  if (code === 'ECONNRESET' || (code === TIMED_OUT && hasAnswered(socket))) {
     socket.destroy()
     return
   }
-  const [line, text] = clientErrorText(error.code)
-  const body = JSON.stringify({ error: text })
-  socket.end(
+  turns.refuse(socket, plainAnswer(...clientErrorText(code)))
+}
+
+/** Its client has had the time of a whole request, and neither ends its request nor reads the answer. */
+function hasAnswered(socket: HttpSocket): boolean {
+  const running = socket._httpMessage
+  return !socket.writable || (running?.headersSent === true && !running.req.complete)
+}
+
+/** Node lets go of the connection of such a request. */
+function refuseTunnel(turns: Turns, socket: Socket): void {
+  socket.on('error', () => socket.destroy())
+  socket.resume()
+  turns.refuse(socket, plainAnswer('501 Not Implemented', 'Tunnels are not supported'))
+}
+
+function plainAnswer(line: string, error: string): string {
+  const body = JSON.stringify({ error })
+  return (
     `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n${ANSWER_HEADER_LINES}` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
+    `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
   )
 }
 
 function clientErrorText(code: string | undefined): [string, string] {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', errors.bodyTimeout.error]
+  if (code === TIMED_OUT) return ['408 Request Timeout', errors.bodyTimeout.error]
   if (code === 'HPE_HEADER_OVERFLOW')
     return ['431 Request Header Fields Too Large', 'Request headers are too large']
   return ['400 Bad Request', 'Malformed HTTP request']

@@ -5,8 +5,9 @@ import { documentsRoute } from './documents.ts'
 import { failures, requestIds } from './failure.ts'
 import type { Health } from './health.ts'
 import type { IngestRoute } from './ingest.ts'
-import type { Gate, Handler } from './listener.ts'
+import type { Gate } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
+import type { Handler } from './turns.ts'
 
 /**
  * The application: which endpoints it serves depends on the role of the process (docs/architecture/protocol.md, "Roles and

@@ -14,6 +14,9 @@ export class MemoryInbox implements Inbox, Shares {
   readonly items: NewItem[] = []
   /** What the next appends do: store, refuse, break, or answer before the verdict is known. */
   mode: 'store' | 'unavailable' | 'broken' | 'late' = 'store'
+  /** Appends that wait for the end of `hold`. */
+  waiting = 0
+  #gate: Promise<void> | undefined
   /** Group keys whose shard the buffer holds its whole share of. */
   readonly fullFor = new Set<string>()
   /** Whether the owner answers questions about duplicates. */
@@ -22,6 +25,7 @@ export class MemoryInbox implements Inbox, Shares {
   readonly verdicts: Array<(outcome: 'new' | 'duplicate' | 'unknown') => void> = []
 
   async append(item: NewItem): Promise<Stored> {
+    await this.#pass()
     if (this.mode === 'unavailable') throw new InboxUnavailableError('no broker')
     if (this.mode === 'broken') throw new TypeError('a bug')
     const duplicate = item.explicit
@@ -31,6 +35,23 @@ export class MemoryInbox implements Inbox, Shares {
     this.items.push(item)
     if (this.mode === 'store') return { duplicateOf: null }
     return { duplicateOf: null, late: new Promise((resolve) => this.verdicts.push(resolve)) }
+  }
+
+  /** Lets appends wait until what it returns is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#gate = promise
+    return () => {
+      this.#gate = undefined
+      resolve()
+    }
+  }
+
+  async #pass(): Promise<void> {
+    if (this.#gate === undefined) return
+    this.waiting++
+    await this.#gate
+    this.waiting--
   }
 
   isOver(_bufferUid: string, groupKey: string): boolean {

@@ -1,4 +1,7 @@
-/** Two things that the listener takes from Node without a promise of Node's: these tests fail when Node changes them. */
+/**
+ * Things that the listener takes from Node without a promise of Node's: these tests fail when Node changes them, and those
+ * of pipelining.test.ts.
+ */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Server as NetServer, type Socket } from 'node:net'
