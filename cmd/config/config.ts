@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os'
 
 import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
 import type { DeadLetterLimits } from '../../internal/dlq/sweep.ts'
+import { MAX_CONNECTIONS } from '../../internal/http/listener.ts'
 import { isLoopback } from '../../internal/http/own-requests.ts'
 import type { SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Setting } from './setting.ts'
@@ -71,6 +72,9 @@ export interface Config {
   /** undefined: ID tokens are off. */
   oidc: OidcConfig | undefined
   maxBodyBytes: number
+  /** Of the bodies that arrive or wait for their answer. */
+  maxBodiesBytes: number
+  maxConnections: number
   deadLetters: DeadLetterLimits
   operator: OperatorConfig
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
@@ -114,6 +118,7 @@ export function readConfig(env: Environment, role: ProcessRole): Config {
   const local = given.local ?? isLocalByDefault(role, given.host ?? LOOPBACK)
   const config = withDefaults(given, role, local)
   refuseMissing(config, given)
+  refuseNarrow(config)
   return config
 }
 
@@ -196,6 +201,8 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
+    maxBodiesBytes: given.maxBodiesBytes ?? 64_000_000,
+    maxConnections: given.maxConnections ?? MAX_CONNECTIONS,
     deadLetters: {
       ...(given.dlqRetentionDays !== undefined && { retentionDays: given.dlqRetentionDays }),
       ...(given.dlqQuota !== undefined && { quota: given.dlqQuota }),
@@ -233,6 +240,13 @@ function checkProviderUrl(name: string, address: string, local: boolean): void {
   if (protocol !== 'https:' && !local)
     throw new ConfigError(`${name}: must be https outside the local instance`)
   if (username !== '' || password !== '') throw new ConfigError(`${name}: must hold no user and no password`)
+}
+
+/** Else the largest body would be told to try again for ever. */
+function refuseNarrow({ maxBodyBytes, maxBodiesBytes }: Config): void {
+  if (maxBodiesBytes < maxBodyBytes) {
+    throw new ConfigError('PENSTOCK_MAX_BODIES_BYTES: must be at least PENSTOCK_MAX_BODY_BYTES')
+  }
 }
 
 /** Who brings no servers and secrets of its own must be told what it works with. */

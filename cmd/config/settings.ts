@@ -52,6 +52,8 @@ export const SETTINGS = {
   oidcAudience: text('PENSTOCK_OIDC_AUDIENCE'),
   oidcJwksUrl: url('PENSTOCK_OIDC_JWKS_URL', ['https', 'http']),
   maxBodyBytes: integer('PENSTOCK_MAX_BODY_BYTES', 1, 64_000_000),
+  maxBodiesBytes: integer('PENSTOCK_MAX_BODIES_BYTES', 1_000_000, 64_000_000_000),
+  maxConnections: integer('PENSTOCK_MAX_CONNECTIONS', 1, 1_000_000),
   dlqRetentionDays: integer('PENSTOCK_DLQ_RETENTION_DAYS', 1, 3_650),
   dlqQuota: integer('PENSTOCK_DLQ_QUOTA', 1, 1_000_000_000),
   adminUrl: { name: 'PENSTOCK_ADMIN_URL', accepts: BASE_URL, parse: baseUrl },

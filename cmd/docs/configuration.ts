@@ -27,6 +27,7 @@ export interface Variable {
 
 const NODES = ['penstock', 'cluster', 'ingress', 'admin', 'actor'] as const
 const ADMINS = ['penstock', 'cluster', 'admin'] as const
+const LISTENERS = ['penstock', 'cluster', 'ingress', 'admin'] as const
 const SERVERS = ['penstock', 'ingress', 'admin', 'actor'] as const
 
 export const variables: Readonly<Record<Key, Variable>> = {
@@ -36,7 +37,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
   },
   port: {
     meaning: 'Port of the HTTP listener. 0: any free one, printed at the start.',
-    readers: ['penstock', 'cluster', 'ingress', 'admin'],
+    readers: LISTENERS,
   },
   opsPort: {
     meaning:
@@ -153,6 +154,16 @@ export const variables: Readonly<Record<Key, Variable>> = {
     meaning:
       "Largest body of a webhook, bytes. At most the broker's `max_payload` minus 16 KiB. That must be 540,672 bytes in any case. A node checks both at its start.",
     readers: NODES,
+  },
+  maxBodiesBytes: {
+    meaning:
+      'Bytes of the request bodies that a process holds at once, from their arrival to their answer. A request beyond it is answered 503 with `Retry-After: 1`. At least `PENSTOCK_MAX_BODY_BYTES`.',
+    readers: LISTENERS,
+  },
+  maxConnections: {
+    meaning:
+      'Connections that a process serves at once. The next tenth more are answered 503 with `Retry-After: 1`, any others are closed without an answer.',
+    readers: LISTENERS,
   },
   dlqRetentionDays: {
     meaning: 'Dead letters that are older are removed, days.',

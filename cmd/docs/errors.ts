@@ -29,7 +29,7 @@ export const errorGroups = {
       'projectForeign',
     ] as const),
     ...(['routeNotFound', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'internal'] as const),
-    ...(['databaseUnavailable', 'identityUnavailable'] as const),
+    ...(['databaseUnavailable', 'identityUnavailable', 'bodiesBusy', 'connectionsBusy'] as const),
   ],
   resources: [
     ...(['customerNotFound', 'customerUnknown', 'customerExists', 'projectNotFound'] as const),
@@ -119,6 +119,15 @@ const ADVICE: Record<ErrorKey, Advice> = {
   bufferOverShare: {
     means: 'The buffer holds its whole share of a shard. Other buffers go on. Nothing was charged.',
     action: 'Send it again later. Mend or enable the destination, so that the buffer empties.',
+  },
+  bodiesBusy: {
+    means:
+      'The process holds as many bytes of request bodies as `PENSTOCK_MAX_BODIES_BYTES` allows. Nothing was stored or charged.',
+    action: 'Send it again after `Retry-After` seconds.',
+  },
+  connectionsBusy: {
+    means: 'The process has more connections than `PENSTOCK_MAX_CONNECTIONS`. This one is closed.',
+    action: 'Send it again after `Retry-After` seconds. Use each connection for many requests.',
   },
   invalidRequest: {
     means: 'A parameter or a field of the body is not valid. The text names each.',

@@ -52,7 +52,12 @@ function ofRequests(): Row[] {
 }
 
 function ofTransport(): Row[] {
+  const { maxBodiesBytes, maxConnections } = readConfig({}, 'penstock')
+  const bodies = `${grouped(maxBodiesBytes)} bytes, by [\`PENSTOCK_MAX_BODIES_BYTES\`](configuration.md)`
+  const connections = `${grouped(maxConnections)}, by [\`PENSTOCK_MAX_CONNECTIONS\`](configuration.md)`
   return [
+    ['All request bodies that a process holds', bodies, beyond('bodiesBusy')],
+    ['Connections to a process', connections, beyond('connectionsBusy')],
     ['Head of a request', `${grouped(MAX_HEADER_BYTES)} bytes`, '431 Request headers are too large'],
     ['Arrival of the head of a request', seconds(HEADERS_TIMEOUT_MS), beyond('bodyTimeout')],
     ['Arrival of a whole request', seconds(REQUEST_TIMEOUT_MS), beyond('bodyTimeout')],

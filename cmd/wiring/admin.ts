@@ -11,6 +11,7 @@ import { checkDestination } from '../../internal/delivery/addresses.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
+import type { BodyBudget } from '../../internal/http/body.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
@@ -36,6 +37,7 @@ export function createAdmin(
   store: Store,
   deliveries: DeliveryClient,
   ledger: LedgerOfNode,
+  bodies: BodyBudget,
 ): Admin {
   const { config, clock } = node
   const { db, box, buffers: records, keys } = store
@@ -76,5 +78,5 @@ export function createAdmin(
     local: config.local,
   })
   const authenticator = createAuthenticator(node, store)
-  return { router: mountRoutes(table, { authenticator, clock }), apiKeys }
+  return { router: mountRoutes(table, { authenticator, clock, bodies }), apiKeys }
 }

@@ -1,6 +1,7 @@
 /** The ingress role: credits, packs, and the ingest endpoint. */
 import type { Meter } from '@opentelemetry/api'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
+import type { BodyBudget } from '../../internal/http/body.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
@@ -21,13 +22,19 @@ export interface Ingress {
   readonly ledger: CreditLedger
 }
 
+/** What the routes of a listener share. */
+export interface Transport {
+  readonly gate: Gate
+  readonly bodies: BodyBudget
+}
+
 /** `fail` ends the process: this node was taken for gone, and its credits were refunded. */
 export async function startIngress(
   node: Node,
   store: Store,
   logs: Logs,
   meter: Meter,
-  gate: Gate,
+  { gate, bodies }: Transport,
   fail: (error: Error) => void,
 ): Promise<Ingress> {
   const { lifecycle, clock, config, log, boot } = node
@@ -73,5 +80,5 @@ export async function startIngress(
   const { buffers, keys } = store
   const ingest = new Ingest({ buffers, keys, ledger, inbox, shares, telemetry, clock })
   const { maxBodyBytes } = config
-  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes }), ledger }
+  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes, bodies, telemetry }), ledger }
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Meter } from '@opentelemetry/api'
 import type { Middleware } from 'koa'
 import type { Catalogue } from '../../internal/billing/catalogue.ts'
+import { BodyBudget } from '../../internal/http/body.ts'
 import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
 import type { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Gate, type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
@@ -130,6 +131,7 @@ async function start(
     await startDeadLetterSweep(node, store)
   }
   const gate: Gate = { closing: false }
+  const bodies = new BodyBudget(node.config.maxBodiesBytes)
   const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)
   const actor = runsShards(program, node.config)
@@ -138,10 +140,10 @@ async function start(
   if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.supervisors() ?? [])
   if (program.ingress) await announceWebhooks(node, leases)
   const ingress = program.ingress
-    ? await startIngress(node, store, logs, metrics.meter, gate, fail)
+    ? await startIngress(node, store, logs, metrics.meter, { gate, bodies }, fail)
     : undefined
   const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
-  const admin = program.admin ? createAdmin(node, store, deliveries, ledger) : undefined
+  const admin = program.admin ? createAdmin(node, store, deliveries, ledger, bodies) : undefined
   const health = createHealth(node.clock, version, {
     ...dependencies(store, logs),
     ...((program.actor || prepared) && {
@@ -194,8 +196,8 @@ interface Endpoints {
 function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints): Promise<Listener> {
   const { config, log, clock, lifecycle } = node
   const { gate, health, ingress, admin, routes = [] } = endpoints
-  const { host, port } = config
-  const shared = program.port?.(config)
+  const { host, port, maxConnections } = config
+  const options = { host, port, maxConnections, shared: program.port?.(config) }
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),
     gate,
@@ -208,7 +210,7 @@ function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints)
   return lifecycle.acquire(
     'http listener',
     async (signal) => {
-      const open = () => listen(clock, handler, gate, { host, port, shared })
+      const open = () => listen(clock, handler, gate, options)
       const listener = await listening('PENSTOCK_PORT', open)
       // With those of the other processes, not behind them.
       signal.addEventListener('abort', () => void listener.close(CLOSE_MS))

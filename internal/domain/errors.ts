@@ -39,6 +39,7 @@ export const errors = {
   bodyTimeout: { status: 408, error: 'Request took too long to arrive' },
   bodyTooLarge: { status: 413, error: 'Request body is too large' },
   bodyEncoded: { status: 415, error: 'Request bodies with a Content-Encoding are not supported' },
+  bodiesBusy: { status: 503, error: 'Too many request bodies are under way, try again', retryAfter: 1 },
   storageUnavailable: { status: 503, error: 'Storage is unavailable, try again', retryAfter: 1 },
   bufferOverShare: {
     status: 503,
@@ -64,6 +65,7 @@ export const errors = {
   projectForeign: { status: 403, error: 'API key does not have access to this project' },
   routeNotFound: { status: 404, error: 'Not found' },
   internal: { status: 500, error: 'Internal server error' },
+  connectionsBusy: { status: 503, error: 'Too many connections, try again', retryAfter: 1 },
   databaseUnavailable: { status: 503, error: 'Database is unavailable, try again', retryAfter: 1 },
 
   // Customers, projects, buffers

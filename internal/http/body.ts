@@ -1,46 +1,87 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../runtime/clock.ts'
-import { closingHeaders } from './answer-headers.ts'
 
-/**
- * Request bodies as raw bytes, bounded, and answers that reach a client which is still sending.
- *
- * Invariant: no more than the limit of a body is ever held, and a refused body never costs the client its
- * answer: the answer is written first, what is still on its way is read and thrown away up to a bound, and
- * only then does the connection close (closing at once would reset it, and a reset discards the answer).
- */
+/** Request bodies as raw bytes. Invariant: no more than the limit of a body is ever held, and of all what the budget has. */
 
-/** What became of a request body: its bytes, or why there are none. */
-export type ReadBody = Buffer | 'too-large' | 'encoded' | 'aborted'
+/** Why there are no bytes of a body. `busy`: the budget has no room. */
+export type NoBody = 'too-large' | 'encoded' | 'busy' | 'aborted'
+
+/** What became of a request body. */
+export type ReadBody = Buffer | NoBody
+
+/** Bytes that the bodies of a process share (docs/architecture/protocol.md, "Connections"). */
+export class BodyBudget {
+  readonly #limit: number
+  #taken = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** false: there is no room, and nothing is taken. */
+  take(bytes: number): boolean {
+    if (this.#taken + bytes > this.#limit) return false
+    this.#taken += bytes
+    return true
+  }
+
+  giveBack(bytes: number): void {
+    this.#taken -= bytes
+  }
+}
 
 const EMPTY = Buffer.alloc(0)
 
-/** How much of a refused body is read and thrown away, bytes, and for how long, ms. */
-const DRAIN_BYTES = 16 * 1024 * 1024
-const DRAIN_MS = 5_000
+/** What the head of a request alone refuses; null: nothing. */
+export function judgeHead(req: IncomingMessage, limit: number): 'encoded' | 'too-large' | null {
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') return 'encoded'
+  return Number(req.headers['content-length']) > limit ? 'too-large' : null
+}
 
 /**
  * The whole body, at most `limit` bytes, judged by Content-Length first and by its chunks after that. Never
- * rejects: `aborted` when the connection was lost (or timed out) before its end.
+ * rejects: `aborted` when the connection was lost (or timed out) before its end. A body that is returned has taken its
+ * length of the `budget` (default: none), and the caller gives that back.
  */
-export function readBody(req: IncomingMessage, res: ServerResponse, limit: number): Promise<ReadBody> {
-  const encoding = req.headers['content-encoding']
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') return Promise.resolve('encoded')
-  if (Number(req.headers['content-length']) > limit) return Promise.resolve('too-large')
+export function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  limit: number,
+  budget = new BodyBudget(Number.POSITIVE_INFINITY),
+): Promise<ReadBody> {
+  const refused = judgeHead(req, limit)
+  if (refused !== null) return Promise.resolve(refused)
   if (req.destroyed && !req.complete) return Promise.resolve('aborted')
+  const announced = Number(req.headers['content-length'] ?? 0)
+  if (!budget.take(announced)) return Promise.resolve('busy')
   // The listener leaves the interim answer to us, so that a refused body is never invited.
-  if (req.headers.expect !== undefined && req.httpVersion === '1.1') res.writeContinue()
-  return collect(req, limit)
+  if (awaitsContinue(req)) res.writeContinue()
+  return collect(req, limit, budget, announced)
 }
 
-function collect(req: IncomingMessage, limit: number): Promise<ReadBody> {
+/** Whether the client waits for `100 Continue` before it sends the body. */
+export function awaitsContinue(req: IncomingMessage): boolean {
+  return req.headers.expect !== undefined && req.httpVersion === '1.1'
+}
+
+function collect(
+  req: IncomingMessage,
+  limit: number,
+  budget: BodyBudget,
+  announced: number,
+): Promise<ReadBody> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
+    let taken = announced
     const onData = (chunk: Buffer): void => {
       size += chunk.length
       if (size > limit) finish('too-large')
-      else chunks.push(chunk)
+      else if (size > taken && !budget.take(size - taken)) finish('busy')
+      else {
+        taken = Math.max(taken, size)
+        chunks.push(chunk)
+      }
     }
     // Most bodies arrive in one piece: those are not copied.
     const onEnd = (): void => finish(chunks.length > 1 ? Buffer.concat(chunks, size) : (chunks[0] ?? EMPTY))
@@ -49,6 +90,8 @@ function collect(req: IncomingMessage, limit: number): Promise<ReadBody> {
       req.off('data', onData)
       req.off('end', onEnd)
       // `error` keeps its listener: an aborted request must not become an uncaught exception.
+      if (typeof result === 'string') budget.giveBack(taken)
+      taken = 0
       resolve(result)
     }
     req.on('data', onData)
@@ -56,47 +99,3 @@ function collect(req: IncomingMessage, limit: number): Promise<ReadBody> {
     req.on('error', onError)
   })
 }
-
-/**
- * Sends a complete answer although the request's body was not read, and closes the connection once the body
- * has ended or the bound of what is thrown away is reached.
- */
-export function answerEarly(
-  clock: Clock,
-  req: IncomingMessage,
-  res: ServerResponse,
-  status: number,
-  body: string,
-): void {
-  res.writeHead(status, closingHeaders(body))
-  // Written, not ended: ending would close the connection under a client that is still sending.
-  res.write(body)
-  discardRest(clock, req, () => res.end())
-}
-
-function discardRest(clock: Clock, req: IncomingMessage, done: () => void): void {
-  let left = DRAIN_BYTES
-  const cancel = clock.after(DRAIN_MS, finish)
-  function finish(): void {
-    cancel()
-    req.off('data', onData)
-    req.off('end', finish)
-    req.off('error', finish)
-    req.on('error', ignore)
-    done()
-  }
-  function onData(chunk: Buffer): void {
-    left -= chunk.length
-    if (left < 0) finish()
-  }
-  if (req.complete || req.destroyed) {
-    finish()
-    return
-  }
-  req.on('data', onData)
-  req.on('end', finish)
-  req.on('error', finish)
-  req.resume()
-}
-
-function ignore(): void {}

@@ -4,9 +4,11 @@ import type { HeaderLookup } from '../domain/extract.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
 import type { Ingest } from '../ingest/accept.ts'
 import { answers, type IngestAnswer } from '../ingest/answer.ts'
+import type { IngestTelemetry } from '../ingest/ports.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
-import { answerEarly, readBody } from './body.ts'
+import { type BodyBudget, judgeHead, type NoBody, readBody } from './body.ts'
+import { answerEarly, refuseUnread } from './early-answer.ts'
 import type { Gate } from './listener.ts'
 import type { Handler } from './turns.ts'
 
@@ -17,11 +19,15 @@ import type { Handler } from './turns.ts'
  */
 
 export interface IngestRouteOptions {
-  ingest: Pick<Ingest, 'accept'>
+  ingest: Pick<Ingest, 'accept' | 'refuse'>
   clock: Clock
   gate: Gate
   /** Largest body, bytes (`PENSTOCK_MAX_BODY_BYTES`). */
   maxBodyBytes: number
+  /** Of the bodies that arrive or wait for their answer (`PENSTOCK_MAX_BODIES_BYTES`). */
+  bodies: BodyBudget
+  /** Told of what is answered without `ingest`. */
+  telemetry: Pick<IngestTelemetry, 'answered'>
 }
 
 const PREFIX = '/v1/ingest/'
@@ -57,18 +63,45 @@ export class IngestRoute {
     await this.#answer(ctx.req, ctx.res, ctx.path)
   }
 
+  /** What the head refuses keeps no body. A body counts until the answer, for so long its bytes are in memory. */
   async #answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void> {
-    const { ingest, clock, gate, maxBodyBytes } = this.#options
+    const { ingest, gate, maxBodyBytes, bodies } = this.#options
+    const unread = judgeHead(req, maxBodyBytes)
+    if (unread !== null) return this.#refuseBody(req, res, unread)
     const address = parsePath(path)
-    const body = await readBody(req, res, maxBodyBytes)
-    if (typeof body === 'string') return refuseBody(clock, req, res, body)
-    const answer =
-      address === null
-        ? answers.bufferNotFound
-        : await ingest.accept({ ...address, header: headerOf(req.headers), body })
-    send(res, answer, gate)
+    if (address === null) return this.#refuseAddress(req, res)
+    const head = { ...address, header: headerOf(req.headers) }
+    const judged = ingest.refuse(head)
+    const refused = judged instanceof Promise ? await judged : judged
+    if (refused !== null) return this.#refuseHead(req, res, refused)
+    const body = await readBody(req, res, maxBodyBytes, bodies)
+    if (typeof body === 'string') return this.#refuseBody(req, res, body)
+    try {
+      send(res, await ingest.accept({ ...head, body }), gate)
+    } finally {
+      bodies.giveBack(body.length)
+    }
+  }
+
+  #refuseAddress(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    this.#options.telemetry.answered(answers.bufferNotFound.status)
+    return this.#refuseHead(req, res, answers.bufferNotFound)
+  }
+
+  #refuseHead(req: IncomingMessage, res: ServerResponse, answer: IngestAnswer): Promise<void> {
+    const { clock, gate } = this.#options
+    return refuseUnread(clock, req, res, answer, () => send(res, answer, gate))
+  }
+
+  #refuseBody(req: IncomingMessage, res: ServerResponse, reason: NoBody): void {
+    if (reason === 'aborted') return
+    const answer = BODY_REFUSALS[reason]
+    this.#options.telemetry.answered(answer.status)
+    answerEarly(this.#options.clock, req, res, answer)
   }
 }
+
+const BODY_REFUSALS = { 'too-large': answers.tooLarge, encoded: answers.encoded, busy: answers.bodiesBusy }
 
 /** Of a target in origin form, as Koa takes it. */
 function pathOf(target: string): string {
@@ -102,17 +135,6 @@ function otherMethod(ctx: Context, exists: boolean): void {
   }
   ctx.status = ctx.method === 'OPTIONS' ? 204 : 405
   ctx.set('Allow', 'POST, OPTIONS')
-}
-
-function refuseBody(
-  clock: Clock,
-  req: IncomingMessage,
-  res: ServerResponse,
-  reason: 'too-large' | 'encoded' | 'aborted',
-): void {
-  if (reason === 'aborted') return
-  const { status, body } = reason === 'too-large' ? answers.tooLarge : answers.encoded
-  answerEarly(clock, req, res, status, body)
 }
 
 /** Own properties only: `fallbackHeader` may be any token, `constructor` included. */

@@ -1,8 +1,10 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, type ListenOptions, Server as NetServer, type Socket } from 'node:net'
 import { errors } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { ANSWER_HEADER_LINES, closingHeaders } from './answer-headers.ts'
+import { ANSWER_HEADER_LINES } from './answer-headers.ts'
+import { ConnectionBound } from './connections.ts'
+import { answerEarly } from './early-answer.ts'
 import { type Handler, type HttpSocket, Turns } from './turns.ts'
 
 /**
@@ -23,6 +25,8 @@ export interface ListenerOptions {
   requestTimeoutMs?: number
   /** An idle connection is closed after this, ms; default `KEEP_ALIVE_TIMEOUT_MS`. */
   keepAliveTimeoutMs?: number
+  /** Connections that are served at once; default `MAX_CONNECTIONS`. */
+  maxConnections?: number
 }
 
 /** Whether the listener is closing: answers then ask the client to close its connection too. */
@@ -45,6 +49,8 @@ export const REQUEST_TIMEOUT_MS = 30_000
 export const HEADERS_TIMEOUT_MS = 15_000
 /** Longer than the usual load balancer's 60 s, ms. */
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000
+/** Of a process. */
+export const MAX_CONNECTIONS = 10_000
 const IDLE_SWEEP_MS = 20
 /** So long a closing listener still answers on connections that idle, ms. */
 const LINGER_MS = 300
@@ -58,7 +64,7 @@ export async function listen(
 ): Promise<Listener> {
   const { host: at, port: wanted, shared } = options
   if (shared === 'first' && wanted !== 0) await refuseTaken(wanted, at)
-  const server = configure(handler, options)
+  const server = configure(clock, handler, options)
   await bound(server, { port: wanted, host: at, reusePort: shared !== undefined })
   const { port } = server.address() as AddressInfo
   const host = options.host.includes(':') ? `[${options.host}]` : options.host
@@ -90,7 +96,7 @@ async function refuseTaken(port: number, host: string): Promise<void> {
   await new Promise((resolve) => probe.close(resolve))
 }
 
-function configure(handler: Handler, options: ListenerOptions): Server {
+function configure(clock: Clock, handler: Handler, options: ListenerOptions): Server {
   const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -104,35 +110,40 @@ function configure(handler: Handler, options: ListenerOptions): Server {
   })
   // A client that closes its side after its requests still reads their answers.
   Object.assign(server, { httpAllowHalfOpen: true })
-  answerIn(server, new Turns(), handler)
+  const bound = new ConnectionBound(options.maxConnections ?? MAX_CONNECTIONS)
+  bound.watch(server)
+  answerInTurn(clock, server, bound, handler)
   return server
 }
 
-function answerIn(server: Server, turns: Turns, handler: Handler): void {
-  const withHost = turns.inTurn((req, res) =>
-    req.headers.host === undefined && req.httpVersion === '1.1'
-      ? refuse(res, 400, NO_HOST)
-      : handler(req, res),
-  )
-  server.on('request', withHost)
+const NO_HOST = { status: 400, error: 'A request must have a Host header' }
+const EXPECTATION = { status: 417, error: 'Only 100-continue can be expected' }
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
+
+function answerInTurn(clock: Clock, server: Server, bound: ConnectionBound, handler: Handler): void {
+  const turns = new Turns()
+  const refuse = (req: IncomingMessage, res: ServerResponse, entry: Refusal) =>
+    answerEarly(clock, req, res, { ...entry, body: JSON.stringify({ error: entry.error }) })
+  const checked = turns.inTurn((req, res) => {
+    if (bound.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
+    if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
+    return handler(req, res)
+  })
+  server.on('request', checked)
   server.on(
     'checkExpectation',
-    turns.inTurn((_req, res) => refuse(res, 417, EXPECTATION)),
+    turns.inTurn((req, res) => refuse(req, res, EXPECTATION)),
   )
   // The body reader invites the body itself, once it knows that it wants it.
-  server.on('checkContinue', withHost)
+  server.on('checkContinue', checked)
   server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket))
   server.on('connect', (_req, socket) => refuseTunnel(turns, socket as Socket))
 }
 
-const NO_HOST = 'A request must have a Host header'
-const EXPECTATION = 'Only 100-continue can be expected'
-const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
-
-function refuse(res: ServerResponse, status: number, error: string): void {
-  const body = JSON.stringify({ error })
-  res.writeHead(status, closingHeaders(body))
-  res.end(body)
+interface Refusal {
+  readonly status: number
+  readonly error: string
+  readonly retryAfter?: number
 }
 
 /** What never became a request, or stopped half-way: the connection is good for one plain answer at most. */

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Context } from 'koa'
 import { isIdentifier } from '../domain/identifiers.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { answerEarly, readBody } from './body.ts'
+import { readBody } from './body.ts'
+import { answerEarly } from './early-answer.ts'
 
 /**
  * `/local/receiver/<name>`: a destination that the local instance brings along, so that a first batch can be
@@ -70,14 +71,16 @@ export class Receiver {
     const body = await readBody(ctx.req, ctx.res, this.#bounds.bodyBytes)
     if (typeof body === 'string') {
       ctx.respond = false
-      if (body === 'too-large')
-        answerEarly(this.#clock, ctx.req, ctx.res, 413, '{"error":"Request body is too large"}')
-      if (body === 'encoded')
-        answerEarly(this.#clock, ctx.req, ctx.res, 415, '{"error":"Encoded bodies are not supported"}')
+      if (body === 'too-large') this.#refuse(ctx, 413, '{"error":"Request body is too large"}')
+      if (body === 'encoded') this.#refuse(ctx, 415, '{"error":"Encoded bodies are not supported"}')
       return
     }
     this.#keep(name, { receivedAt: this.#clock.now(), method: ctx.method, headers: ctx.headers, body })
     ctx.body = { received: true }
+  }
+
+  #refuse({ req, res }: Context, status: number, body: string): void {
+    answerEarly(this.#clock, req, res, { status, body })
   }
 
   #keep(name: string, request: Received): void {

@@ -29,12 +29,16 @@ import {
  * charge is settled or refunded exactly once; a refused request has neither charged nor stored anything.
  */
 
-export interface IngestRequest {
+/** What is known of a webhook before its body. */
+export interface IngestHead {
   /** Identifiers as `domain/identifiers.ts` has them; what cannot be one is answered before. */
   projectId: string
   bufferId: string
   /** A request header by name in any case, '' when it was sent empty, undefined when it was not sent. */
   header: HeaderLookup
+}
+
+export interface IngestRequest extends IngestHead {
   /** The raw body. */
   body: Uint8Array
 }
@@ -62,36 +66,53 @@ export class Ingest {
     this.#ports = ports
   }
 
-  /** Answers every request; rejects only when an invariant is broken (the caller answers 500). */
+  /** What the head alone refuses: buffer, project, key, state. null: nothing. At once where memory tells. */
+  refuse(head: IngestHead): IngestAnswer | null | Promise<IngestAnswer | null> {
+    const judged = this.#judge(head)
+    if (judged === undefined) return this.#judgeUncached(head).then((late) => this.#refusal(late))
+    return this.#refusal(judged)
+  }
+
+  #refusal(judged: BufferRecord | IngestAnswer): IngestAnswer | null {
+    if (!isAnswer(judged)) return null
+    this.#ports.telemetry.answered(judged.status)
+    return judged
+  }
+
+  /**
+   * Answers every request; rejects only when an invariant is broken (the caller answers 500). The head is judged again: a
+   * body takes its time, in which a key may be revoked.
+   */
   async accept(request: IngestRequest): Promise<IngestAnswer> {
-    const judged = this.#judge(request) ?? (await this.#judgeUncached(request))
+    const record = this.#judge(request) ?? (await this.#judgeUncached(request))
+    const judged = isAnswer(record) ? record : this.#judgeItem(record, request)
     const answer = isAnswer(judged) ? judged : await this.#pay(judged)
     this.#ports.telemetry.answered(answer.status)
     return answer
   }
 
   /** Without waiting: what is cached decides. undefined: something is not. */
-  #judge(request: IngestRequest): Paying | IngestAnswer | undefined {
-    const record = this.#ports.buffers.peekById(request.bufferId)
+  #judge(head: IngestHead): BufferRecord | IngestAnswer | undefined {
+    const record = this.#ports.buffers.peekById(head.bufferId)
     if (record === undefined) return undefined
-    if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
-    const secret = request.header('x-api-key')
-    if (secret === undefined) return this.#judgeItem(record, request)
+    if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
+    const secret = head.header('x-api-key')
+    if (secret === undefined) return judgeState(record)
     const key = this.#ports.keys.peek(secret)
     if (key === undefined) return undefined
-    return judgeReach(key, record) ?? this.#judgeItem(record, request)
+    return judgeReach(key, record) ?? judgeState(record)
   }
 
-  async #judgeUncached(request: IngestRequest): Promise<Paying | IngestAnswer> {
-    const record = this.#ports.buffers.peekById(request.bufferId) ?? (await this.#load(request.bufferId))
+  async #judgeUncached(head: IngestHead): Promise<BufferRecord | IngestAnswer> {
+    const record = this.#ports.buffers.peekById(head.bufferId) ?? (await this.#load(head.bufferId))
     if (isAnswer(record)) return record
-    if (record.buffer.projectId !== request.projectId) return answers.bufferNotInProject
-    const secret = request.header('x-api-key')
+    if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
+    const secret = head.header('x-api-key')
     const refused = secret === undefined ? null : await this.#judgeKey(secret, record)
-    return refused ?? this.#judgeItem(record, request)
+    return refused ?? judgeState(record)
   }
 
-  /** The checks in their order (docs/architecture/protocol.md, "Ingest checks"), but for those of buffer and key. */
+  /** The checks of the body in their order, and the one of the buffer's share. */
   #judgeItem(record: BufferRecord, request: IngestRequest): Paying | IngestAnswer {
     const paying = readItem(record, request, this.#ports.clock.now())
     if (isAnswer(paying) || !this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey))
@@ -193,9 +214,12 @@ function covers(projectIds: readonly string[] | undefined, projectId: string): b
   return projectIds === undefined || projectIds.includes(projectId)
 }
 
-/** The checks from the buffer's state to the message id, none of which waits, and the item that they leave. */
+function judgeState(record: BufferRecord): BufferRecord | IngestAnswer {
+  return record.buffer.enabled ? record : answers.bufferDisabled
+}
+
+/** The checks from the signature to the message id, none of which waits, and the item that they leave. */
 function readItem({ uid, buffer }: BufferRecord, request: IngestRequest, now: number): Paying | IngestAnswer {
-  if (!buffer.enabled) return answers.bufferDisabled
   const refused = verifySource(buffer, request)
   if (refused !== null) return refused
   const json = readJson(request.body)

@@ -41,6 +41,7 @@ export const answers = {
   tooDeep: fixed('bodyTooDeep'),
   tooLarge: fixed('bodyTooLarge'),
   encoded: fixed('bodyEncoded'),
+  bodiesBusy: fixed('bodiesBusy'),
   storageUnavailable: fixed('storageUnavailable'),
   bufferOverShare: fixed('bufferOverShare'),
   databaseUnavailable: fixed('databaseUnavailable'),

@@ -119,6 +119,7 @@ describe('the answers that the guide for senders lists', () => {
       'bodyTimeout',
       'insufficientCredits',
       'internal',
+      'connectionsBusy',
     ] as const
     const all = [
       ...fixed,

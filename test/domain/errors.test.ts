@@ -61,7 +61,10 @@ describe('the error registry', () => {
   })
 
   it('says when to come back where that helps', () => {
-    for (const key of ['storageUnavailable', 'bufferOverShare', 'databaseUnavailable'] as const) {
+    for (const key of [
+      ...(['storageUnavailable', 'bufferOverShare', 'databaseUnavailable'] as const),
+      ...(['bodiesBusy', 'connectionsBusy'] as const),
+    ]) {
       expect(errors[key].status, key).to.equal(503)
       expect(errors[key].retryAfter, key).to.be.above(0)
     }

@@ -11,6 +11,7 @@ import { type Logs, type Node, openLogs, openStore, type Store } from '../../cmd
 import { startIngress } from '../../cmd/wiring/ingress.ts'
 import { ensureOwners } from '../../cmd/wiring/owners.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
+import { BodyBudget } from '../../internal/http/body.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { type Gate, listen } from '../../internal/http/listener.ts'
 import { createHandler } from '../../internal/http/server.ts'
@@ -63,10 +64,11 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     (it) => it.shutdown(),
   )
   const gate: Gate = { closing: false }
+  const bodies = new BodyBudget(config.maxBodiesBytes)
   const deliveries = await openDeliveries(node, 'keeping', meter)
   const actor = await startKeepingActor(node, store, logs, meter, deliveries)
-  const ingress = await startIngress(node, store, logs, meter, gate, fail)
-  const admin = createAdmin(node, store, deliveries, ingress.ledger)
+  const ingress = await startIngress(node, store, logs, meter, { gate, bodies }, fail)
+  const admin = createAdmin(node, store, deliveries, ingress.ledger, bodies)
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
   const handler = createHandler({
     telemetry: createHttpTelemetry(log, meter),

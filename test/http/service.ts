@@ -18,6 +18,7 @@ import { Lookups } from '../../internal/delivery/dns/lookups.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
+import { BodyBudget } from '../../internal/http/body.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
@@ -26,7 +27,7 @@ import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
 import { createHandler } from '../../internal/http/server.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
-import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { type IngestTelemetry, LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
@@ -70,6 +71,8 @@ export interface TestServiceOptions {
   databaseUrl?: string
   local?: boolean
   maxBodyBytes?: number
+  /** Of all bodies together. Default: none. */
+  maxBodiesBytes?: number
   initialCredits?: number
   /** Of the ledger, ms. Default: longer than any machine keeps it waiting for a Postgres that is there. */
   patienceMs?: number
@@ -151,6 +154,14 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   }
   const told: TestService['told'] = { failed: [], answered: [], late: [], unavailable: [], overShare: 0 }
   const inbox = new MemoryInbox()
+  const telemetry: IngestTelemetry = {
+    answered: (status) => told.answered.push(status),
+    lateVerdict: (outcome) => told.late.push(outcome),
+    overShare: () => {
+      told.overShare++
+    },
+    unavailable: (dependency) => told.unavailable.push(dependency),
+  }
   const ingest = new Ingest({
     buffers: cache,
     keys,
@@ -158,16 +169,10 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     inbox,
     shares: inbox,
     clock,
-    telemetry: {
-      answered: (status) => told.answered.push(status),
-      lateVerdict: (outcome) => told.late.push(outcome),
-      overShare: () => {
-        told.overShare++
-      },
-      unavailable: (dependency) => told.unavailable.push(dependency),
-    },
+    telemetry,
   })
   const gate = { closing: false }
+  const bodies = new BodyBudget(options.maxBodiesBytes ?? Number.POSITIVE_INFINITY)
   const authenticator = {
     ...createKeyAuthentication(keys),
     byToken: () => Promise.reject(new ServiceError('tokenInvalid')),
@@ -177,8 +182,15 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     gate,
     isOutage,
     health: createHealth(clock, '0.0.0', { postgres: () => db`SELECT 1` }),
-    ingest: new IngestRoute({ ingest, clock, gate, maxBodyBytes: options.maxBodyBytes ?? 1_000_000 }),
-    admin: mountRoutes(adminTable(services), { authenticator, clock }),
+    ingest: new IngestRoute({
+      ingest,
+      clock,
+      gate,
+      bodies,
+      telemetry,
+      maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
+    }),
+    admin: mountRoutes(adminTable(services), { authenticator, clock, bodies }),
     others: local ? [new Receiver(clock).middleware] : [],
   })
   const listener = await listen(clock, handler, gate, {

@@ -35,6 +35,7 @@ export const publicEndpoints: readonly PublicEndpoint[] = [
       ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'bufferNotFound'] as const),
       ...(['bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'insufficientCredits', 'internal'] as const),
       ...(['storageUnavailable', 'bufferOverShare', 'databaseUnavailable'] as const),
+      ...(['bodiesBusy', 'connectionsBusy'] as const),
     ],
   },
   {

@@ -5,8 +5,9 @@ import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { ENTRIES_A_TURN, jsonInTurns } from '../../runtime/turns.ts'
-import { answerEarly, readBody } from '../body.ts'
+import { type BodyBudget, type NoBody, readBody } from '../body.ts'
 import { authenticate } from '../credential.ts'
+import { answerEarly } from '../early-answer.ts'
 import type { Authenticator } from '../ports.ts'
 import { areIdentifiers, compileShape, createCompiler, type RequestShape } from './request-shape.ts'
 import type { Call, Reply, Route } from './route.ts'
@@ -19,14 +20,11 @@ import type { Call, Reply, Route } from './route.ts'
 export interface MountOptions {
   authenticator: Authenticator
   clock: Clock
+  /** Of the bodies that arrive or wait for their answer, shared with the webhooks of the process. */
+  bodies: BodyBudget
 }
 
-interface Body {
-  readonly body: unknown
-  readonly raw: Uint8Array
-}
-
-const NO_BODY: Body = { body: undefined, raw: new Uint8Array() }
+const NO_BODY = new Uint8Array()
 
 /** Largest body of a management request, bytes. */
 export const MAX_ADMIN_BODY_BYTES = 1_000_000
@@ -47,25 +45,33 @@ async function serve(row: Route, shape: RequestShape, ctx: Context, options: Mou
   const principal = await authenticate(options.authenticator, ctx.req)
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
   const query = required(shape.query(ctx.querystring))
-  const { body, raw } = row.body ? await readJsonBody(ctx, shape, options.clock) : NO_BODY
-  if (ctx.respond === false) return
-  // A body takes its time: the key that was good for its first byte may be revoked before its last.
-  if (row.body) await authenticate(options.authenticator, ctx.req)
-  const params = ctx.params as Record<string, string>
-  checkOwnership(row, principal, params, query)
-  const call: Call = { principal, params, query, body, raw }
-  await answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
+  const raw = row.body ? await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES, options.bodies) : NO_BODY
+  if (typeof raw === 'string') return refuseBody(ctx, raw, options.clock)
+  try {
+    const body = row.body ? required(shape.body(raw)) : undefined
+    // A body takes its time: the key that was good for its first byte may be revoked before its last.
+    if (row.body) await authenticate(options.authenticator, ctx.req)
+    const params = ctx.params as Record<string, string>
+    checkOwnership(row, principal, params, query)
+    const call: Call = { principal, params, query, body, raw }
+    await answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
+  } finally {
+    options.bodies.giveBack(raw.length)
+  }
 }
 
-/** `ctx.respond` is false afterwards when the answer is out already, or nobody is there to be answered. */
-async function readJsonBody(ctx: Context, shape: RequestShape, clock: Clock): Promise<Body> {
-  const body = await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES)
-  if (typeof body !== 'string') return { body: required(shape.body(body)), raw: body }
+const BODY_REFUSALS = {
+  'too-large': errors.bodyTooLarge,
+  encoded: errors.bodyEncoded,
+  busy: errors.bodiesBusy,
+} as const
+
+/** The answer is out afterwards, unless nobody is there to be answered. */
+function refuseBody(ctx: Context, reason: NoBody, clock: Clock): void {
   ctx.respond = false
-  if (body === 'aborted') return NO_BODY
-  const { status, error } = body === 'too-large' ? errors.bodyTooLarge : errors.bodyEncoded
-  answerEarly(clock, ctx.req, ctx.res, status, JSON.stringify({ error }))
-  return NO_BODY
+  if (reason === 'aborted') return
+  const refusal = BODY_REFUSALS[reason]
+  answerEarly(clock, ctx.req, ctx.res, { ...refusal, body: JSON.stringify({ error: refusal.error }) })
 }
 
 /** What cannot be an identifier names nothing, and never reaches a database. */

@@ -11,12 +11,14 @@ export const errorsOfAll: readonly ErrorKey[] = [
     'identityUnavailable',
     'internal',
     'databaseUnavailable',
+    'connectionsBusy',
   ] as const),
 ]
 
 /** Of every endpoint that takes a body. */
 export const errorsOfBodies: readonly ErrorKey[] = [
   ...(['bodyNotJson', 'bodyTooDeep', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded'] as const),
+  'bodiesBusy',
 ]
 
 /** Every error that the endpoint can answer: its own, and what its shape, roles and credential imply. */

@@ -38,6 +38,8 @@ describe('the configuration', () => {
       initialCredits: 100_000,
       oidc: undefined,
       maxBodyBytes: 1_000_000,
+      maxBodiesBytes: 64_000_000,
+      maxConnections: 10_000,
       deadLetters: {},
       logLevel: 'info',
     })
@@ -103,6 +105,8 @@ describe('the configuration', () => {
         PENSTOCK_OIDC_AUDIENCE: 'penstock',
         PENSTOCK_OIDC_JWKS_URL: 'https://id.example/keys',
         PENSTOCK_MAX_BODY_BYTES: '2000',
+        PENSTOCK_MAX_BODIES_BYTES: '5000000',
+        PENSTOCK_MAX_CONNECTIONS: '500',
         PENSTOCK_DLQ_RETENTION_DAYS: '30',
         PENSTOCK_DLQ_QUOTA: '10000',
         NATS_SERVER_BIN: '/bin/nats-server',
@@ -132,6 +136,8 @@ describe('the configuration', () => {
       dnsServers: ['10.0.0.10', 'fd00::10', '10.0.0.11:5353', '[fd00::11]:5353'],
       initialCredits: 5,
       maxBodyBytes: 2_000,
+      maxBodiesBytes: 5_000_000,
+      maxConnections: 500,
       deadLetters: { retentionDays: 30, quota: 10_000 },
       natsServerBin: '/bin/nats-server',
       operator: {
@@ -186,6 +192,8 @@ describe('the configuration', () => {
     PENSTOCK_OIDC_ISSUER: ['id.example'],
     PENSTOCK_OIDC_JWKS_URL: ['ftp://id.example'],
     PENSTOCK_MAX_BODY_BYTES: ['0', '64000001'],
+    PENSTOCK_MAX_BODIES_BYTES: ['0', '999999', 'much'],
+    PENSTOCK_MAX_CONNECTIONS: ['0', '1000001'],
     PENSTOCK_DLQ_RETENTION_DAYS: ['0', '3651', '30d'],
     PENSTOCK_DLQ_QUOTA: ['0', '1.5', 'many'],
     PENSTOCK_ADMIN_URL: [
@@ -207,6 +215,11 @@ describe('the configuration', () => {
         expect(problem({ [name]: value }), value).to.match(new RegExp(`^${name}: [^\\n]+$`))
     })
   }
+
+  it('refuses less room for all bodies than for one', () => {
+    const sizes = { PENSTOCK_MAX_BODY_BYTES: '2000000', PENSTOCK_MAX_BODIES_BYTES: '1999999' }
+    expect(problem(sizes)).to.match(/^PENSTOCK_MAX_BODIES_BYTES: must be at least PENSTOCK_MAX_BODY_BYTES$/)
+  })
 
   it('never repeats a secret in its refusal', () => {
     expect(problem({ PENSTOCK_OWNER_KEYS: 'acme=hunter2' })).to.not.include('hunter2')
