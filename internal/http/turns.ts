@@ -37,14 +37,14 @@ export class Turns {
   #wait(req: IncomingMessage, res: ServerResponse, handler: Handler): void {
     const { socket } = req
     this.#last.set(socket, res)
-    // What waits is bounded by what one read of the socket brings. Later, for the end of the request resumes the socket.
+    // So what waits is bounded by what one read of the socket brings. Not at once: the end of the request would resume it.
     process.nextTick(() => {
       if (res.socket === null) socket.pause()
     })
     res.once('socket', () => {
       socket.resume()
       if (this.#last.get(socket) === res) this.#last.delete(socket)
-      // Later, for the socket is still being given.
+      // Not at once: Node is still giving the socket.
       process.nextTick(() => this.#run(req, res, handler))
     })
   }
