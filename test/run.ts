@@ -12,6 +12,7 @@ import { fork } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import Mocha from 'mocha'
+import { NATS, POSTGRES, userOf } from '../internal/embedded/server-user.ts'
 import { undocumented } from './support/answers.ts'
 import { testsWithoutPrograms } from './support/reach.ts'
 import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
@@ -72,6 +73,8 @@ function testsIn(path: string): string[] {
 }
 
 async function runLanes(): Promise<void> {
+  // Lanes that make a user at the same moment would each make one.
+  for (const server of [NATS, POSTGRES]) userOf(server)
   const found = globSync('**/*.test.ts', { cwd: import.meta.dirname })
   if (found.length === 0) throw new Error('there are no tests')
   const below = (folders: string[]) =>
