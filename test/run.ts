@@ -16,21 +16,19 @@ import { NATS, POSTGRES, userOf } from '../internal/embedded/server-user.ts'
 import { undocumented } from './support/answers.ts'
 import { testsWithoutPrograms } from './support/reach.ts'
 import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
-import { inSeveralProcesses, SEVERAL, SHAPE_VARIABLE } from './support/shape.ts'
+import { inSeveralProcesses } from './support/shape.ts'
 import { addShown, type Shown, shown } from './support/traffic.ts'
 
 /** The whole run, ms. */
 const BUDGET_MS = 2_700_000
 /** A lane ends so much earlier, ms: it stops its servers and tells what it has, and the last line that it printed names what hangs. */
 const LANE_ENDS_BEFORE_MS = 30_000
-/** Five lanes that start their servers at once may take a minute for it on two cores. */
+/** Lanes that start their servers at once may take a minute for it on two cores. */
 const TEST_TIMEOUT_MS = 180_000
 /** Folders whose tests run processes of their own. */
 const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/', 'power/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
 const WAITING = ['e2e/', 'nats/']
-/** Files and folders that run in both shapes of `npm start`. */
-const BOTH_SHAPES = ['e2e/', 'faults/crash.test.ts', 'faults/stop.test.ts']
 /** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
 const KUBERNETES = ['chart/', 'operator/']
 
@@ -81,27 +79,18 @@ async function runLanes(): Promise<void> {
     found.filter((path) => folders.some((folder) => path.startsWith(folder)))
   const apart = [below(WHOLE_SERVICES), below(KUBERNETES), below(WAITING)]
   const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
-  const lanes = [
-    ...[rest, ...apart].map((files) => ({ files })),
-    { files: below(BOTH_SHAPES), shape: SEVERAL },
-  ]
-  const others = await Promise.all(
-    lanes.map(({ files, ...more }, lane) => runLane(files.sort(), { live: lane === 0, ...more })),
-  )
+  const lanes = [rest, ...apart]
+  const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))
   // Only now, in one piece: two runs that print at once cannot be read.
   for (const { output } of others) process.stdout.write(output)
   // Judges what all the others have shown.
   await runAll([join(import.meta.dirname, 'contract/whole-run.ts')])
 }
 
-/** One lane in a process of its own; `live`: its output is printed as it comes. `shape`: see `support/shape.ts`. */
-async function runLane(
-  files: string[],
-  { live, shape = '' }: { live: boolean; shape?: string },
-): Promise<{ output: string }> {
+/** One lane in a process of its own; `live`: its output is printed as it comes. */
+async function runLane(files: string[], live: boolean): Promise<{ output: string }> {
   const paths = files.map((path) => join(import.meta.dirname, path))
-  const env = { ...process.env, [SHAPE_VARIABLE]: shape }
-  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true, env })
+  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true })
   // Not SIGKILL: it has servers to stop.
   const kill = () => child.kill('SIGTERM')
   process.once('exit', kill)
