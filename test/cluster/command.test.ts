@@ -1,6 +1,7 @@
 /** `npm run cluster` as somebody uses it: the processes that it names, killed by their ids. */
 import { spawn } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
@@ -211,7 +212,9 @@ describe('npm run cluster', function () {
     const second = await startService({ dataDir, program: 'cmd/cluster/main.ts' })
     expect(await second.exited()).to.equal(1)
     const fatal = second.events.filter(({ level }) => level === 'fatal').map(({ msg }) => msg)
-    expect(fatal).to.deep.equal([`the data folder ${dataDir} is in use by process ${service.child.pid}`])
+    expect(fatal).to.deep.equal([
+      `the data folder ${dataDir} is in use by process ${service.child.pid} on ${hostname()}`,
+    ])
     await send(2)
   })
 

@@ -11,6 +11,7 @@ import {
   type StreamConfig,
   type StreamUpdateConfig,
 } from 'nats'
+import { giveTo, NATS, userOf } from '../../internal/embedded/server-user.ts'
 import type { Connection } from '../../internal/nats/connection.ts'
 import { inboxName, journalName } from '../../internal/nats/names.ts'
 import {
@@ -145,6 +146,7 @@ describe('streams at the start', () => {
     const folder = join(dir, 'store', 'jetstream', 'penstock', 'streams')
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'INBOX_0'), '')
+    giveTo(userOf(NATS), join(dir, 'store'))
     await ensure()
     expect(readFileSync(join(dir, 'nats.log'), 'utf8')).to.contain('Stream create failed')
     expect((await names()).length).to.equal(4)

@@ -116,7 +116,7 @@ describe('an owner whose logs are nearly full', function () {
           at.broker,
           keys.map((key) => ({ key, n: 2_000 })),
         )
-        await eventually(() => expect(owner.sent.length, cut).to.equal(before + 50), { timeoutMs: 20_000 })
+        await eventually(() => expect(owner.sent.length, cut).to.equal(before + 50), { timeoutMs: 60_000 })
       }
     }
     await untilBuffered(owner, held)
