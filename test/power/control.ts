@@ -17,8 +17,8 @@ const BLOCKS = 200
 const START = `
 b=/bin/busybox
 if [ -e /synced ]; then
-  echo "synced $($b cat /synced)"
-  echo "unsynced $($b cat /unsynced 2> /dev/null)"
+  echo "file with a sync: $($b cat /synced)"
+  echo "file without one: $($b cat /unsynced 2> /dev/null)"
   echo "marks $($b tr -dc M < /direct | $b wc -c)"
   echo TOLD
 else
@@ -38,6 +38,8 @@ export interface Found {
   readonly unsynced: boolean
   /** Of the file past the kernel's cache, how much holds what was written last, 0 to 1. */
   readonly direct: number
+  /** In its own words. */
+  readonly told: string
 }
 
 /** Rejects when a cut takes too little or too much. */
@@ -46,8 +48,8 @@ export async function checkPowerIsCut(guest: Guest, seed: number): Promise<Recor
     foundAfterCut(guest, 'whole', seed),
     foundAfterCut(guest, 'torn', seed),
   ])
-  for (const { synced, unsynced } of [whole, torn]) {
-    if (!synced) throw new Error('a file that was synced is gone')
+  for (const { synced, unsynced, told } of [whole, torn]) {
+    if (!synced) throw new Error(`a file that was synced is gone:\n${told}`)
     if (unsynced) throw new Error('a file that was not synced is there: the cut takes nothing')
   }
   if (whole.direct !== 1) throw new Error(`what the disk was given is gone: ${whole.direct} is left`)
@@ -74,11 +76,13 @@ async function startUntil(machine: Machine, word: string): Promise<void> {
   if (!machine.running) throw new Error(`the machine ended by itself:\n${machine.output.slice(-2_000)}`)
 }
 
+/** The last line before the cut may lack its end, and the first one after it then stands behind it. */
 function foundIn(output: string): Found {
   const marks = Number(/marks (\d+)/.exec(output)?.[1])
   return {
-    synced: /^synced here/m.test(output),
-    unsynced: /^unsynced here/m.test(output),
+    synced: output.includes('file with a sync: here'),
+    unsynced: output.includes('file without one: here'),
     direct: marks / (BLOCKS * 4_096),
+    told: output.slice(-2_000),
   }
 }

@@ -45,6 +45,31 @@ describe('the judgement of a power cut without sync', () => {
     expect([...rules]).to.deep.equal(['overcharged'])
   })
 
+  it('forgives that an id which was lost is charged again when it comes again', () => {
+    const lost = { ...accepted(1, CUT_AT - 100), messageId: 'm-1' }
+    const history = historyOf(lost, { ...accepted(2, CUT_AT + 60_000), messageId: 'm-1' })
+    const withdrawn = withdraw(history, CUT)
+    deliver(history, 2)
+    Object.assign(history.deliveries[0]!.items[0]!, { messageId: 'm-1' })
+    history.credits = { granted: 10, left: 8, booked: { b: 2 }, refunded: 0 }
+    expect(checkRepaired(history, withdrawn)).to.deep.equal([])
+    history.credits = { granted: 10, left: 7, booked: { b: 3 }, refunded: 0 }
+    expect(checkRepaired(history, withdrawn).map(({ rule }) => rule)).to.include('overcharged')
+  })
+
+  it('forgives an item twice in a batch behind a cut, and none without it or that was never sent', () => {
+    const history = historyOf(accepted(1, CUT_AT - 60_000))
+    deliver(history, 1)
+    const [batch] = history.deliveries
+    Object.assign(batch!, { items: [batch!.items[0]!, batch!.items[0]!] })
+    Object.assign(batch!.window, { itemsCount: 2 })
+    expect(checkRepaired(history).map(({ rule }) => rule)).to.include('invented')
+    history.faults.push({ ...CUT })
+    expect(checkRepaired(history).map(({ rule }) => rule)).to.not.include('invented')
+    Object.assign(batch!, { items: [batch!.items[0]!, { ...batch!.items[0]!, payloadHash: 'another' }] })
+    expect(checkRepaired(history).map(({ rule }) => rule)).to.include('invented')
+  })
+
   it('counts nothing that came out after all', () => {
     const history = historyOf(accepted(1, CUT_AT - 100))
     const withdrawn = withdraw(history, CUT)

@@ -6,7 +6,10 @@ import { check } from '../faults/checker.ts'
 import { Evidence, type Violation } from '../faults/evidence.ts'
 import type { Fault, History, SentItem } from '../faults/history.ts'
 
-/** What a repair appends again may go out twice, and stands behind what came meanwhile (docs/architecture/repair.md). */
+/**
+ * What a repair appends again may go out twice, also in one batch, and stands behind what came meanwhile
+ * (docs/architecture/repair.md).
+ */
 const GIVEN_UP = new Set(['two-keys', 'batch-order', 'item-order'])
 /** A sync is so late on a machine that is emulated, ms. */
 const LATE_MS = 5_000
@@ -60,12 +63,36 @@ export function onHostClock(history: History): History {
   return { ...history, commits }
 }
 
-/** `check`, without what a repair gives up. What is lost stays charged: nobody knows any more that it was there. */
+/**
+ * `check`, without what a repair gives up. What is lost stays charged: nobody knows any more that it was there, also not
+ * when the same id comes again and is charged as a new item.
+ */
 export function checkRepaired(history: History, withdrawn: readonly Withdrawn[] = []): Violation[] {
-  const paid = lostOf(history, withdrawn).reduce((sum, { item }) => sum + item.credits, 0)
+  const evidence = new Evidence(history)
+  const paid = withdrawn.reduce((sum, { item }) => sum + (evidence.settled(item.n) ? 0 : item.credits), 0)
   return check(history).filter(({ rule, detail }) => {
+    if (rule === 'invented') return !isAgainBehindCut(history, detail as Invented)
     if (rule !== 'overcharged') return !GIVEN_UP.has(rule)
     const { charged, most } = detail as { charged: number; most: number }
     return charged - most > paid
+  })
+}
+
+interface Invented {
+  readonly batch: string
+  readonly strange: readonly unknown[]
+}
+
+/** Nothing is wrong with the batch but items that it holds twice, each sent before a cut that the batch came behind. */
+function isAgainBehindCut(history: History, { batch: key, strange }: Invented): boolean {
+  if (strange.length > 0) return false
+  const sent = history.deliveries.filter((each) => each.key === key)
+  const cuts = history.faults.flatMap((fault) => ('at' in fault ? [fault.at as number] : []))
+  return sent.every(({ at, items }) => {
+    const twice = items.filter(({ n }, index) => items.findIndex((each) => each.n === n) < index)
+    return twice.every(({ n }) => {
+      const sentAt = history.sent.find((item) => item.n === n)?.sentAt ?? at
+      return cuts.some((cut) => sentAt <= cut && cut <= at)
+    })
   })
 }

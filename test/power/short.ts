@@ -28,7 +28,7 @@ describe(`a server that loses its power (seed ${SEED})`, function () {
 
   it('loses what no sync made sure of, and nothing else', async () => {
     const { whole, torn } = await checkPowerIsCut(guest, SEED)
-    expect(whole).to.deep.equal({ synced: true, unsynced: false, direct: 1 })
+    expect(whole).to.include({ synced: true, unsynced: false, direct: 1 })
     expect(torn).to.include({ synced: true, unsynced: false })
     expect(torn.direct).to.be.below(1)
   })
