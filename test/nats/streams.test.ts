@@ -123,9 +123,25 @@ describe('streams at the start', () => {
   it('are refused when one is missing that was there', async () => {
     await ensure()
     await manager.streams.delete('JOURNAL_1')
-    const text = await refusal(ensure())
+    const system = systemClock()
+    const quick = { ...system, monotonic: () => 10 * system.monotonic() }
+    const text = await refusal(ensure({ clock: quick }))
     expect(text).to.contain('JOURNAL_1 is missing')
     expect(await names()).not.to.include('JOURNAL_1')
+  })
+
+  it('are waited for when one is unknown for a moment, as to a server that has just come to lead', async () => {
+    await ensure()
+    const { config } = await manager.streams.info('JOURNAL_1')
+    await manager.streams.delete('JOURNAL_1')
+    const system = systemClock()
+    let waits = 0
+    const after = (ms: number, task: () => void) => {
+      if (++waits === 3) void manager.streams.add(config)
+      return system.after(ms, task)
+    }
+    await ensure({ clock: { ...system, after } })
+    expect(waits).to.be.within(3, 20)
   })
 
   it('begin anew with another shard count while no item was ever stored', async () => {

@@ -24,6 +24,8 @@ const COMPLETE_KEY = 'penstock.complete'
 
 /** How long a start waits for a busy broker, and for streams that another node is making, ms. */
 const SETTLE_MS = 60_000
+/** A server that has just come to lead may not know a stream yet: so long it must be missing to be lost, ms. */
+const LOST_AFTER_MS = 15_000
 
 /**
  * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
@@ -33,10 +35,11 @@ const SETTLE_MS = 60_000
 export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
   const { clock } = options
-  const deadline = clock.monotonic() + SETTLE_MS
+  const began = clock.monotonic()
+  const deadline = began + SETTLE_MS
   for (;;) {
     try {
-      return await new Installation(manager, options).ensure()
+      return await new Installation(manager, options).ensure(clock.monotonic() > began + LOST_AFTER_MS)
     } catch (cause) {
       if (!mayPass(cause)) throw cause
       if (clock.monotonic() > deadline)
@@ -70,11 +73,12 @@ class Installation {
     return madeFor(await this.#found())
   }
 
-  async ensure(): Promise<void> {
+  /** `sure`: what is missing by now is lost, else it may only be unknown to the server that answers. */
+  async ensure(sure: boolean): Promise<void> {
     const found = await this.#found()
     const kept = await this.#reshard(found)
     const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
-    await this.#refuseLoss(kept, missing)
+    await this.#refuseLoss(kept, missing, sure)
     // Those that are there, before any is made: a refusal changes nothing.
     for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
     const making = new StreamMaking(this.#manager, this.#options)
@@ -139,13 +143,14 @@ class Installation {
     return new Map()
   }
 
-  async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[]): Promise<void> {
+  async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[], sure: boolean): Promise<void> {
     const lost = missing[0]?.name.stream
     if (lost === undefined) return
     const witness = [...kept.values()].find((info) => info.config.metadata?.[COMPLETE_KEY] || everHeld(info))
     if (witness === undefined) return
     // Looked at once more: between the two looks another node may have made all of them and marked them.
     if ((await this.#info(lost)) !== undefined) throw new UnsettledError(`stream ${lost} was just made`)
+    if (!sure) throw new UnsettledError(`stream ${lost} is missing`)
     throw new UnusableBrokerError(
       `stream ${lost} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
     )
