@@ -14,7 +14,7 @@ import { runCommand } from '../support/command.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsBinary } from '../support/servers.ts'
 import { type Service, startService, untilHealthy } from '../support/service.ts'
-import { opsUrlsOf, shardsWhereTheyRun } from '../support/service-nodes.ts'
+import { shardsWhereTheyRun } from '../support/service-nodes.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { batchOf, NEVER_DUE, payloadsOf } from './harness.ts'
@@ -105,7 +105,7 @@ describe('backup and restore of the local instance', function () {
     await start(dataDir)
     const rows = await eventually(
       async () => {
-        const shards = await shardsWhereTheyRun(service, dataDir)
+        const shards = await shardsWhereTheyRun(service)
         return shards.length === SHARDS && shards.every(({ state }) => state === 'lost') && shards
       },
       { timeoutMs: 120_000 },
@@ -152,7 +152,7 @@ describe('backup and restore of the local instance', function () {
   })
 
   it('npm run shards finds the broker of the data folder', async () => {
-    const { code, stdout, stderr } = await runCommand('cmd/shards/main.ts', opsUrlsOf(service, dataDir), {
+    const { code, stdout, stderr } = await runCommand('cmd/shards/main.ts', [service.opsUrl], {
       PENSTOCK_DATA_DIR: dataDir,
     })
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' })
