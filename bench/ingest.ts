@@ -4,7 +4,7 @@
  */
 
 import { eventually } from '../test/support/eventually.ts'
-import { inTurn, median, spread, table } from './figures.ts'
+import { confidence, inTurn, median, spread, table } from './figures.ts'
 import type { Sent } from './load/generator.ts'
 import { type Generator, type Sink, startGenerator, startSink } from './load/programs.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
@@ -17,7 +17,9 @@ const WARM_MS = 1_000
 const MEASURE_MS = 3_000
 const ROUNDS = 5
 /** Two versions of one program differ by a few hundredths. */
-const BASELINE_ROUNDS = 9
+const TURNS = 100
+const TURN_MS = 1_000
+const TURN_WARM_MS = 200
 /** Services that have run for a while are meant: their paths have to be compiled first. */
 const FIRST_MS = 10_000
 export const WINDOW = { idleTimeoutMs: 1_000, maxWaitFromFirstMs: 2_000, maxItems: 50 }
@@ -108,22 +110,67 @@ export async function compareProcesses(sync: string, rounds: number): Promise<st
   return report(await compare(contestants, lab, rounds))
 }
 
-/** Markdown: this tree beside the one that was checked out at `baseline`, both with signatures, by default and with every message on disk. */
-export async function compareBaseline(baseline: string): Promise<string> {
+/**
+ * Markdown: this tree beside each that was checked out at `baselines`, all with signatures, by default and with every message
+ * on disk. They are loaded in turns of a second, so that each pause of the machine is soon everybody's; what is delivered
+ * of one then falls into the turns of all.
+ */
+export async function compareBaseline(baselines: readonly string[]): Promise<string> {
   const parts: string[] = []
   for (const sync of ['2m', 'always']) {
     const lab = await openLab()
     const contestants: Contestant[] = []
-    for (const [name, checkout] of [
-      ['this tree', undefined],
-      ['baseline', baseline],
-    ] as const) {
+    for (const checkout of [undefined, ...baselines]) {
       const system = await startPenstock({ sync, ...(checkout !== undefined && { checkout }) })
-      contestants.push(await contestantOn(system, name, lab, 'items', SECRET))
+      contestants.push(await contestantOn(system, checkout ?? 'this tree', lab, 'items', SECRET))
     }
-    parts.push(`PENSTOCK_SYNC=${sync}\n\n${report(await compare(contestants, lab, BASELINE_ROUNDS))}`)
+    parts.push(`PENSTOCK_SYNC=${sync}\n\n${await compareTurns(contestants, lab)}`)
   }
   return parts.join('\n\n')
+}
+
+async function compareTurns(contestants: readonly Contestant[], { generator, sink }: Lab): Promise<string> {
+  let firstId = 0
+  const ask = async (contestant: Contestant, measureMs: number) => {
+    const sent = await generator.ask({ ...loadOn(contestant, firstId), warmMs: TURN_WARM_MS, measureMs })
+    if (sent.failed > 0) throw new Error(`${sent.failed} requests of ${contestant.name} failed`)
+    firstId += sent.accepted
+    return sent
+  }
+  for (const contestant of contestants) await ask(contestant, FIRST_MS)
+  await untilDelivered(sink, firstId)
+  const cpuBefore = contestants.map(({ system }) => sumOf(system.cpu()))
+  const sums = contestants.map(() => ({ accepted: 0, perSecond: [] as number[] }))
+  for (let round = 0; round < TURNS; round++) {
+    for (const contestant of inTurn(contestants, round)) {
+      const { accepted, perSecond } = await ask(contestant, TURN_MS)
+      const sum = sums[contestants.indexOf(contestant)]!
+      sum.accepted += accepted
+      sum.perSecond.push(perSecond)
+    }
+  }
+  await untilDelivered(sink, firstId)
+  const cpuUs = contestants.map(
+    ({ system }, n) => ((sumOf(system.cpu()) - cpuBefore[n]!) * 1_000) / sums[n]!.accepted,
+  )
+  await Promise.all(contestants.map(({ system }) => system.stop()))
+  await Promise.all([generator.stop(), sink.stop()])
+  const [own] = sums
+  const rows = contestants.map(({ name }, n) => [
+    name,
+    median(sums[n]!.perSecond).toFixed(0),
+    n === 0
+      ? ''
+      : confidence(
+          sums[n]!.perSecond.map((each, turn) => own!.perSecond[turn]! / each),
+          2,
+        ),
+    n === 0 ? '' : (own!.accepted / sums[n]!.accepted).toFixed(3),
+    cpuUs[n]!.toFixed(0),
+    n === 0 ? '' : (cpuUs[0]! / cpuUs[n]!).toFixed(3),
+  ])
+  const head = ['', 'accepted/s', 'this tree ÷ it, by turns', 'in all', 'CPU µs an item', 'this tree ÷ it']
+  return table(head, rows)
 }
 
 interface Lab {

@@ -17,13 +17,13 @@ import {
 import { type Buckets, between, bucketOf, histogramOf, plus, shareUpTo } from './metrics.ts'
 import { type Goal, tableOfGoals } from './peers/goals.ts'
 import { cpuOf, machineBusyMs, stolenMs, sumOf } from './processes.ts'
-import { type Penstock, SECRET, startPenstock } from './systems.ts'
+import { type Penstock, type PenstockOptions, SECRET, startPenstock } from './systems.ts'
 
 const IDLE_MS = 1_000
 const FOREVER_MS = 3_600_000
 /** Batches a second that come due; as many items go to groups that wait. */
 const RATE = 100
-const SECONDS = 8
+export const ROUND_SECONDS = 8
 const ROUNDS = 9
 /** An idle process that waits longer than this for one of a hundred timers is on a machine that pauses, ms. */
 const PAUSE_MS = 5
@@ -95,9 +95,9 @@ export async function measureLateness(sync: string, numbers: Numbers): Promise<s
 }
 
 /** One round was made without measuring: code that runs for the first time is slow. */
-export async function openLab(sync: string): Promise<Lab> {
+export async function openLab(sync: string, more: Partial<PenstockOptions> = {}): Promise<Lab> {
   const { sink, url } = await startSink()
-  const penstock = await startPenstock({ sync })
+  const penstock = await startPenstock({ sync, ...more })
   const lab = {
     sink,
     url,
@@ -176,8 +176,15 @@ export async function measure(lab: Lab): Promise<Round> {
   }
   const from = { url: penstock.ingestUrl, headers: penstock.headers, firstId: lab.nextId }
   const others = { url: penstock.urlOf('waiting'), keys: Math.max(1, lab.openGroups) }
-  const acked = await generator.ask({ kind: 'open', ...LOAD, ...from, rate: RATE, seconds: SECONDS, others })
-  lab.nextId += 2 * RATE * SECONDS
+  const acked = await generator.ask({
+    kind: 'open',
+    ...LOAD,
+    ...from,
+    rate: RATE,
+    seconds: ROUND_SECONDS,
+    others,
+  })
+  lab.nextId += 2 * RATE * ROUND_SECONDS
   const late = await lateness(acked, sink)
   const idleLate = await watch.ask({ kind: 'end' })
   const cores = (ms: number) => ms / (monotonicMs() - before.at)

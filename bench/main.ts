@@ -1,10 +1,11 @@
 /**
  * `npm run bench`: all figures, or the sections named as arguments, into docs/performance/results.md between their markers.
- * `npm run bench -- baseline FOLDER` prints how this tree compares to the checkout in that folder.
+ * `npm run bench -- baseline FOLDER …` prints how this tree compares to the checkouts in those folders.
  * Only ratios inside one table count: the machine may have other work.
  */
 import { killServers, stopServers } from '../test/support/servers.ts'
 import { measureAdmin } from './admin.ts'
+import { measureBurst } from './burst.ts'
 import { measureCapacity } from './capacity/main.ts'
 import { measureHandOver } from './cluster-hand-over.ts'
 import { measureMemory } from './cluster-memory.ts'
@@ -38,6 +39,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   processes: () => compareProcesses('2m', 9),
   admin: () => measureAdmin({ sync: '2m' }),
   lateness: () => measureLateness('always', OPEN_GROUPS),
+  burst: () => measureBurst('always'),
   isolation: () => measureIsolation('always'),
   heap: () => measureHeap(HEAP.groups, HEAP.rounds),
   start: () => measureStarts(STARTS),
@@ -58,11 +60,11 @@ process.setMaxListeners(100)
 process.on('exit', killServers)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
-const [section, baseline] = process.argv.slice(2)
+const [section, ...baselines] = process.argv.slice(2)
 if (section === 'baseline') {
-  if (baseline === undefined) throw new Error('baseline wants the folder of another checkout')
+  if (baselines.length === 0) throw new Error('baseline wants the folder of another checkout')
   // No figure of the project: it is printed and not kept.
-  process.stdout.write(`${whereNow()}\n\n${await compareBaseline(baseline)}\n`)
+  process.stdout.write(`${whereNow()}\n\n${await compareBaseline(baselines)}\n`)
   await stopServers()
   process.exit()
 }

@@ -21,6 +21,8 @@ export interface Mix extends Target {
   startAt?: number
   /** Set: it rests for as long as it works, so it has `ms` of every 2 × `ms`, this often. */
   times?: number
+  /** Whether what could not be sent by the end is left out. */
+  endsOnTime?: boolean
 }
 
 /** One read after the other: `times` of it, fewer when they take longer than `maxMs` together. */
@@ -54,13 +56,14 @@ const CONNECTIONS = 16
 answering((question: ClientQuestion) => (question.kind === 'mix' ? mix(question) : read(question)))
 
 async function mix({ account, ms, perSecond, times = 1, ...rest }: Mix): Promise<Told> {
-  const { url, headers, startAt = monotonicMs() } = rest
+  const { url, headers, startAt = monotonicMs(), endsOnTime = false } = rest
+  const until = endsOnTime ? startAt + ms : Number.POSITIVE_INFINITY
   const requests = new AdminMix(account)
   const answers = new Answers()
   const atOnce = (perSecond * ms) / 1_000
   const dueAt = (turn: number) =>
     startAt + Math.floor(turn / atOnce) * 2 * ms + ((turn % atOnce) / perSecond) * 1_000
-  await onSchedule({ url, connections: CONNECTIONS, total: atOnce * times, dueAt }, (turn, sender) => {
+  await onSchedule({ url, connections: CONNECTIONS, total: atOnce * times, dueAt, until }, (turn, sender) => {
     const request = requests.request(turn)
     sender.send(requestText(request, new URL(url), headers), (status, body) => {
       answers.add(request, status, body, monotonicMs() - dueAt(turn))

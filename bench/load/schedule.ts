@@ -9,11 +9,13 @@ export interface Schedule {
   total: number
   /** Monotonic ms at which a turn is due, ascending. Whoever measures from there counts the wait, too. */
   dueAt(turn: number): number
+  /** Monotonic ms after which no turn begins, also when some are left. Default: never. */
+  until?: number
 }
 
 /** Calls `begin` for each turn when its time has come and a connection is free; resolves when all are answered. */
 export function onSchedule(
-  { url, connections, total, dueAt }: Schedule,
+  { url, connections, total, dueAt, until = Number.POSITIVE_INFINITY }: Schedule,
   begin: (turn: number, sender: Sender) => void,
 ): Promise<void> {
   const free: Sender[] = []
@@ -25,6 +27,7 @@ export function onSchedule(
       for (; turn < total && free.length > 0 && dueAt(turn) <= now; turn++) {
         begin(turn, free.pop()!)
       }
+      if (now >= until) turn = total
       if (turn < total || free.length < connections) return
       clearInterval(timer)
       for (const sender of free) sender.close()
