@@ -7,6 +7,11 @@ export function nodeOf({ kind }: Fault): string | undefined {
   return / ((?:admin|ingress|actor)-\d+)$/.exec(kind)?.[1]
 }
 
+/** Every process of the service is gone with it: what runs afterwards began afterwards. */
+export function endsAll({ kind }: Fault): boolean {
+  return kind === 'kill'
+}
+
 function roleOf(fault: Fault): string | undefined {
   return nodeOf(fault)?.split('-')[0]
 }

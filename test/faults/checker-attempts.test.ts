@@ -91,6 +91,17 @@ describe('the checker of back-off', () => {
     expect(broken(third)).to.deep.equal([])
   })
 
+  it('counts none that arrived behind the kill of its sender', () => {
+    const late = (closedAfterMs: number | null) => (history: History) => {
+      slow(fails(2, [kill(SENT + 690, SENT + 695)], 200))(history)
+      const first = history.deliveries[1]!
+      const closedAt = closedAfterMs === null ? null : first.answeredAt + closedAfterMs
+      history.deliveries[1] = { ...first, closedAt }
+    }
+    expect(broken(late(20))).to.deep.equal([])
+    expect(broken(late(null)), 'its sender lives').to.deep.equal(['back-off'])
+  })
+
   it('takes what was given up for no attempt that was begun early', () => {
     const givenUp = (sealedAt: number) => (history: History) => {
       slow(fails(1, [], 10))(history)

@@ -21,7 +21,9 @@ export function checkAttempts(evidence: Evidence): Violation[] {
  * fails on the way to the destination counts.
  */
 function cutOff(evidence: Evidence, first: Delivery, last: Delivery): number {
-  const faults = evidence.cutsOf(first.key, first.at, last.at).filter((fault) => !isOnTheWay(fault))
+  const faults = evidence
+    .cutsOf(first.key, evidence.sentFrom(first), last.at)
+    .filter((fault) => !isOnTheWay(fault))
   return Math.min(faults.length, evidence.claimsSinceSeal(first.key, last.at) ?? faults.length)
 }
 
@@ -40,7 +42,7 @@ export function checkBackoff(evidence: Evidence): Violation[] {
 /** By one that its owner surely had. */
 function failedByAnswer(evidence: Evidence, before: Delivery, next: Delivery): boolean {
   if (before.status < 500 || evidence.wasGivenUp(before) || evidence.wasGivenUp(next)) return false
-  return evidence.cutsOf(next.key, before.at, next.at).length === 0
+  return evidence.cutsOf(next.key, evidence.sentFrom(before), next.at).length === 0
 }
 
 /** Before the attempt behind this one, ms. */

@@ -6,7 +6,7 @@ import type { BufferTerms } from './terms.ts'
 export function checkHeaders(evidence: Evidence): Violation[] {
   return evidence.history.deliveries.flatMap((delivery) => {
     const { key, keyHeader, signature, at } = delivery
-    const terms = evidence.told.at(delivery.bufferId, at, evidence.shardOf(key))
+    const terms = evidence.termsOf(delivery)
     if (terms.some((each) => hasKeyOf(each, delivery) && isSignedBy(each, delivery))) return []
     return [{ rule: 'headers', detail: { key, at, keyHeader, signature, terms } }]
   })

@@ -96,6 +96,21 @@ describe('the checker of repetitions', () => {
     }
   })
 
+  it('lets come again what arrived behind the kill of its sender, and was closed at once', () => {
+    const arrived = (afterMs: number, closedAfterMs: number | null) => (history: History) => {
+      history.deliveries.push(delivery(20, [3, 4], { at: SENT + 9_000 }))
+      const first = history.deliveries[1]!
+      const closedAt = closedAfterMs === null ? null : first.answeredAt + closedAfterMs
+      history.deliveries[1] = { ...first, closedAt }
+      history.faults.push(kill(first.at - afterMs))
+      owned(history, commit(20, { at: first.at - 500, records: ['seal'] }), TAKE_OVER)
+    }
+    expect(broken(arrived(400, 20))).to.deep.equal([])
+    expect(broken(arrived(400, null)), 'its sender lives').to.deep.equal(['resent'])
+    expect(broken(arrived(400, 4_000)), 'idle').to.deep.equal(['resent'])
+    expect(broken(arrived(31_000, 20)), 'the kill was long ago').to.deep.equal(['resent'])
+  })
+
   it('takes a long stall of the machine for a fault, and a short one for none', () => {
     const stalled = (ms: number) => (history: History) => {
       again([], AT, TAKE_OVER)(history)

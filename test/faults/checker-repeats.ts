@@ -43,7 +43,7 @@ function excuseFor(
   const recordedAt = evidence.settlement(next.key)?.at ?? Number.POSITIVE_INFINITY
   if (next.at > recordedAt + CLOCKS_MS && !evidence.heldBack(next, recordedAt)) return null
   if (evidence.wasGivenUp(before)) return 'unheard'
-  const cuts = evidence.cutsOf(next.key, before.at, next.at)
+  const cuts = evidence.cutsOf(next.key, evidence.sentFrom(before), next.at)
   if (cuts.length === 0) return null
   if (wasUnheard(cuts, before, next)) return 'unheard'
   const claims = evidence.claimsSinceSeal(next.key, next.at)

@@ -2,12 +2,13 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { readHeaders } from './delivery-headers.ts'
-import type { Delivery, History, StoredCommit } from './history.ts'
+import type { Delivery, History, Shape, StoredCommit } from './history.ts'
 import {
   batchItem,
   broken,
   changed,
   claim,
+  commit,
   delivery,
   kill,
   otherDelivery,
@@ -84,6 +85,7 @@ describe('the checker of disabled buffers', () => {
         told(KNOWN, disabled, younger)(history)
         history.commits = [claim(1, 'a', SENT), ...claims]
         history.claims = [{ shard: 0, epoch: 1, node: 'actor-1' }]
+        history.shape = 'cluster'
         history.sent.push(sentItem(5, { bufferId: 'other', groupKey: 'h' }))
         const signature = { header: 'x-svc-signature', secret }
         history.deliveries.push(otherDelivery(12, [5], { bufferId: 'other', signature, at }))
@@ -133,6 +135,83 @@ describe('the checker of headers', () => {
     expect(broken(told(KNOWN, rotated(SENT + 1)))).to.deep.equal(['headers'])
     expect(broken(told(SENT + 2_000, rotated(SENT + 1))), 'not every owner knows it yet').to.deep.equal([])
     expect(broken(told(KNOWN, rotated(null))), 'nobody said that it is').to.deep.equal([])
+  })
+
+  const rotatedAt = (askedAt: number) =>
+    changed({ signing: { header: 'x-svc-signature', secret: 'new' } }, { askedAt, answeredAt: askedAt + 1 })
+  /** The secret of before, so long after the change, ms. */
+  const oldAfter = (ms: number, shape: Shape, change = (_: History): void => {}) =>
+    broken((history) => {
+      history.shape = shape
+      told(KNOWN, rotatedAt(KNOWN - ms))(history)
+      change(history)
+    })
+
+  it('catches a secret that is over sooner where fewer processes have to hear of it', () => {
+    const bounds: [Shape, number][] = [
+      ['one process', 3_000],
+      ['several processes', 10_000],
+      ['cluster', 30_000],
+    ]
+    for (const [shape, ms] of bounds) {
+      expect(oldAfter(ms, shape), shape).to.deep.equal([])
+      expect(oldAfter(ms + 10, shape), shape).to.deep.equal(['headers'])
+    }
+  })
+
+  it('catches it at once where all processes began behind the change', () => {
+    const killed = (msAfter: number) => (history: History) => {
+      history.faults.push(kill(KNOWN - 9_000 + msAfter))
+    }
+    expect(oldAfter(9_000, 'several processes', killed(-100)), 'the change came later').to.deep.equal([])
+    expect(oldAfter(9_000, 'several processes', killed(100))).to.deep.equal(['headers'])
+    expect(oldAfter(9_000, 'several processes', killed(8_000)), 'perhaps on the way').to.deep.equal([])
+  })
+
+  describe('of an attempt that arrives late', () => {
+    /** Its sender closed the connection so long after the arrival, ms; the batch was sealed long ago. */
+    const closed = (afterMs: number | null) => (history: History) => {
+      history.commits = [commit(2), commit(20, { records: ['seal'] })]
+      const last = history.deliveries[1]!
+      history.deliveries[1] = { ...last, closedAt: afterMs === null ? null : last.at + afterMs }
+    }
+    const killed = (msBefore: number, afterMs: number | null) => (history: History) => {
+      closed(afterMs)(history)
+      history.commits[1] = commit(20, { at: KNOWN - 5_000, records: ['seal'] })
+      history.faults.push(kill(KNOWN - msBefore))
+    }
+
+    it('takes the secret of its own time, when it was given up', () => {
+      expect(oldAfter(12_000, 'several processes', closed(100))).to.deep.equal([])
+      for (const late of [null, 4_000])
+        expect(oldAfter(12_000, 'several processes', closed(late)), `${late}: heard`).to.deep.equal([
+          'headers',
+        ])
+      const slow = (history: History) => {
+        closed(8_000)(history)
+        history.deliveries[1] = { ...history.deliveries[1]!, answeredAt: KNOWN + 9_000 }
+      }
+      expect(oldAfter(12_000, 'several processes', slow), 'it came in time').to.deep.equal(['headers'])
+    })
+
+    it('takes it when its sender was killed on its way', () => {
+      expect(oldAfter(12_000, 'several processes', killed(1_000, 100))).to.deep.equal([])
+      expect(oldAfter(12_000, 'several processes', killed(1_000, null)), 'heard').to.deep.equal(['headers'])
+      const again = (history: History) => {
+        killed(15_000, 100)(history)
+        history.faults.push(kill(KNOWN + 50))
+      }
+      expect(oldAfter(12_000, 'several processes', again), 'killed behind it').to.deep.equal(['headers'])
+    })
+
+    it('takes none that was over before it can have been sent', () => {
+      const later = (history: History) => {
+        closed(100)(history)
+        Object.assign(history.deliveries[1]!, { at: KNOWN + 32_000, answeredAt: KNOWN + 32_001 })
+        closed(100)(history)
+      }
+      expect(oldAfter(12_000, 'several processes', later)).to.deep.equal(['headers'])
+    })
   })
 
   it('catches a key in another header, or in none', () => {

@@ -6,7 +6,7 @@ import { connect, type NatsConnection } from 'nats'
 
 import { Api, type BufferFields } from '../support/api.ts'
 import { Cluster, type ClusterRole } from '../support/cluster.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, untilNone } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase } from '../support/servers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -107,7 +107,7 @@ export class ClusterTrial {
       PENSTOCK_INITIAL_CREDITS: String(CREDITS),
       PENSTOCK_LOG_LEVEL: 'info',
     })
-    const [history, random] = [newHistory({ shards }), seededFractions(seed)]
+    const [history, random] = [newHistory({ shards, shape: 'cluster' }), seededFractions(seed)]
     const destination = await Destination.open(history, random, () => true)
     const destinationProxy = await TcpProxy.to(Number(new URL(destination.url).port))
     const trial = new ClusterTrial({ ...options, shards }, cluster, servers, {
@@ -198,14 +198,14 @@ export class ClusterTrial {
     throw new Error(`nobody runs shard ${shard}`)
   }
 
-  /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
+  /** Resolves when everything accepted has arrived and the logs hold nothing that is open; rejects when they stand still. */
   async drain(): Promise<void> {
-    const options = { timeoutMs: this.#patienceMs, everyMs: 200 }
-    await eventually(async () => {
+    const options = { stillMs: this.#patienceMs, timeoutMs: 3 * this.#patienceMs, everyMs: 200 }
+    await untilNone(async () => {
       for (const bufferId of this.buffers.ids) await this.enable(bufferId)
-      return new Evidence(this.history).allSeen
+      return new Evidence(this.history).unseen
     }, options)
-    await this.readLogs((logs) => eventually(async () => (await logs.openItems()) === 0, options))
+    await this.readLogs((logs) => untilNone(() => logs.openItems(), options))
   }
 
   /** Drains, ends every node, reads what is left behind, and judges; rejects with every breach. `rules`: default all. */

@@ -1,9 +1,10 @@
 /** A history indexed for the rules of the checker. */
 import { readKey, shardOfKey, versionOf } from './batch-key.ts'
-import { cutsDeliveries, nodeOf } from './causes.ts'
+import { cutsDeliveries, endsAll, nodeOf } from './causes.ts'
 import type { Batch, Delivery, Fault, History, SentItem } from './history.ts'
 import { Owners } from './owners.ts'
-import { Told } from './told.ts'
+import type { BufferTerms } from './terms.ts'
+import { ON_THE_WAY_MS, Told } from './told.ts'
 
 /** A machine that stands still for so long breaks what a fault would break: leases, and waiting requests; ms. */
 const LONG_STALL_MS = 2_000
@@ -14,6 +15,8 @@ const ARRIVAL_MS = 2_000
 const OVERDUE_MS = 9_900
 /** From the end of a connection at its sender to that at the destination, on a busy machine, ms; idle ones live for 4 s. */
 const CLOSING_MS = 2_000
+/** A connection that nobody has taken yet waits less than this at its destination, on a busy machine, ms. */
+const LATE_MS = 30_000
 
 export interface Violation {
   readonly rule: string
@@ -124,13 +127,12 @@ export class Evidence {
     return (this.#duplicates.get(duplicateName(item)) ?? []).filter((duplicate) => duplicate !== item)
   }
 
-  /** Every accepted item, or a duplicate of it, was seen on its way out. */
-  get allSeen(): boolean {
-    return this.history.sent.every(
-      (item) =>
-        item.answer?.status !== 202 ||
-        [item, ...this.duplicatesOf(item)].some(({ n }) => this.lastSeen(n) !== undefined),
-    )
+  /** Accepted items of which neither they nor a duplicate were seen on their way out. */
+  get unseen(): number {
+    const seen = ({ n }: SentItem) => this.lastSeen(n) !== undefined
+    return this.history.sent.filter(
+      (item) => item.answer?.status === 202 && ![item, ...this.duplicatesOf(item)].some(seen),
+    ).length
   }
 
   /** Of a batch; undefined: its key is none. */
@@ -176,12 +178,46 @@ export class Evidence {
    * Its sender closed the connection before it could hear the answer, for its 10 s were over: on a busy machine most of them
    * may pass on the way. It arrives behind whatever the sender did since. Who heard an answer keeps the connection for more.
    */
-  wasGivenUp({ key, answeredAt, closedAt }: Delivery): boolean {
-    if (closedAt === null || closedAt > answeredAt + CLOSING_MS + this.stalledMs(answeredAt, closedAt))
-      return false
+  wasGivenUp(delivery: Delivery): boolean {
+    const { key, closedAt } = delivery
+    if (closedAt === null || !this.#wasUnheard(delivery)) return false
     const { version } = readKey(key) ?? {}
     const sealedAt = this.#commitTimes.get(`${this.shardOf(key)}/${version}`)
     return sealedAt === undefined || closedAt - sealedAt >= OVERDUE_MS
+  }
+
+  /** Who hears an answer keeps the connection for more. */
+  #wasUnheard({ answeredAt, closedAt }: Delivery): boolean {
+    return closedAt !== null && closedAt <= answeredAt + CLOSING_MS + this.stalledMs(answeredAt, closedAt)
+  }
+
+  /**
+   * The time from which on it may have been sent. A connection waits at a busy destination until it is taken, and what came
+   * by it is read even when its sender has given it up meanwhile, or was killed. Any other attempt arrives as it is sent.
+   */
+  sentFrom(delivery: Delivery): number {
+    return this.#isLate(delivery)
+      ? delivery.at - LATE_MS - this.stalledMs(delivery.at - LATE_MS, delivery.at)
+      : delivery.at
+  }
+
+  #isLate(delivery: Delivery): boolean {
+    const { at, closedAt } = delivery
+    if (closedAt === null || !this.#wasUnheard(delivery)) return false
+    const killedWithin = (from: number, to: number) =>
+      this.faultsBetween(from, to).some((fault) => endsAll(fault) && fault.from >= from)
+    // Who was killed behind its arrival was there for it.
+    if (killedWithin(at - LATE_MS, at) && !killedWithin(at + 1, closedAt)) return true
+    // One that was there for most of its 10 s came in time.
+    return this.wasGivenUp(delivery) && closedAt - at < OVERDUE_MS - ON_THE_WAY_MS
+  }
+
+  /** Terms of its buffer of which one was in force when it was sent. */
+  termsOf(delivery: Delivery): BufferTerms[] {
+    const { bufferId, key, at } = delivery
+    const from = this.sentFrom(delivery)
+    if (from < at) return this.told.between(bufferId, from, at)
+    return this.told.at(bufferId, at, this.shardOf(key))
   }
 
   /** Of this time the machine stood still so long, ms. */

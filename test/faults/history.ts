@@ -147,7 +147,7 @@ export interface History {
   readonly changes: BufferChange[]
   dead: DeadLetter[]
   commits: StoredCommit[]
-  /** Empty: there was one node. */
+  /** Empty: nobody knows which node had which shard. */
   claims: Claim[]
   /** null: not looked at. */
   credits: Accounts | null
@@ -155,9 +155,13 @@ export interface History {
   buffered: number
   /** Of the installation. */
   readonly shards: number
+  shape: Shape
 }
 
-export function newHistory({ shards }: { shards: number }): History {
+/** What takes requests and runs shards: one process, several of one `npm start`, or the nodes of a cluster. */
+export type Shape = 'one process' | 'several processes' | 'cluster'
+
+export function newHistory({ shards, shape }: Pick<History, 'shards' | 'shape'>): History {
   return {
     sent: [],
     deliveries: [],
@@ -170,6 +174,7 @@ export function newHistory({ shards }: { shards: number }): History {
     credits: null,
     buffered: 0,
     shards,
+    shape,
   }
 }
 

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { readConfig } from '../../cmd/config/config.ts'
 import { addressLines } from '../../cmd/penstock/banner.ts'
 import { createAdmin } from '../../cmd/wiring/admin.ts'
+import { createTrail } from '../../cmd/wiring/audit.ts'
 import { openDeliveries } from '../../cmd/wiring/deliveries.ts'
 import { type Logs, type Node, openLogs, openStore, type Store } from '../../cmd/wiring/foundation.ts'
 import { startIngress } from '../../cmd/wiring/ingress.ts'
@@ -56,7 +57,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   await migrate(config.databaseUrl!)
   const keys = parseSecretKeys(SECRET_KEY)
   if (!keys.ok) throw new Error(keys.error)
-  const store = await openStore(node, config.databaseUrl!, keys.value)
+  const store = await openStore(node, config.databaseUrl!, keys.value, { unreadable() {} })
   const logs = await openLogs(node, config.natsUrls!)
   const { meter } = await lifecycle.acquire(
     'metrics',
@@ -65,13 +66,15 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   )
   const gate: Gate = { closing: false }
   const bodies = new BodyBudget(config.maxBodiesBytes)
+  const audit = createTrail(node, store, meter)
   const deliveries = await openDeliveries(node, 'keeping', meter)
   const actor = await startKeepingActor(node, store, logs, meter, deliveries)
-  const ingress = await startIngress(node, store, logs, meter, { gate, bodies }, fail)
-  const admin = createAdmin(node, store, deliveries, ingress.ledger, bodies)
+  const ingress = await startIngress(node, store, logs, meter, { gate, bodies, audit }, fail)
+  const telemetry = createHttpTelemetry(log, meter)
+  const admin = createAdmin(node, store, deliveries, ingress.ledger, { bodies, telemetry, audit })
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
   const handler = createHandler({
-    telemetry: createHttpTelemetry(log, meter),
+    telemetry,
     gate,
     isOutage,
     ingest: ingress.route,

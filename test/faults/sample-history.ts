@@ -121,7 +121,7 @@ export function accounts(spent: number) {
 /** Two batches of two items each, everything right. */
 export function sound(): History {
   return {
-    ...newHistory({ shards: 1 }),
+    ...newHistory({ shards: 1, shape: 'one process' }),
     changes: [changed({})],
     sent: [1, 2, 3, 4].map((n) => sentItem(n)),
     deliveries: [delivery(10, [1, 2]), delivery(20, [3, 4])],

@@ -4,15 +4,23 @@
  * everything that was changed before that secret was.
  */
 import { shardOfKey } from './batch-key.ts'
-import { hidesChanges } from './causes.ts'
-import type { Delivery, Fault, History } from './history.ts'
+import { endsAll, hidesChanges } from './causes.ts'
+import type { Delivery, Fault, History, Shape } from './history.ts'
 import type { Owners } from './owners.ts'
 import type { BufferChange, BufferTerms } from './terms.ts'
 
-/** From an attempt's begin to its arrival, on a busy machine, ms. */
-const ON_THE_WAY_MS = 3_000
-/** A change is known everywhere within a second; a busy machine needs less than this, ms. */
-const KNOWN_MS = 30_000
+/** From an attempt's begin to its arrival, on a busy machine, ms: but for those that arrive late (`evidence.ts`). */
+export const ON_THE_WAY_MS = 3_000
+/**
+ * From the answer to a change until no attempt that begins without it arrives, ms. One process knows a change before it
+ * answers. Several know it within a second (docs/reference/guarantees.md, "Limits"), and a busy machine takes the rest. The
+ * nodes of a cluster are cut off, too.
+ */
+const KNOWN_MS: Readonly<Record<Shape, number>> = {
+  'one process': ON_THE_WAY_MS,
+  'several processes': 10_000,
+  cluster: 30_000,
+}
 
 /** An attempt was signed with a secret that was asked for at `askedAt`. */
 interface Sign {
@@ -31,14 +39,13 @@ export class Told {
   readonly #circumstances: Circumstances
   readonly #changes: ReadonlyMap<string, BufferChange[]>
   readonly #signs: ReadonlyMap<number | undefined, Sign[]>
-  /** One process does everything: it knows a change before it answers. */
-  readonly #isAlone: boolean
+  readonly #knownMs: number
 
   constructor(history: History, circumstances: Circumstances) {
     this.#circumstances = circumstances
     this.#changes = Map.groupBy(history.changes, ({ bufferId }) => bufferId)
     this.#signs = signsOf(history)
-    this.#isAlone = history.claims.length === 0
+    this.#knownMs = KNOWN_MS[history.shape]
   }
 
   /** Terms of which one was in force for an attempt that came at `at` from the owner of this shard; none: no such buffer. */
@@ -74,9 +81,13 @@ export class Told {
   #isKnownAnywhere(answeredAt: number, at: number): boolean {
     const { faultsBetween, stalledMs } = this.#circumstances
     if (answeredAt > at) return false
-    const hidden = faultsBetween(answeredAt, at).filter(hidesChanges)
+    const faults = faultsBetween(answeredAt, at)
+    const hidden = faults.filter(hidesChanges)
     const from = Math.max(answeredAt, ...hidden.map(({ to }) => to))
-    return from + (this.#isAlone ? ON_THE_WAY_MS : KNOWN_MS) + stalledMs(from, at) <= at
+    // Processes that began behind the change have read it.
+    const begun = faults.filter((fault) => endsAll(fault) && fault.from >= from).map(({ to }) => to)
+    const known = Math.min(from + this.#knownMs, ...begun.map((to) => to + ON_THE_WAY_MS))
+    return known + stalledMs(from, at) <= at
   }
 
   /** It signed with a younger secret, and has had the shard since then. */

@@ -11,7 +11,7 @@ const attempt = (at: number, status: number) => delivery(1, [], { at, status })
 
 describe('the duplicates of runs under faults', () => {
   const history = {
-    ...newHistory({ shards: 1 }),
+    ...newHistory({ shards: 1, shape: 'one process' }),
     faults: ['kill actor-1', 'kill actor-2', 'destination-reset -'].map((kind, index) => ({
       kind,
       from: 100 * (index + 1),

@@ -1,10 +1,11 @@
 /** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
 import type { BufferFields } from '../support/api.ts'
-import { eventually } from '../support/eventually.ts'
+import { untilNone } from '../support/eventually.ts'
 import { NatsProxy, type Struck, type Which } from '../support/nats-proxy.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
+import { inSeveralProcesses } from '../support/shape.ts'
 import { readDatabase, readLeftDatabase } from './aftermath.ts'
 import { type BufferPatch, Buffers } from './buffers.ts'
 import { check } from './checker.ts'
@@ -18,6 +19,8 @@ import { Sender } from './webhooks.ts'
 const CREDITS = 10_000_000
 const PROJECT = 'faults'
 const SHARDS = 2
+/** A group whose destination fails gives out a batch of one item in seconds, and may have dozens of them. */
+const DRAINING = { stillMs: 40_000, timeoutMs: 240_000, everyMs: 100 }
 
 export interface TrialOptions {
   readonly label: string
@@ -89,7 +92,8 @@ export class Trial {
         }),
       },
     })
-    const [history, random] = [newHistory({ shards: SHARDS }), seededFractions(options.seed)]
+    const shape = inSeveralProcesses && options.program === undefined ? 'several processes' : 'one process'
+    const [history, random] = [newHistory({ shards: SHARDS, shape }), seededFractions(options.seed)]
     const isListening = () => trial.#down === null
     const destination = await Destination.open(history, random, isListening)
     const trial: Trial = new Trial(options, own, installation, { history, random, destination })
@@ -168,12 +172,10 @@ export class Trial {
     return fault
   }
 
-  /** Resolves when everything accepted has arrived and the logs hold nothing that is open. */
-  async drain(timeoutMs = 40_000): Promise<void> {
-    await eventually(() => this.#arrived(), { timeoutMs, everyMs: 100 })
-    await this.readLogs((logs) =>
-      eventually(async () => (await logs.openItems()) === 0, { timeoutMs, everyMs: 100 }),
-    )
+  /** Resolves when everything accepted has arrived and the logs hold nothing that is open; rejects when they stand still. */
+  async drain(): Promise<void> {
+    await untilNone(() => this.#unseen(), DRAINING)
+    await this.readLogs((logs) => untilNone(() => logs.openItems(), DRAINING))
   }
 
   /** Drains, ends the service, reads what is left behind, and judges; rejects with every breach. */
@@ -222,10 +224,10 @@ export class Trial {
     await this.own?.nats.stop()
   }
 
-  /** Every accepted item, or a duplicate of it, was seen; a buffer that its dead letters disabled is enabled again. */
-  async #arrived(): Promise<boolean> {
+  /** What has not arrived yet; a buffer that its dead letters disabled is enabled again. */
+  async #unseen(): Promise<number> {
     for (const bufferId of this.buffers.ids) await this.enable(bufferId)
-    return new Evidence(this.history).allSeen
+    return new Evidence(this.history).unseen
   }
 }
 
