@@ -1,5 +1,5 @@
 # One image for every role; the role is the first argument: docker run penstock ingress
-# The version of Node is the one that package.json pins.
+# The version of Node is the one that package.json pins. A release names the base by digest, too: npm run pin-base.
 FROM node:26.10.0-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -1,10 +1,10 @@
 /**
- * `npm test`: every test/**\/*.test.ts, one file after the other, in five processes side by side. Tests that start and
- * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server. What
- * looks at `npm start` from outside runs twice: with one process, and with several (`support/shape.ts`).
+ * `npm test`: every test/**\/*.test.ts, one file after the other, in four processes side by side. Tests that start and
+ * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server.
  *
  * `npm test -- PATH ...`: these files and folders, in this process. `npm run test:fast`: all files that start no server
- * and no program, in this process, in less than a minute.
+ * and no program, in this process, in less than a minute. `npm run test:several`: what looks at `npm start` from outside,
+ * with several processes (`support/shape.ts`), in two processes side by side.
  *
  * The last line is `N passed, N failed, N skipped`. The exit code is 0 only when nothing failed and something ran.
  */
@@ -16,7 +16,7 @@ import { NATS, POSTGRES, userOf } from '../internal/embedded/server-user.ts'
 import { undocumented } from './support/answers.ts'
 import { testsWithoutPrograms } from './support/reach.ts'
 import { mochaGlobalSetup, mochaGlobalTeardown, mochaHooks } from './support/setup.ts'
-import { inSeveralProcesses } from './support/shape.ts'
+import { inSeveralProcesses, SEVERAL, SHAPE_VARIABLE } from './support/shape.ts'
 import { addShown, type Shown, shown } from './support/traffic.ts'
 
 /** The whole run, ms. */
@@ -26,11 +26,13 @@ const LANE_ENDS_BEFORE_MS = 30_000
 /** Lanes that start their servers at once may take a minute for it on two cores. */
 const TEST_TIMEOUT_MS = 180_000
 /** Folders whose tests run processes of their own. */
-const WHOLE_SERVICES = ['cluster/', 'cmd/', 'embedded/', 'faults/', 'power/']
+const WHOLE_SERVICES = ['cluster/', 'faults/', 'power/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
 const WAITING = ['e2e/', 'nats/']
 /** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
 const KUBERNETES = ['chart/', 'operator/']
+/** Files and folders that run once more with several processes of `npm start`, by lanes. */
+const SEVERAL_LANES = [['e2e'], ['faults/crash.test.ts', 'faults/stop.test.ts']]
 
 interface Counts {
   passed: number
@@ -54,8 +56,9 @@ const deadline = setTimeout(() => finish(`not done within ${budgetMs / 1000} s`)
 try {
   if (first === '--lane') await runAll(rest)
   else if (first === '--fast') await runAll(testsWithoutPrograms(join(import.meta.dirname, '..')))
+  else if (first === '--several') await runSeveral()
   else if (first !== undefined) await runAll([first, ...rest].flatMap(testsIn))
-  else await runLanes()
+  else await runWhole()
   clearTimeout(deadline)
   finish()
 } catch (error) {
@@ -70,27 +73,45 @@ function testsIn(path: string): string[] {
   return found.map((file) => join(path, file))
 }
 
-async function runLanes(): Promise<void> {
-  // Lanes that make a user at the same moment would each make one.
-  for (const server of [NATS, POSTGRES]) userOf(server)
+async function runWhole(): Promise<void> {
   const found = globSync('**/*.test.ts', { cwd: import.meta.dirname })
   if (found.length === 0) throw new Error('there are no tests')
   const below = (folders: string[]) =>
     found.filter((path) => folders.some((folder) => path.startsWith(folder)))
   const apart = [below(WHOLE_SERVICES), below(KUBERNETES), below(WAITING)]
   const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
-  const lanes = [rest, ...apart]
-  const others = await Promise.all(lanes.map((files, lane) => runLane(files.sort(), lane === 0)))
+  const lanes = [rest, ...apart].map((files) => files.sort().map((path) => join(import.meta.dirname, path)))
+  await runLanes(lanes)
+  // Judges what all the others have shown.
+  await runAll(
+    ['contract/whole-run.ts', 'contract/answers.ts'].map((path) => join(import.meta.dirname, path)),
+  )
+}
+
+async function runSeveral(): Promise<void> {
+  const lanes = SEVERAL_LANES.map((paths) =>
+    paths.flatMap((path) => testsIn(join(import.meta.dirname, path))),
+  )
+  await runLanes(lanes, SEVERAL)
+  await runAll([join(import.meta.dirname, 'contract/answers.ts')])
+}
+
+/** `shape`: see `support/shape.ts`. */
+async function runLanes(lanes: string[][], shape = process.env[SHAPE_VARIABLE] ?? ''): Promise<void> {
+  // Lanes that make a user at the same moment would each make one.
+  for (const server of [NATS, POSTGRES]) userOf(server)
+  const others = await Promise.all(lanes.map((files, lane) => runLane(files, { live: lane === 0, shape })))
   // Only now, in one piece: two runs that print at once cannot be read.
   for (const { output } of others) process.stdout.write(output)
-  // Judges what all the others have shown.
-  await runAll([join(import.meta.dirname, 'contract/whole-run.ts')])
 }
 
 /** One lane in a process of its own; `live`: its output is printed as it comes. */
-async function runLane(files: string[], live: boolean): Promise<{ output: string }> {
-  const paths = files.map((path) => join(import.meta.dirname, path))
-  const child = fork(import.meta.filename, ['--lane', ...paths], { silent: true })
+async function runLane(
+  files: string[],
+  { live, shape }: { live: boolean; shape: string },
+): Promise<{ output: string }> {
+  const env = { ...process.env, [SHAPE_VARIABLE]: shape }
+  const child = fork(import.meta.filename, ['--lane', ...files], { silent: true, env })
   // Not SIGKILL: it has servers to stop.
   const kill = () => child.kill('SIGTERM')
   process.once('exit', kill)

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { basesOf, isPinned, tagOf } from '../../cmd/pin-base/dockerfile.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 import { readSources } from '../architecture/sources.ts'
 
@@ -15,8 +16,10 @@ const ROLES = /^([a-z |]+)\) ;;$/m.exec(readFileSync(roleScript, 'utf8'))![1]!.s
 
 describe('the image', () => {
   it('has the version of Node that the package pins, in every stage', () => {
-    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
-    expect(new Set(bases)).to.deep.equal(new Set([`node:${packageFile.dependencies.node}-trixie-slim`]))
+    const bases = basesOf(dockerfile)
+    expect(bases.map(tagOf)).to.deep.equal([`node:${packageFile.dependencies.node}-trixie-slim`])
+    const [, digest] = bases[0]!.split('@')
+    if (digest !== undefined) expect(isPinned(bases[0]!), digest).to.equal(true)
   })
 
   it('holds what its programs import, of packages only production dependencies', () => {

@@ -17,7 +17,9 @@ buildah() { command buildah --root "$CACHE/storage" --runroot "$CACHE/runroot" "
 archive() { rm -f "$OUT/$2"; buildah push -q "$1" "docker-archive:$OUT/$2:$1"; }
 
 git clone -q "$ROOT" "$TMP/clone"
-BASE=$(sed -n 's/^FROM //p' "$TMP/clone/Dockerfile" | tail -1)                      # node:<version>-<suite>-slim
+# Its digest names what a registry has: this one is made here.
+sed -i 's/^\(FROM [^@ ]*\)@[^ ]*/\1/' "$TMP/clone/Dockerfile"
+BASE=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$TMP/clone/Dockerfile" | tail -1)                      # node:<version>-<suite>-slim
 VERSION=${BASE#node:}; VERSION=${VERSION%%-*}; SUITE=${BASE%-slim}; SUITE=${SUITE##*-}
 [ "$(node --version)" = "v$VERSION" ] || { say "the Dockerfile wants Node $VERSION, npm installed $(node --version)"; exit 1; }
 NPM=$(npm --version); REGISTRY=$(npm config get registry)
