@@ -1,20 +1,36 @@
 /**
  * `npm run account -- <customerId>`: a new owner key of an existing or new customer, printed once
- * (docs/architecture/protocol.md, "Accounts").
+ * (docs/architecture/protocol.md, "Accounts"). With `--suspend` or `--resume`: suspends a customer, or ends it
+ * (docs/operations/runbooks.md, "Suspend a customer").
  */
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { createCustomers } from '../../internal/accounts/customers.ts'
-import { createApiKeys } from '../../internal/auth/api-keys.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import { addressIn } from '../../internal/embedded/postgres-server.ts'
-import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { connect } from '../../internal/postgres/connection.ts'
-import { createCustomerStore } from '../../internal/postgres/customers.ts'
-import { systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { readConfig } from '../config/config.ts'
+import { createKey } from './create-key.ts'
+import { setSuspended } from './suspend.ts'
 
-async function createKey(customerId: string): Promise<string> {
+const USAGE = 'usage: npm run account -- <customerId> [--suspend | --resume]'
+
+interface Wanted {
+  customerId: string
+  act: 'key' | 'suspend' | 'resume'
+}
+
+/** undefined: it is no use of the command. */
+function parseArguments(args: readonly string[]): Wanted | undefined {
+  const [customerId, ...more] = args.filter((arg) => !arg.startsWith('--'))
+  const [option, ...others] = args.filter((arg) => arg.startsWith('--'))
+  if (customerId === undefined || more.length + others.length > 0) return undefined
+  if (option === undefined) return { customerId, act: 'key' }
+  if (option === '--suspend') return { customerId, act: 'suspend' }
+  return option === '--resume' ? { customerId, act: 'resume' } : undefined
+}
+
+/** What is printed. */
+async function run({ customerId, act }: Wanted): Promise<string> {
   const config = readConfig(process.env, 'penstock')
   const databaseUrl = config.databaseUrl ?? addressIn(join(config.dataDir, 'postgres'))
   if (databaseUrl === undefined) {
@@ -22,31 +38,21 @@ async function createKey(customerId: string): Promise<string> {
   }
   const db = connect(databaseUrl, { max: 1 })
   try {
-    const customers = createCustomers({
-      customers: createCustomerStore(db),
-      initialCredits: config.initialCredits,
-    })
-    const apiKeys = createApiKeys({
-      keys: createApiKeyStore(db),
-      // Other processes read a new key when it is first used: there is no cache here to tell.
-      forget: () => {},
-      ensureCustomer: customers.ensure,
-      randomness: systemRandomness(),
-      newKeyId: randomUUID,
-    })
-    return (await apiKeys.createOwnerKey(customerId)).secret
+    if (act === 'key') return await createKey(db, config, customerId)
+    await checkSchema(db)
+    return await setSuspended(db, customerId, act === 'suspend')
   } finally {
     await db.end({ timeout: 2 })
   }
 }
 
-const [customerId, ...rest] = process.argv.slice(2)
-if (customerId === undefined || rest.length > 0) {
-  process.stderr.write('usage: npm run account -- <customerId>\n')
+const wanted = parseArguments(process.argv.slice(2))
+if (wanted === undefined) {
+  process.stderr.write(`${USAGE}\n`)
   process.exitCode = 2
 } else {
   try {
-    process.stdout.write(`${await createKey(customerId)}\n`)
+    process.stdout.write(`${await run(wanted)}\n`)
   } catch (error) {
     const text = error instanceof ServiceError ? error.body.error : (error as Error).message
     process.stderr.write(`${text}\n`)

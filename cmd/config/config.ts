@@ -75,7 +75,21 @@ export interface Config {
   /** Of the bodies that arrive or wait for their answer. */
   maxBodiesBytes: number
   maxConnections: number
+  /** Management requests of one key in a process; this and the next five: 0 is no limit. */
+  keyRequestsPerSecond: number
+  /** Test deliveries of one buffer in a process. */
+  testsPerMinute: number
+  /** Customers made by ID tokens in a process. */
+  signUpsPerMinute: number
+  /** That one customer creates. */
+  maxCustomers: number
+  /** Of one customer. */
+  maxProjects: number
+  /** Of one customer. */
+  maxBuffers: number
   deadLetters: DeadLetterLimits
+  /** So long a record of the audit is kept, days. */
+  auditDays: number
   operator: OperatorConfig
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 }
@@ -203,10 +217,17 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
     maxBodiesBytes: given.maxBodiesBytes ?? 64_000_000,
     maxConnections: given.maxConnections ?? MAX_CONNECTIONS,
+    keyRequestsPerSecond: given.keyRequestsPerSecond ?? (local ? 0 : 10),
+    testsPerMinute: given.testsPerMinute ?? (local ? 0 : 30),
+    signUpsPerMinute: given.signUpsPerMinute ?? (local ? 0 : 60),
+    maxCustomers: given.maxCustomers ?? (local ? 0 : 100),
+    maxProjects: given.maxProjects ?? (local ? 0 : 100),
+    maxBuffers: given.maxBuffers ?? (local ? 0 : 1_000),
     deadLetters: {
       ...(given.dlqRetentionDays !== undefined && { retentionDays: given.dlqRetentionDays }),
       ...(given.dlqQuota !== undefined && { quota: given.dlqQuota }),
     },
+    auditDays: given.auditDays ?? 90,
     operator: {
       adminUrl: given.adminUrl,
       adminCaFile: given.adminCaFile,

@@ -165,6 +165,35 @@ export const variables: Readonly<Record<Key, Variable>> = {
       'Connections that a process serves at once. The next tenth more are answered 503 with `Retry-After: 1`, any others are closed without an answer.',
     readers: LISTENERS,
   },
+  keyRequestsPerSecond: {
+    meaning:
+      'Management requests a second of one API key, in a process, and of one account with ID tokens. Twice as many may come at once, and all credentials of an account together may send twice as many. 0: any. Beyond it they are answered 429.',
+    readers: ADMINS,
+  },
+  testsPerMinute: {
+    meaning:
+      'Test deliveries a minute of one buffer, in a process. Five may come at once. 0: any. Beyond it they are answered 429.',
+    readers: ADMINS,
+  },
+  signUpsPerMinute: {
+    meaning:
+      'Customers a minute that first requests with ID tokens create, in a process. 0: any. Beyond it such a request is answered 429.',
+    readers: ADMINS,
+  },
+  maxCustomers: {
+    meaning: 'Customers that one customer may create. 0: any number. Beyond it a creation is answered 409.',
+    readers: ADMINS,
+  },
+  maxProjects: {
+    meaning:
+      'Projects of one customer. It may use ten times as many ids. 0: any number. Beyond it a creation is answered 409.',
+    readers: ADMINS,
+  },
+  maxBuffers: {
+    meaning:
+      'Buffers of one customer, not counting deleted ones. It may use ten times as many ids. 0: any number. Beyond it a creation is answered 409.',
+    readers: ADMINS,
+  },
   dlqRetentionDays: {
     meaning: 'Dead letters that are older are removed, days.',
     unset: 'dead letters stay',
@@ -173,6 +202,10 @@ export const variables: Readonly<Record<Key, Variable>> = {
   dlqQuota: {
     meaning: 'So many dead letters of a customer stay, the newest.',
     unset: 'dead letters stay',
+    readers: ADMINS,
+  },
+  auditDays: {
+    meaning: 'Records of the audit that are older are removed, days.',
     readers: ADMINS,
   },
   adminUrl: {
@@ -266,7 +299,7 @@ function defaultOf(key: Key): string {
 }
 
 /** What a node of a cluster cannot start without. */
-const LEAST = {
+export const LEAST = {
   PENSTOCK_NATS_URL: 'nats://nats:4222',
   PENSTOCK_DATABASE_URL: 'postgres://db/penstock',
   PENSTOCK_SECRET_KEY: Buffer.alloc(32).toString('base64'),

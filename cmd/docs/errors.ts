@@ -17,24 +17,28 @@ export const errorGroups = {
     ...(['ingestBodyNotJson', 'bodyTooDeep', 'groupKeyMissing', 'groupKeyUnusable'] as const),
     ...(['messageIdUnusable', 'bufferDisabled', 'bufferNotInProject', 'signatureMissing'] as const),
     ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'insufficientCredits'] as const),
-    ...(['storageUnavailable', 'bufferOverShare'] as const),
+    ...(['storageUnavailable', 'bufferOverShare', 'customerOverShare', 'bodyPadded'] as const),
+    'secretUnreadable',
   ],
   requests: [
     ...(['invalidRequest', 'bodyNotJson', 'credentialMissing', 'keyInvalid', 'tokenInvalid'] as const),
     ...([
       'emailNotVerified',
       'accountAnonymous',
+      'accountSuspended',
       'roleMissing',
       'customerForeign',
       'projectForeign',
     ] as const),
     ...(['routeNotFound', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded', 'internal'] as const),
     ...(['databaseUnavailable', 'identityUnavailable', 'bodiesBusy', 'connectionsBusy'] as const),
+    ...(['requestRate', 'signUpRate'] as const),
   ],
   resources: [
     ...(['customerNotFound', 'customerUnknown', 'customerExists', 'projectNotFound'] as const),
     ...(['projectUnknown', 'projectExists', 'projectHasBuffers', 'bufferNotFound'] as const),
-    ...(['bufferExists', 'cloneFailed'] as const),
+    ...(['bufferExists', 'cloneFailed', 'customerLimit', 'projectLimit', 'bufferLimit'] as const),
+    ...(['idLimit', 'testRate'] as const),
   ],
   deadLetters: [
     ...(['deadLetterNotFound', 'deadLetterForeign', 'payloadUnavailable', 'retryInProgress'] as const),
@@ -120,6 +124,14 @@ const ADVICE: Record<ErrorKey, Advice> = {
     means: 'The buffer holds its whole share of a shard. Other buffers go on. Nothing was charged.',
     action: 'Send it again later. Mend or enable the destination, so that the buffer empties.',
   },
+  customerOverShare: {
+    means: 'All buffers of the account together hold its whole share of a shard. Nothing was charged.',
+    action: 'Send it again later. Look which buffers do not empty, and mend their destinations.',
+  },
+  bodyPadded: {
+    means: 'Most of the body is blanks, escapes or repeated members, which are stored and not charged.',
+    action: 'Send JSON without indentation.',
+  },
   bodiesBusy: {
     means:
       'The process holds as many bytes of request bodies as `PENSTOCK_MAX_BODIES_BYTES` allows. Nothing was stored or charged.',
@@ -149,6 +161,16 @@ const ADVICE: Record<ErrorKey, Advice> = {
   accountAnonymous: {
     means: 'The ID token is of a guest whom the identity provider did not ask to sign in.',
     action: 'Sign in with an account.',
+  },
+  secretUnreadable: {
+    means:
+      'The secret of the buffer was encrypted with a key that the installation lost, or its text is damaged. It shows as `[unreadable]`, and what is buffered is held.',
+    action: 'Set the secret anew by a PATCH, or have the key configured again. Then send the webhook again.',
+  },
+  accountSuspended: {
+    means:
+      'Whoever runs the installation suspended the account: webhooks, changes and checkouts are refused, and deliveries are held. Reads work.',
+    action: 'Ask whoever runs the installation. Keep the webhook, and send it once the account is resumed.',
   },
   emailNotVerified: {
     means: 'The account signs in with a password and its e-mail address is not verified.',
@@ -193,6 +215,36 @@ const ADVICE: Record<ErrorKey, Advice> = {
   identityUnavailable: {
     means: 'The keys of the identity provider cannot be fetched, so the token cannot be checked.',
     action: 'Try again after `Retry-After` seconds, or use an API key.',
+  },
+  requestRate: {
+    means:
+      'This API key, or all credentials of the account together, send more requests than `PENSTOCK_KEY_REQUESTS_PER_SECOND` allows.',
+    action: 'Send it again after `Retry-After` seconds, and send fewer at once.',
+  },
+  signUpRate: {
+    means: 'The token is of a new account, and too many of them came lately.',
+    action: 'Send it again after `Retry-After` seconds.',
+  },
+  customerLimit: {
+    means: 'The customer has created `PENSTOCK_MAX_CUSTOMERS` customers.',
+    action: 'Ask whoever runs the installation.',
+  },
+  projectLimit: {
+    means: 'The customer has `PENSTOCK_MAX_PROJECTS` projects.',
+    action: 'Delete some, or ask whoever runs the installation.',
+  },
+  bufferLimit: {
+    means: 'The customer has `PENSTOCK_MAX_BUFFERS` buffers.',
+    action: 'Delete some, or ask whoever runs the installation.',
+  },
+  idLimit: {
+    means:
+      'The customer has used ten times as many ids as it may have projects or buffers. Each stays its own for ever.',
+    action: 'Use the id of a deleted project or buffer of yours again.',
+  },
+  testRate: {
+    means: 'More tests of this buffer came than `PENSTOCK_TESTS_PER_MINUTE` allows.',
+    action: 'Send it again after `Retry-After` seconds.',
   },
   customerNotFound: {
     means: 'There is no such customer, or it is neither the caller nor created by the caller.',

@@ -5,7 +5,7 @@ import { ATTEMPT_DEADLINE_MS, defaultLimits } from '../../internal/delivery/clie
 import { LOOKUP_LIMITS, LOOKUP_MS, LOOKUP_WAIT_MS } from '../../internal/delivery/dns/lookups.ts'
 import { RESPONSE_KEPT_LIMIT, RESPONSE_READ_LIMIT } from '../../internal/delivery/exchange.ts'
 import { LEASE_MS, WAIT_MS } from '../../internal/dlq/retry.ts'
-import { BYTES_PER_CREDIT } from '../../internal/domain/credits.ts'
+import { BYTES_PER_CREDIT, PADDED_BYTES, PADDED_RATIO } from '../../internal/domain/credits.ts'
 import { type ErrorKey, errors } from '../../internal/domain/errors.ts'
 import { MAX_GROUP_KEY_BYTES, MAX_MESSAGE_ID_BYTES } from '../../internal/domain/extract.ts'
 import { IDENTIFIER_MAX_LENGTH } from '../../internal/domain/identifiers.ts'
@@ -18,11 +18,15 @@ import {
   REQUEST_TIMEOUT_MS,
 } from '../../internal/http/listener.ts'
 import { documentedTable } from '../../internal/http/openapi/document.ts'
+import { AT_ONCE, BURST_SECONDS, CUSTOMER_RATIO } from '../../internal/http/request-limits.ts'
 import { MAX_ADMIN_BODY_BYTES } from '../../internal/http/routes/mount.ts'
 import { querySchemas } from '../../internal/http/routes/request-shape.ts'
 import { TOKEN_LIFETIME_S } from '../../internal/identity/id-tokens.ts'
-import { SHARE } from '../../internal/shard/status/shares.ts'
+import { IDS_RATIO } from '../../internal/postgres/caps.ts'
+import { CUSTOMER_SHARE, SHARE } from '../../internal/shard/status/shares.ts'
 import { readConfig } from '../config/config.ts'
+import { TESTS_AT_ONCE } from '../wiring/limits.ts'
+import { LEAST } from './configuration.ts'
 import { grouped, table } from './table.ts'
 
 type Row = readonly [limit: string, value: string, beyond: string]
@@ -39,6 +43,13 @@ function ofRequests(): Row[] {
   const largest = `${grouped(maxBodyBytes)} bytes, by [\`PENSTOCK_MAX_BODY_BYTES\`](configuration.md)`
   const price = `1 credit per started ${grouped(BYTES_PER_CREDIT)} bytes of JSON`
   const share = `${SHARE * 100} % of the \`max_bytes\` of the shard's inbox`
+  const padded = `${PADDED_RATIO} times its compact JSON, over ${grouped(PADDED_BYTES)} bytes`
+  const { all, ofFree } = CUSTOMER_SHARE
+  const ofCustomer = `${ofFree} times what is free of ${all * 100} % of the \`max_bytes\` of the shard's inbox`
+  const { keyRequestsPerSecond: rate, testsPerMinute } = readConfig(LEAST, 'admin')
+  const ofKeys = `${rate} a second in a process, ${BURST_SECONDS * rate} at once, by [\`PENSTOCK_KEY_REQUESTS_PER_SECOND\`](configuration.md)`
+  const ofCustomers = `${CUSTOMER_RATIO} times those of a key`
+  const tests = `${testsPerMinute} a minute in a process, ${TESTS_AT_ONCE} at once, by [\`PENSTOCK_TESTS_PER_MINUTE\`](configuration.md)`
   return [
     ['Price of a webhook', price, beyond('insufficientCredits')],
     ['Body of a webhook', largest, beyond('bodyTooLarge')],
@@ -46,7 +57,17 @@ function ofRequests(): Row[] {
     ['Nesting of a body', `${MAX_DEPTH} levels`, beyond('bodyTooDeep')],
     ['Group key', `${grouped(MAX_GROUP_KEY_BYTES)} bytes of UTF-8`, beyond('groupKeyUnusable')],
     ['Message id', `${grouped(MAX_MESSAGE_ID_BYTES)} bytes of UTF-8`, beyond('messageIdUnusable')],
+    ['Blanks and escapes of the body of a webhook', padded, beyond('bodyPadded')],
     ['What one buffer holds of a shard', share, beyond('bufferOverShare')],
+    ['What one customer holds of a shard', ofCustomer, beyond('customerOverShare')],
+    ['Management requests of an API key', ofKeys, beyond('requestRate')],
+    ['Management requests of a customer', ofCustomers, beyond('requestRate')],
+    [
+      'Management requests of a customer at once',
+      `${AT_ONCE} in a process; test deliveries, checkouts and cancellations do not count`,
+      'waits for its turn',
+    ],
+    ['Test deliveries of a buffer', tests, beyond('testRate')],
     ['Age of an ID token', `${grouped(TOKEN_LIFETIME_S)} s`, beyond('tokenInvalid')],
   ]
 }
@@ -66,11 +87,20 @@ function ofTransport(): Row[] {
 }
 
 function ofResources(): Row[] {
+  const { maxCustomers, maxProjects, maxBuffers, signUpsPerMinute } = readConfig(LEAST, 'admin')
+  const limit = (count: number, name: string) =>
+    `${grouped(count)}, by [\`PENSTOCK_${name}\`](configuration.md)`
+  const signUps = `${limit(signUpsPerMinute, 'SIGN_UPS_PER_MINUTE')}, a minute in a process`
   return [
     ['Ids of customers, projects and buffers', `1 to ${IDENTIFIER_MAX_LENGTH} characters`, NAMED],
     ['Names of customers, projects and buffers', `1 to ${NAME_MAX_LENGTH} characters`, NAMED],
     ['Name of an API key', `1 to ${KEY_NAME_MAX_LENGTH} characters`, NAMED],
     ['Active API keys of a customer', `${ACTIVE_KEY_LIMIT}`, beyond('apiKeyLimit')],
+    ['Customers that a customer creates', limit(maxCustomers, 'MAX_CUSTOMERS'), beyond('customerLimit')],
+    ['Projects of a customer', limit(maxProjects, 'MAX_PROJECTS'), beyond('projectLimit')],
+    ['Buffers of a customer', limit(maxBuffers, 'MAX_BUFFERS'), beyond('bufferLimit')],
+    ['Ids that a customer uses', `${IDS_RATIO} times its projects and buffers`, beyond('idLimit')],
+    ['New customers by ID tokens', signUps, beyond('signUpRate')],
     ['Credits of one grant, local instance', `1 to ${grouped(MAX_GRANT)}`, NAMED],
   ]
 }
@@ -80,6 +110,7 @@ function ofLists(): Row[] {
     ['`limit` of dead letters', integerOf('/v1/dlq', 'limit'), NAMED],
     ['`limit` of credit transactions', integerOf('/v1/admin/credits/transactions', 'limit'), NAMED],
     ['`limit` of invoices', integerOf('/v1/admin/invoices', 'limit'), NAMED],
+    ['`limit` of the audit', integerOf('/v1/admin/audit', 'limit'), NAMED],
     ['`days` of the timeseries', integerOf('/v1/analytics/timeseries', 'days'), NAMED],
   ]
 }

@@ -6,6 +6,16 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'request failed': 'A request was answered 500; `err` has the cause.',
   'a buffer holds its whole share': 'From now on this node refuses the buffer with 503.',
   'a buffer has room again': 'This node takes webhooks of the buffer again.',
+  'a customer holds its whole share': 'From now on this node refuses all buffers of the customer with 503.',
+  'a customer has room again': 'This node takes webhooks of the customer again.',
+  'audit records were left out':
+    'A customer had more than are kept, or memory was full; `records` of all customers.',
+  'audit records wait': 'The audit cannot be written now. It is kept in memory, up to a bound.',
+  'a secret cannot be read':
+    'Its key is missing, or its text is damaged (`error`). What needs it is refused or held, for this buffer alone.',
+  'keys of secrets are missing': 'So many rows (`missing`) have secrets of keys that are not configured.',
+  'no key of a secret is missing any more': 'All rows can be opened by the configured keys again.',
+  'the count of rows without their key waits': 'Postgres did not answer it. The next count follows.',
   pack: 'The broker stored a pack of items.',
 
   // Shards
@@ -56,6 +66,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'abandoned uploads removed':
     'Parts of large dead letters were removed whose owner did not finish within an hour.',
   'dead letters removed': 'Retention (`old`) or quota (`overQuota`) removed dead letters.',
+  'audit records removed': 'Records of the audit were older than `PENSTOCK_AUDIT_DAYS`.',
+  'the removal of audit records waits': 'Old records could not be removed now.',
   'ID tokens cannot be checked': 'The keys of the identity provider could not be fetched.',
   'this owner key was revoked and stays so': 'A key of `PENSTOCK_OWNER_KEYS` was revoked through the API.',
 

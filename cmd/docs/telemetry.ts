@@ -5,16 +5,19 @@
 import type { Meter } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { metrics } from '@opentelemetry/sdk-node'
+import type { AuditLoss, AuthenticationPlace, PresentedCredential } from '../../internal/audit/ports.ts'
 import type { LookupOutcome } from '../../internal/delivery/ports.ts'
 import { errors } from '../../internal/domain/errors.ts'
 import type { DlqReason, ErrorClass, FlushReason } from '../../internal/domain/model.ts'
 import type { IngestTelemetry } from '../../internal/ingest/ports.ts'
 import type { LogUsage, ShardTelemetry } from '../../internal/shard/ports.ts'
-import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
+import { createAuditTelemetry } from '../../internal/telemetry/audit-telemetry.ts'
+import { createHttpTelemetry, RATE_LIMITS } from '../../internal/telemetry/http-telemetry.ts'
 import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
 import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
 import { createLogger, type Logger } from '../../internal/telemetry/logger.ts'
 import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
+import { createSecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { PassResult } from '../../operator/controller/controller.ts'
 import { operatorMetrics } from '../../operator/controller/metrics.ts'
@@ -46,9 +49,11 @@ export interface Observed {
 export const telemetrySources = {
   ingest: tellIngest,
   http: tellHttp,
+  audit: tellAudit,
   shards: tellShards,
   lookups: tellLookups,
   logs: tellLogs,
+  secrets: tellSecrets,
   operator: tellOperator,
 } as const
 
@@ -155,6 +160,7 @@ const DEPENDENCIES = valuesOf<Parameters<IngestTelemetry['unavailable']>[0]>({
   keys: true,
   ledger: true,
   inbox: true,
+  secrets: true,
 })
 const VERDICTS = valuesOf<Parameters<IngestTelemetry['lateVerdict']>[0]>({
   new: true,
@@ -168,6 +174,9 @@ const LOOKUPS = valuesOf<LookupOutcome>({
   refused: true,
   unreachable: true,
 })
+const PLACES = valuesOf<AuthenticationPlace>({ management: true, ingest: true })
+const CREDENTIALS = valuesOf<PresentedCredential>({ key: true, token: true, none: true })
+const LOSSES = valuesOf<AuditLoss>({ limit: true, full: true, refused: true, stopped: true })
 const PASSES = valuesOf<PassResult>({ success: true, requeue: true, error: true, stopped: true })
 /** Of `ShardTelemetry.ownership`, whose type is any text. */
 export const OWNERSHIP = ['replaying', 'running', 'released', 'fenced', 'failed', 'abandoned'] as const
@@ -176,16 +185,38 @@ function tellIngest(log: Logger, meter: Meter): void {
   const telemetry = createIngestTelemetry(log, meter)
   telemetry.answered(202)
   telemetry.answered(errors.insufficientCredits.status)
-  telemetry.overShare()
-  telemetry.shareReached({ shard: 0, bufferUid: 'uid', bytes: 2, limit: 1 })
-  telemetry.shareLeft({ shard: 0, bufferUid: 'uid' })
+  for (const holder of ['buffer', 'customer'] as const) {
+    telemetry.overShare(holder)
+    telemetry.shareReached({ shard: 0, holder, id: 'id', bytes: 2, limit: 1 })
+    telemetry.shareLeft({ shard: 0, holder, id: 'id' })
+  }
   telemetry.batch({ shard: 0, items: 1, bytes: 1, ms: 1, attempts: 1 })
   for (const outcome of VERDICTS) telemetry.lateVerdict(outcome)
   for (const dependency of DEPENDENCIES) telemetry.unavailable(dependency, new Error('away'))
 }
 
+function tellSecrets(log: Logger, meter: Meter): void {
+  const telemetry = createSecretTelemetry(log, meter)
+  telemetry.rowsWithoutKey([{ table: 'buffers', keyId: 'k', rows: 1 }])
+  telemetry.rowsWithoutKey([])
+  telemetry.unreadable({ bufferId: 'b', uid: 'u', error: 'e' })
+}
+
 function tellHttp(log: Logger, meter: Meter): void {
-  createHttpTelemetry(log, meter).failed({ requestId: 'r', method: 'GET', path: '/', error: new Error('x') })
+  const telemetry = createHttpTelemetry(log, meter)
+  telemetry.failed({ requestId: 'r', method: 'GET', path: '/', error: new Error('x') })
+  for (const limit of RATE_LIMITS) telemetry.limited(limit)
+  telemetry.refused(errors.roleMissing.status)
+}
+
+function tellAudit(log: Logger, meter: Meter): void {
+  const telemetry = createAuditTelemetry(log, meter)
+  for (const place of PLACES)
+    for (const credential of CREDENTIALS) telemetry.authenticationFailed(place, credential)
+  telemetry.written(1)
+  for (const reason of LOSSES) telemetry.lost(reason, 1)
+  telemetry.leftOut(1)
+  telemetry.waits(new Error('away'))
 }
 
 const BATCH = { shard: 0, groupId: 'g', bufferId: 'b', version: 1, items: 1 }

@@ -5,7 +5,7 @@
 import { ownRequests } from '../../internal/http/own-requests.ts'
 import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
-import { refuseTroublesAt } from './process-shards.ts'
+import { refuseTroublesAt, tableWith } from './process-shards.ts'
 import { forwardTo } from './shared-receiver.ts'
 
 const [receiver = '-', ...actors] = process.argv.slice(2)
@@ -16,7 +16,10 @@ runProgram({
   admin: true,
   actor: false,
   backends: backendsOfCluster,
-  prepare: async () => ({ shards: () => refuseTroublesAt(actors) }),
+  prepare: async () => ({
+    shards: () => refuseTroublesAt(actors),
+    table: (own) => tableWith(own, actors),
+  }),
   port: () => 'joining',
   routes: ({ config }) => (receiver === '-' ? [] : [ownRequests(config.host), forwardTo(receiver)]),
 })

@@ -17,7 +17,7 @@ import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
 import { addressLines, welcomeLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
-import { refuseTroublesAt } from './process-shards.ts'
+import { refuseTroublesAt, tableWith } from './process-shards.ts'
 import { Processes, shareOut } from './processes.ts'
 import { offer } from './shared-receiver.ts'
 
@@ -37,6 +37,7 @@ runProgram({
     const actors = await processes.startActors()
     return {
       shards: () => refuseTroublesAt(actors),
+      table: (own) => tableWith(own, actors),
       async join(url) {
         if (isAlone(node.config)) return
         const receiverUrl = node.config.local ? await offer(node, receiver) : '-'

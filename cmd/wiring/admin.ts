@@ -4,6 +4,8 @@ import type { Router } from '@koa/router'
 import { createCustomers } from '../../internal/accounts/customers.ts'
 import { createProjects } from '../../internal/accounts/projects.ts'
 import { createAnalytics } from '../../internal/analytics/analytics.ts'
+import { createAuditReading } from '../../internal/audit/reading.ts'
+import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
 import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
@@ -12,19 +14,23 @@ import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import type { BodyBudget } from '../../internal/http/body.ts'
+import type { HttpTelemetry } from '../../internal/http/ports.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
+import { createAuditStore } from '../../internal/postgres/audit.ts'
 import { createBufferStore } from '../../internal/postgres/buffers.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import { createRetryStore } from '../../internal/postgres/dlq-retries.ts'
+import { isOutage } from '../../internal/postgres/outage.ts'
 import { createProjectStore } from '../../internal/postgres/projects.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { createAuthenticator } from './authentication.ts'
 import { createBilling } from './billing.ts'
 import type { Node, Store } from './foundation.ts'
+import { createTenantLimits } from './limits.ts'
 import { type LedgerOfNode, reportedCustomers } from './reported.ts'
 
 export interface Admin {
@@ -37,12 +43,13 @@ export function createAdmin(
   store: Store,
   deliveries: DeliveryClient,
   ledger: LedgerOfNode,
-  bodies: BodyBudget,
+  http: { bodies: BodyBudget; telemetry: HttpTelemetry; audit: AuditTrail },
 ): Admin {
   const { config, clock } = node
   const { db, box, buffers: records, keys } = store
+  const { requests, tests, signUps, caps } = createTenantLimits(config, clock, http.telemetry)
   const customers = createCustomers({
-    customers: reportedCustomers(ledger, createCustomerStore(db)),
+    customers: reportedCustomers(ledger, createCustomerStore(db, caps)),
     initialCredits: config.initialCredits,
   })
   const apiKeys = createApiKeys({
@@ -54,12 +61,12 @@ export function createAdmin(
   })
   // No payment provider has an adapter yet: what needs one answers 503.
   const billing = createBilling({ db, clock, local: config.local, provider: undefined, ledger })
-  const buffers = createBufferStore(db, box)
+  const buffers = createBufferStore(db, box, caps)
   const deadLetters = createDeadLetterStore(db)
   const table = adminTable({
     ...billing.services,
     customers,
-    projects: createProjects({ projects: createProjectStore(db) }),
+    projects: createProjects({ projects: createProjectStore(db, caps) }),
     buffers: {
       ...createBuffers({
         buffers,
@@ -67,9 +74,10 @@ export function createAdmin(
         newUid: randomUUID,
         checkDestination: (url) => checkDestination(url, config.allowDestinations),
       }),
-      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID }),
+      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },
     apiKeys,
+    audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {
       ...createDeadLetterQueue({ store: deadLetters }),
       ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
@@ -77,6 +85,8 @@ export function createAdmin(
     analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local: config.local,
   })
-  const authenticator = createAuthenticator(node, store)
-  return { router: mountRoutes(table, { authenticator, clock, bodies }), apiKeys }
+  const { bodies, audit } = http
+  const authenticator = createAuthenticator(node, store, signUps, audit)
+  const router = mountRoutes(table, { authenticator, limits: requests, clock, bodies, audit, isOutage })
+  return { router, apiKeys }
 }

@@ -1,5 +1,6 @@
 /** Who may: API keys, and ID tokens where an identity provider is configured. */
 import { createSignUps } from '../../internal/accounts/sign-ups.ts'
+import type { AuditTrail } from '../../internal/audit/trail.ts'
 import {
   createKeyAuthentication,
   createTokenAuthentication,
@@ -11,12 +12,28 @@ import { createIdTokens } from '../../internal/identity/id-tokens.ts'
 import { createSignUpStore } from '../../internal/postgres/identities.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import type { Node, Store } from './foundation.ts'
+import type { Limited } from './limits.ts'
 
-export function createAuthenticator(node: Node, store: Store): KeyAuthentication & TokenAuthentication {
+export function createAuthenticator(
+  node: Node,
+  store: Store,
+  signUps: Limited,
+  audit: Pick<AuditTrail, 'changed'>,
+): KeyAuthentication & TokenAuthentication {
   const { signUp } = createSignUps({
     signUps: createSignUpStore(store.db),
     randomness: systemRandomness(),
     initialCredits: node.config.initialCredits,
+    ...signUps,
+    onCreated: ({ issuer, subject }, customerId) =>
+      audit.changed({
+        principal: { customerId, role: 'owner', via: 'token', identity: { issuer, subject } },
+        method: null,
+        route: 'sign-up',
+        target: {},
+        from: {},
+        status: 201,
+      }),
   })
   return {
     ...createKeyAuthentication(store.keys),

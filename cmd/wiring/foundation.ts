@@ -2,6 +2,7 @@
 import { createIdentityCache, type IdentityCache } from '../../internal/auth/identity-cache.ts'
 import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
 import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
+import type { BufferRecord } from '../../internal/domain/model.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker, UnusableBrokerError } from '../../internal/nats/connection.ts'
 import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
@@ -14,9 +15,11 @@ import { createIdentityRows } from '../../internal/postgres/identities.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
+import { Generations } from '../../internal/runtime/generations.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import { MAX_COMMIT_BYTES } from '../../internal/shard/journal/records.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
+import type { SecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { type Config, ConfigError, defaultShards } from '../config/config.ts'
 import { checkNeighbours } from './neighbours.ts'
 
@@ -40,9 +43,16 @@ export interface Store {
 
 /** Connections of the pool for use cases; feed and ledger have their own. */
 const POOL = 8
+/** Buffers with a secret that cannot be read, of which it is remembered that a line told it. */
+const UNREADABLE_TOLD = 1_000
 
 /** Postgres and the caches that follow its change feed. Rejects when it cannot be reached, and as `checkSchema`. */
-export async function openStore(node: Node, databaseUrl: string, secretKeys: SecretKey[]): Promise<Store> {
+export async function openStore(
+  node: Node,
+  databaseUrl: string,
+  secretKeys: SecretKey[],
+  secrets: Pick<SecretTelemetry, 'unreadable'>,
+): Promise<Store> {
   const { lifecycle, clock, log } = node
   const db = await lifecycle.acquire(
     'database',
@@ -51,7 +61,7 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
   )
   await checkSchema(db)
   const box = createSecretBox(secretKeys)
-  const buffers = createBufferCache({ rows: createBufferRows(db, box), clock })
+  const buffers = createBufferCache({ rows: createBufferRows(db, box, oncePerVersion(secrets)), clock })
   const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })
   const identities = createIdentityCache({ rows: createIdentityRows(db), clock })
@@ -65,6 +75,9 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
           { entity: 'buffer', ...buffers },
           { entity: 'api_key', ...keys },
           { entity: 'identity', ...identities },
+          // Their own listeners start over; these are told of customers only.
+          { entity: 'customer', changed: keys.customersChanged, reset: () => {} },
+          { entity: 'customer', changed: identities.changed, reset: () => {} },
         ],
         onError: (error) => log.warn({ error: String(error) }, 'the change feed waits'),
       })
@@ -74,6 +87,16 @@ export async function openStore(node: Node, databaseUrl: string, secretKeys: Sec
     (it) => it.stop(),
   )
   return { db, databaseUrl, box, buffers, keys, identities }
+}
+
+/** A buffer may be read often while it cannot be read in full. */
+function oncePerVersion(secrets: Pick<SecretTelemetry, 'unreadable'>): (record: BufferRecord) => void {
+  const told = new Generations<string, number>(UNREADABLE_TOLD)
+  return ({ uid, version, buffer: { bufferId }, unreadable }) => {
+    if (unreadable === undefined || told.get(uid) === version) return
+    told.set(uid, version)
+    secrets.unreadable({ bufferId, uid, error: unreadable.why })
+  }
 }
 
 export interface Logs {

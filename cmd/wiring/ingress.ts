@@ -1,5 +1,6 @@
 /** The ingress role: credits, packs, and the ingest endpoint. */
 import type { Meter } from '@opentelemetry/api'
+import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
 import type { BodyBudget } from '../../internal/http/body.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
@@ -26,6 +27,7 @@ export interface Ingress {
 export interface Transport {
   readonly gate: Gate
   readonly bodies: BodyBudget
+  readonly audit: AuditTrail
 }
 
 /** `fail` ends the process: this node was taken for gone, and its credits were refunded. */
@@ -34,7 +36,7 @@ export async function startIngress(
   store: Store,
   logs: Logs,
   meter: Meter,
-  { gate, bodies }: Transport,
+  { gate, bodies, audit }: Transport,
   fail: (error: Error) => void,
 ): Promise<Ingress> {
   const { lifecycle, clock, config, log, boot } = node
@@ -80,5 +82,5 @@ export async function startIngress(
   const { buffers, keys } = store
   const ingest = new Ingest({ buffers, keys, ledger, inbox, shares, telemetry, clock })
   const { maxBodyBytes } = config
-  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes, bodies, telemetry }), ledger }
+  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes, bodies, telemetry, audit }), ledger }
 }

@@ -1,24 +1,27 @@
 /** A node of the installation, whatever its role: the same parts, joined in the same order. */
 import { randomUUID } from 'node:crypto'
-import type { Meter } from '@opentelemetry/api'
 import type { Middleware } from 'koa'
 import type { Catalogue } from '../../internal/billing/catalogue.ts'
 import { BodyBudget } from '../../internal/http/body.ts'
 import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
 import type { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Gate, type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
+import type { HttpTelemetry } from '../../internal/http/ports.ts'
 import { createHandler } from '../../internal/http/server.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
+import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
 import { startMetrics } from '../../internal/telemetry/metrics.ts'
 import { startOps } from '../../internal/telemetry/ops-server.ts'
+import { createSecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../config/config.ts'
 import { createTable, startActor } from './actor.ts'
 import { type Admin, createAdmin } from './admin.ts'
+import { createTrail, startAuditSweep } from './audit.ts'
 import type { Backends } from './backends.ts'
 import { publishCatalogue, readCatalogue } from './billing.ts'
 import { startDayClosing } from './day-closing.ts'
@@ -31,6 +34,7 @@ import { announceWebhooks, joinInstallation, startClosingLedgers } from './membe
 import { ensureOwners, type OwnerKey } from './owners.ts'
 import { reportStart } from './report-start.ts'
 import { type LedgerOfNode, noLedger } from './reported.ts'
+import { startSecretWatch } from './secret-watch.ts'
 
 const { version } = packageFile
 
@@ -61,6 +65,8 @@ export interface Program {
 export interface Prepared {
   /** Whether the shards run that other processes of this program have. */
   readonly shards: HealthCheck
+  /** What `GET /shards` shows: the table of this process, and what the others tell. */
+  readonly table: (own: ShardTable) => Promise<ShardTable>
   /** Once it listens, before it is ready. */
   readonly join?: (url: string) => Promise<void>
 }
@@ -117,7 +123,9 @@ async function start(
   const serving: Serving = {}
   const { metrics, ops } = await startObserving(node, serving)
   const backends = await program.backends(node, service)
-  const store = await openStore(node, backends.databaseUrl, backends.secretKeys)
+  const secrets = createSecretTelemetry(log, metrics.meter)
+  const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets)
+  const areSecretsReadable = await startSecretWatch(node, store, secrets)
   const logs = await openLogs(node, backends.natsUrls, backends.storeBytes)
   const role = program.actor && !runsShards(program, node.config) ? 'ingress' : program.role
   const leases = await joinInstallation(node, logs, { role, version }, fail)
@@ -129,36 +137,54 @@ async function start(
     // Before the shards, so that they stop behind them: a statement under way must not take the time of a hand-over.
     await startDayClosing(node, store)
     await startDeadLetterSweep(node, store)
+    await startAuditSweep(node, store)
   }
   const gate: Gate = { closing: false }
   const bodies = new BodyBudget(node.config.maxBodiesBytes)
+  const audit = createTrail(node, store, metrics.meter)
   const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)
   const actor = runsShards(program, node.config)
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
     : undefined
-  if (program.actor) serving.shards = createTable(node, logs, leases, () => actor?.supervisors() ?? [])
+  if (program.actor || prepared) {
+    const table = createTable(node, logs, leases, () => actor?.supervisors() ?? [])
+    serving.shards = prepared ? async () => prepared.table(await table()) : table
+  }
   if (program.ingress) await announceWebhooks(node, leases)
   const ingress = program.ingress
-    ? await startIngress(node, store, logs, metrics.meter, { gate, bodies }, fail)
+    ? await startIngress(node, store, logs, metrics.meter, { gate, bodies, audit }, fail)
     : undefined
+  const telemetry = createHttpTelemetry(log, metrics.meter)
   const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
-  const admin = program.admin ? createAdmin(node, store, deliveries, ledger, bodies) : undefined
-  const health = createHealth(node.clock, version, {
-    ...dependencies(store, logs),
-    ...((program.actor || prepared) && {
-      shards: () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards),
-    }),
-  })
-  const endpoints = { gate, health, ingress: ingress?.route, admin, routes: program.routes?.(node) }
+  const admin = program.admin
+    ? createAdmin(node, store, deliveries, ledger, { bodies, telemetry, audit })
+    : undefined
+  const shards = () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards)
+  const checks = { ...dependencies(store, logs), ...((program.actor || prepared) && { shards }) }
+  const health = createHealth(node.clock, version, checks, { secrets: areSecretsReadable })
+  const endpoints = {
+    telemetry,
+    gate,
+    health,
+    ingress: ingress?.route,
+    admin,
+    routes: program.routes?.(node),
+  }
   await lifecycle.acquire(
     'key cache',
     () => store.keys,
     (it) => it.stop(),
   )
+  // Behind the listener and before anything that takes its time: what it holds is the least that a stop may lose.
+  await lifecycle.acquire(
+    'audit',
+    () => audit,
+    (it) => it.stop(),
+  )
   // Before it listens: a key of the configuration works as soon as the program says that it is ready.
   const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
-  const http = ingress || admin ? await serve(node, program, metrics.meter, endpoints) : undefined
+  const http = ingress || admin ? await serve(node, program, endpoints) : undefined
   if (http) await prepared?.join?.(http.url)
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
@@ -186,6 +212,7 @@ async function refuseTroubles(
 }
 
 interface Endpoints {
+  readonly telemetry: HttpTelemetry
   readonly gate: Gate
   readonly health: () => Promise<Health>
   readonly ingress: IngestRoute | undefined
@@ -193,13 +220,14 @@ interface Endpoints {
   readonly routes: readonly Middleware[] | undefined
 }
 
-function serve(node: Node, program: Program, meter: Meter, endpoints: Endpoints): Promise<Listener> {
-  const { config, log, clock, lifecycle } = node
-  const { gate, health, ingress, admin, routes = [] } = endpoints
+function serve(node: Node, program: Program, endpoints: Endpoints): Promise<Listener> {
+  const { config, clock, lifecycle } = node
+  const { telemetry, gate, health, ingress, admin, routes = [] } = endpoints
   const { host, port, maxConnections } = config
-  const options = { host, port, maxConnections, shared: program.port?.(config) }
+  const shared = program.port?.(config)
+  const options = { host, port, maxConnections, shared, onRefused: telemetry.refused }
   const handler = createHandler({
-    telemetry: createHttpTelemetry(log, meter),
+    telemetry,
     gate,
     isOutage,
     health,

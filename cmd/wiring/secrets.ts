@@ -1,5 +1,6 @@
 /** Secrets that the local instance makes at its first start and keeps in its data folder, 0600. */
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { secretFile } from '../../internal/embedded/data-folder.ts'
 import { parseSecretKeys, type SecretKey } from '../../internal/postgres/secrets.ts'
@@ -9,6 +10,11 @@ export function ownSecretKey(dataDir: string): SecretKey[] {
   const parsed = parseSecretKeys(secretKeyText(dataDir))
   if (!parsed.ok) throw new Error(`${secretKeyFile(dataDir)}: ${parsed.error}`)
   return parsed.value
+}
+
+/** The key of a data folder that was started before; undefined: there is none. Throws when the file was damaged. */
+export function storedSecretKey(dataDir: string): SecretKey[] | undefined {
+  return existsSync(secretKeyFile(dataDir)) ? ownSecretKey(dataDir) : undefined
 }
 
 /** The same as a value of PENSTOCK_SECRET_KEY. */

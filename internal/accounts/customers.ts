@@ -8,7 +8,7 @@ import type { Principal } from '../domain/principal.ts'
 import type { CustomerStore } from './ports.ts'
 
 export interface Customers {
-  /** 400 names the field, 403 for a project-scoped key, 409 exists. The role is the caller's to check. */
+  /** 400 names the field, 403 for a project-scoped key, 409 exists or too many. The role is the caller's to check. */
   create(principal: Principal, input: { customerId: unknown; name: unknown }): Promise<Customer>
   /** Itself and those that it created; 404 for all others. */
   read(principal: Principal, customerId: string): Promise<Customer>
@@ -33,6 +33,7 @@ export function createCustomers({ customers, initialCredits }: CustomersOptions)
       const createdBy = principal.customerId
       const created = await customers.insert({ customerId, name, createdBy, initialCredits })
       if (created === 'exists') throw new ServiceError('customerExists')
+      if (created === 'limit') throw new ServiceError('customerLimit')
       return created
     },
     async read(principal, customerId) {

@@ -13,9 +13,24 @@ export interface NewCustomer {
 }
 
 export interface CustomerStore {
-  insert(customer: NewCustomer): Promise<Customer | 'exists'>
+  /** 'limit': `createdBy` has created as many as it may. */
+  insert(customer: NewCustomer): Promise<Customer | 'exists' | 'limit'>
   /** Readable by itself and by the customer that created it (docs/architecture/protocol.md, "Admin requests"). */
   find(reader: string, customerId: string): Promise<Customer | undefined>
+}
+
+export interface Suspension {
+  /** Whether it was not so before. */
+  changed: boolean
+  /** Since when the customer is suspended, Unix epoch ms; null: it is not. */
+  suspendedAt: number | null
+}
+
+export interface SuspensionStore {
+  /** undefined: no such customer. Its buffers follow by `markBuffers`. */
+  set(customerId: string, suspended: boolean): Promise<Suspension | undefined>
+  /** Gives some buffers of the customer the state that it has, deleted ones too. Answers how many lacked it; 0: none is left. */
+  markBuffers(customerId: string): Promise<number>
 }
 
 export interface SignUpStore {
@@ -33,7 +48,8 @@ export interface NewProject {
 }
 
 export interface ProjectStore {
-  insert(project: NewProject): Promise<Project | 'no-customer' | 'exists'>
+  /** 'limit': the customer has as many as it may. 'ids-spent': it has used as many ids as it may, and this is a new one. */
+  insert(project: NewProject): Promise<Project | 'no-customer' | 'exists' | 'limit' | 'ids-spent'>
   /** Newest first. */
   list(scope: Scope): Promise<Project[]>
   find(scope: Scope, projectId: string): Promise<Project | undefined>

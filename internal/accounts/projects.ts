@@ -8,7 +8,7 @@ import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
 import type { ProjectStore } from './ports.ts'
 
 export interface Projects {
-  /** 400 names the field or the customer is gone, 403 foreign customerId or out of a key's scope, 409 exists. */
+  /** 400 names the field or the customer is gone, 403 foreign customerId or out of a key's scope, 409 exists or too many. */
   create(
     principal: Principal,
     input: { projectId: unknown; name: unknown; customerId?: unknown },
@@ -56,9 +56,11 @@ export function createProjects({ projects }: { projects: ProjectStore }): Projec
   }
 }
 
-function created(outcome: Project | 'no-customer' | 'exists'): Project {
+function created(outcome: Awaited<ReturnType<ProjectStore['insert']>>): Project {
   if (outcome === 'no-customer') throw new ServiceError('customerUnknown')
   if (outcome === 'exists') throw new ServiceError('projectExists')
+  if (outcome === 'limit') throw new ServiceError('projectLimit')
+  if (outcome === 'ids-spent') throw new ServiceError('idLimit')
   return outcome
 }
 

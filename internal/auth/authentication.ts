@@ -2,7 +2,7 @@
 
 import { ServiceError } from '../domain/errors.ts'
 import { lacksVerifiedEmail } from '../domain/identity.ts'
-import type { ApiKeyRecord } from '../domain/model.ts'
+import type { KnownKey } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import { DeadlineError } from '../runtime/deadline.ts'
 import type { IdentityCache } from './identity-cache.ts'
@@ -14,7 +14,7 @@ export interface KeyAuthentication {
 }
 
 export function createKeyAuthentication(keys: {
-  authenticate(secret: string): Promise<ApiKeyRecord | undefined>
+  authenticate(secret: string): Promise<KnownKey | undefined>
 }): KeyAuthentication {
   return {
     async byKey(secret) {
@@ -51,7 +51,10 @@ export function createTokenAuthentication(options: TokenAuthenticationOptions): 
       const known = await identities.customerOf(identity).catch(refuseWhenLate)
       // Anybody gets as many of those tokens as he likes.
       if (known === undefined && identity.anonymous) throw new ServiceError('accountAnonymous')
-      return { customerId: known ?? (await signUp(identity)), role: 'owner', via: 'token' }
+      const { issuer, subject } = identity
+      const customerId = known?.customerId ?? (await signUp(identity))
+      const suspended = known?.suspended && { suspended: true as const }
+      return { customerId, role: 'owner', via: 'token', identity: { issuer, subject }, ...suspended }
     },
   }
 }
@@ -60,7 +63,14 @@ function refuseWhenLate(error: unknown): never {
   throw error instanceof DeadlineError ? new ServiceError('databaseUnavailable', {}, { cause: error }) : error
 }
 
-export function principalOf(record: ApiKeyRecord): Principal {
-  const { customerId, role, projectIds, keyId } = record
-  return { customerId, role, ...(projectIds && { projectIds }), keyId, via: 'key' }
+export function principalOf(record: KnownKey): Principal {
+  const { customerId, role, projectIds, keyId, suspended } = record
+  return {
+    customerId,
+    role,
+    ...(projectIds && { projectIds }),
+    keyId,
+    via: 'key',
+    ...(suspended && { suspended }),
+  }
 }

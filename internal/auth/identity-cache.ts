@@ -7,12 +7,12 @@
 import type { Clock } from '../runtime/clock.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
 import { elapsedSince, type Moment, momentOf } from '../runtime/moment.ts'
-import type { Account, IdentityRows } from './ports.ts'
+import type { Account, AccountHolder, IdentityRows } from './ports.ts'
 
 export interface IdentityCache {
   /** undefined: the account has no customer. Rejects while the database is away and the account is not known here. */
-  customerOf(account: Account): Promise<string | undefined>
-  /** Accounts of these customers changed: the next use reads them again. */
+  customerOf(account: Account): Promise<AccountHolder | undefined>
+  /** Accounts of these customers changed, or the customers were suspended or resumed: the next use reads them again. */
   changed(customerIds: readonly string[]): void
   /** Anything may have changed. */
   reset(): void
@@ -29,46 +29,46 @@ export interface IdentityCacheOptions {
 
 interface Entry {
   readonly key: string
-  readonly customerId: string
+  readonly holder: AccountHolder
 }
 
 export function createIdentityCache(options: IdentityCacheOptions): IdentityCache {
   const { rows, clock, maxEntries = 10_000, maxAgeMs = 60_000 } = options
-  const known = new Map<string, { customerId: string; readAt: Moment }>()
+  const known = new Map<string, { holder: AccountHolder; readAt: Moment }>()
 
   const reads = createGatheredReads<Entry>({
     async read(keys) {
       const found = await rows.customersOf(keys.map(accountOf))
-      return new Map(found.map(({ customerId, ...account }) => entryOf(keyOf(account), customerId)))
+      return new Map(found.map((row) => entryOf(keyOf(row), row)))
     },
-    identity: ({ customerId }) => customerId,
+    identity: ({ holder }) => holder.customerId,
     keep,
     clock,
   })
 
-  function keep({ key, customerId }: Entry): void {
+  function keep({ key, holder }: Entry): void {
     known.delete(key)
-    known.set(key, { customerId, readAt: momentOf(clock) })
+    known.set(key, { holder, readAt: momentOf(clock) })
     if (known.size <= maxEntries) return
     const [oldest] = known.keys()
     known.delete(oldest!)
   }
 
-  function fresh(key: string): string | undefined {
+  function fresh(key: string): AccountHolder | undefined {
     const entry = known.get(key)
-    return entry !== undefined && elapsedSince(clock, entry.readAt) < maxAgeMs ? entry.customerId : undefined
+    return entry !== undefined && elapsedSince(clock, entry.readAt) < maxAgeMs ? entry.holder : undefined
   }
 
   return {
     async customerOf(account) {
       const key = keyOf(account)
-      return fresh(key) ?? (await reads.get(key))?.customerId
+      return fresh(key) ?? (await reads.get(key))?.holder
     },
     changed(customerIds) {
       reads.changed(customerIds)
       // Rare: a look at each entry costs less than an index that is always kept.
       const gone = new Set(customerIds)
-      for (const [key, { customerId }] of known) if (gone.has(customerId)) known.delete(key)
+      for (const [key, { holder }] of known) if (gone.has(holder.customerId)) known.delete(key)
     },
     reset() {
       reads.allChanged()
@@ -87,6 +87,6 @@ function accountOf(key: string): Account {
   return { issuer, subject }
 }
 
-function entryOf(key: string, customerId: string): [string, Entry] {
-  return [key, { key, customerId }]
+function entryOf(key: string, { customerId, suspended }: AccountHolder): [string, Entry] {
+  return [key, { key, holder: { customerId, suspended } }]
 }

@@ -8,7 +8,7 @@
  * The last use of a key is kept here and written in one statement an interval.
  */
 
-import type { ApiKeyRecord } from '../domain/model.ts'
+import type { KnownKey } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
@@ -18,11 +18,15 @@ import { hashOf, isSecret } from './secret.ts'
 
 export interface KeyCache {
   /** A key that is known here and not revoked; undefined says nothing: `authenticate` does. */
-  peek(secret: string): ApiKeyRecord | undefined
+  peek(secret: string): KnownKey | undefined
   /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not certain here. */
-  authenticate(secret: string): Promise<ApiKeyRecord | undefined>
+  authenticate(secret: string): Promise<KnownKey | undefined>
+  /** The key, when it was revoked and `authenticate` has just refused it. Asks nobody. */
+  revoked(secret: string): KnownKey | undefined
   /** Rows with these ids changed: the next use reads them again. */
   changed(keyIds: readonly string[]): void
+  /** These customers were suspended or resumed: the next use of their keys reads them again. */
+  customersChanged(customerIds: readonly string[]): void
   /** Anything may have changed. */
   reset(): void
   /** Every change that was committed before `at` was told. */
@@ -46,7 +50,7 @@ export function createKeyCache({
   onError,
   lastUseIntervalMs = 30_000,
 }: KeyCacheOptions): KeyCache {
-  const byHash = new Map<string, ApiKeyRecord>()
+  const byHash = new Map<string, KnownKey>()
   const hashes = new Map<string, string>()
   /**
    * Of keys that were found, in plain text: a busy sender's key is hashed once, and not for each webhook. They stand in this memory
@@ -58,7 +62,7 @@ export function createKeyCache({
   let cancelWrite: (() => void) | null = null
   let writing: Promise<void> = Promise.resolve()
 
-  const reads = createGatheredReads<{ hash: string; record: ApiKeyRecord }>({
+  const reads = createGatheredReads<{ hash: string; record: KnownKey }>({
     async read(wanted) {
       const found = await rows.byHashes(wanted)
       return new Map([...found].map(([hash, record]) => [hash, { hash, record }]))
@@ -98,11 +102,11 @@ export function createKeyCache({
     byHash.delete(hash)
   }
 
-  function certain(hash: string): ApiKeyRecord | undefined {
+  function certain(hash: string): KnownKey | undefined {
     return freshness.holds() ? byHash.get(hash) : undefined
   }
 
-  function usable(record: ApiKeyRecord | undefined): ApiKeyRecord | undefined {
+  function usable(record: KnownKey | undefined): KnownKey | undefined {
     if (record === undefined || record.revokedAt !== null) return undefined
     used(record.keyId)
     return record
@@ -121,10 +125,20 @@ export function createKeyCache({
       if (record !== undefined) hashesOfSecrets.set(secret, hash)
       return usable(record)
     },
+    revoked(secret) {
+      const record = isSecret(secret) ? byHash.get(hashOf(secret)) : undefined
+      return record?.revokedAt == null ? undefined : record
+    },
     changed(keyIds) {
       reads.changed(keyIds)
       for (const keyId of keyIds) forget(keyId)
       hashesOfSecrets.clear()
+    },
+    customersChanged(customerIds) {
+      // Whose a key is that is just being read is not known yet.
+      reads.allChanged()
+      const changed = new Set(customerIds)
+      for (const { customerId, keyId } of [...byHash.values()]) if (changed.has(customerId)) forget(keyId)
     },
     reset() {
       reads.allChanged()

@@ -1,7 +1,7 @@
 /** What authentication and the use cases of API keys need (docs/reference/api.md, "Authentication" and "API keys"). */
 
 import type { Identity } from '../domain/identity.ts'
-import type { ApiKeyRecord, Role } from '../domain/model.ts'
+import type { ApiKeyRecord, KnownKey, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 
 export interface NewApiKey {
@@ -37,7 +37,7 @@ export interface ApiKeyStore {
 /** Reads and writes of the key cache, many keys in one statement. */
 export interface ApiKeyRows {
   /** By SHA-256 of the secret, lowercase hex; revoked ones too. */
-  byHashes(hashes: readonly string[]): Promise<Map<string, ApiKeyRecord>>
+  byHashes(hashes: readonly string[]): Promise<Map<string, KnownKey>>
   /** Times in ms; never moves a stored time back. */
   markUsed(uses: ReadonlyMap<string, number>): Promise<void>
 }
@@ -51,10 +51,16 @@ export interface Account {
   readonly subject: string
 }
 
+/** The customer of an account. */
+export interface AccountHolder {
+  readonly customerId: string
+  readonly suspended: boolean
+}
+
 /** Reads of the identity cache, many accounts in one statement. */
 export interface IdentityRows {
   /** Unknown accounts are left out. */
-  customersOf(accounts: readonly Account[]): Promise<(Account & { customerId: string })[]>
+  customersOf(accounts: readonly Account[]): Promise<(Account & AccountHolder)[]>
 }
 
 /** The identity provider, as far as it is asked. */

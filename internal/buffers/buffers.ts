@@ -10,11 +10,11 @@ import { required, ServiceError } from '../domain/errors.ts'
 import { cloneIdentifier } from '../domain/identifiers.ts'
 import type { Buffer, BufferRecord } from '../domain/model.ts'
 import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
-import type { BufferRecords, BufferStore } from './ports.ts'
+import type { BufferRecords, BufferStore, OverCap } from './ports.ts'
 
 /** Secrets are in every answer as stored; the caller redacts them for those who may not see them. */
 export interface Buffers {
-  /** 400 names the field or the project is not found, 403 foreign customerId, 409 exists. */
+  /** 400 names the field or the project is not found, 403 foreign customerId, 409 exists or too many. */
   create(principal: Principal, body: unknown): Promise<Buffer>
   /** Newest first, only what the principal reaches; `projectId` filters. */
   list(principal: Principal, filter?: { projectId?: string }): Promise<Buffer[]>
@@ -26,7 +26,7 @@ export interface Buffers {
   update(principal: Principal, bufferId: string, patch: unknown): Promise<Buffer>
   /**
    * A new buffer with the whole configuration of this one, `enabled` and secrets too, and nothing of what
-   * happened to it: `<bufferId>-copy`, `-copy-2`, … Body: optional `{name}`. 400 when no such id is free.
+   * happened to it: `<bufferId>-copy`, `-copy-2`, … Body: optional `{name}`. 400 when no such id is free, 409 for too many buffers.
    */
   clone(principal: Principal, bufferId: string, body: unknown): Promise<Buffer>
   /** Ingest answers 404 at once and the id is free for its customer; what is buffered is delivered, or discarded when it was disabled. */
@@ -80,7 +80,8 @@ export function createBuffers({ buffers, records, checkDestination, newUid }: Bu
       })
       const copied = await buffers.copy(scopeOf(principal), bufferId, make)
       if (copied === 'no-id') throw new ServiceError('cloneFailed')
-      const record = found(copied)
+      if (copied === 'unreadable') throw new ServiceError('secretUnreadable')
+      const record = withinCaps(found(copied))
       records.accept(record)
       return record.buffer
     },
@@ -90,13 +91,19 @@ export function createBuffers({ buffers, records, checkDestination, newUid }: Bu
   }
 }
 
-function created(outcome: BufferRecord | 'no-project' | 'exists'): BufferRecord {
+function created(outcome: BufferRecord | 'no-project' | 'exists' | OverCap): BufferRecord {
   if (outcome === 'no-project') throw new ServiceError('projectUnknown')
   if (outcome === 'exists') throw new ServiceError('bufferExists')
+  return withinCaps(outcome)
+}
+
+function withinCaps(outcome: BufferRecord | OverCap): BufferRecord {
+  if (outcome === 'limit') throw new ServiceError('bufferLimit')
+  if (outcome === 'ids-spent') throw new ServiceError('idLimit')
   return outcome
 }
 
-function found(record: BufferRecord | undefined): BufferRecord {
+function found<T>(record: T | undefined): T {
   if (record === undefined) throw new ServiceError('bufferNotFound')
   return record
 }

@@ -22,10 +22,15 @@ export interface BufferCopy {
   ids: readonly string[]
 }
 
+export type OverCap = 'limit' | 'ids-spent'
+
 /** Rows of buffers; deleted ones do not exist here. Every call rejects while the database is away. */
 export interface BufferStore {
-  /** 'no-project': no such project of this customer. 'exists': the id is taken, or another customer once had it. */
-  insert(buffer: NewBuffer): Promise<BufferRecord | 'no-project' | 'exists'>
+  /**
+   * 'no-project': no such project of this customer. 'exists': the id is taken, or another customer once had it. 'limit':
+   * the customer has as many buffers as it may. 'ids-spent': it has used as many ids as it may, and this is a new one.
+   */
+  insert(buffer: NewBuffer): Promise<BufferRecord | 'no-project' | 'exists' | OverCap>
   /** Newest first; `projectId` filters. */
   list(scope: Scope, projectId?: string): Promise<Buffer[]>
   find(scope: Scope, bufferId: string): Promise<BufferRecord | undefined>
@@ -40,13 +45,14 @@ export interface BufferStore {
   ): Promise<BufferRecord | undefined>
   /**
    * Stores what `make` answers, in the project of the original, which is locked meanwhile: copies of one buffer
-   * that are made together take their ids in turn. 'no-id': all are taken. undefined: no such buffer.
+   * that are made together take their ids in turn. 'no-id': all are taken. 'unreadable': a secret of the original cannot
+   * be opened, so there is nothing to copy. undefined: no such buffer. Else as `insert`.
    */
   copy(
     scope: Scope,
     bufferId: string,
     make: (stored: Buffer) => BufferCopy,
-  ): Promise<BufferRecord | 'no-id' | undefined>
+  ): Promise<BufferRecord | 'no-id' | 'unreadable' | OverCap | undefined>
   /** Soft: the row stays under its uid, the id is free again for its customer. */
   softDelete(scope: Scope, bufferId: string): Promise<BufferRecord | undefined>
 }

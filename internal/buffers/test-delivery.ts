@@ -9,6 +9,7 @@ import { idempotencyKey } from '../domain/group.ts'
 import type { Buffer as BufferResource } from '../domain/model.ts'
 import { type Principal, scopeOf } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { TokenBuckets } from '../runtime/token-buckets.ts'
 import type { AttemptResult, BufferStore, Deliveries } from './ports.ts'
 
 /** Longest wait for a connection to the destination, ms. */
@@ -25,7 +26,10 @@ export interface TestReport {
 }
 
 export interface TestDelivery {
-  /** `payload`: valid JSON in UTF-8, sent as it is. A failed attempt is an answer too; the only refusal is 404. */
+  /**
+   * `payload`: valid JSON in UTF-8, sent as it is. A failed attempt is an answer too. Refusals are 404, 429, and 503 for a
+   * secret that cannot be read.
+   */
   test(principal: Principal, bufferId: string, payload: Uint8Array): Promise<TestReport>
 }
 
@@ -35,13 +39,24 @@ export interface TestDeliveryOptions {
   clock: Clock
   /** A random UUID. */
   newId: () => string
+  /** By uid of the buffer: a caller chooses payload and destination, so the service must be no cannon. */
+  buckets: Pick<TokenBuckets, 'take'>
+  /** A test was refused for their number. */
+  onLimited: () => void
 }
 
-export function createTestDelivery({ buffers, deliveries, clock, newId }: TestDeliveryOptions): TestDelivery {
+export function createTestDelivery(options: TestDeliveryOptions): TestDelivery {
+  const { buffers, deliveries, clock, newId, buckets, onLimited } = options
   return {
     async test(principal, bufferId, payload) {
       const record = await buffers.find(scopeOf(principal), bufferId)
       if (record === undefined) throw new ServiceError('bufferNotFound')
+      if (record.unreadable?.delivery) throw new ServiceError('secretUnreadable')
+      const waitMs = buckets.take(record.uid)
+      if (waitMs > 0) {
+        onLimited()
+        throw new ServiceError('testRate', {}, { retryAfterMs: waitMs })
+      }
       const groupId = `test-${newId()}`
       const item = { messageId: newId(), receivedAt: clock.now() }
       const result = await deliveries.send(

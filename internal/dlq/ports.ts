@@ -28,7 +28,7 @@ export interface DeadLetterStore {
 
 /** Removes `limit` at most, fewer when they are large, and none that is tried again at this moment; answers how many. */
 export interface ExpiredDeadLetters {
-  /** Created before this moment, Unix ms. */
+  /** Created before this moment, Unix ms; not those of a customer that is suspended, or was resumed since. */
   removeOlder(before: number, limit: number): Promise<number>
   /** Of customers with more than `quota`, but for the newest `quota` of each. */
   removeBeyond(quota: number, limit: number): Promise<number>
@@ -51,7 +51,7 @@ export interface RetryClaim {
 
 export interface RetryStore {
   /** undefined: the buffer of this item was deleted, whoever has its id now; or there is no such item. */
-  destination(dlqId: string): Promise<RetryDestination | undefined>
+  destination(dlqId: string): Promise<RetryDestination | 'unreadable' | undefined>
   /**
    * Takes the lock for `leaseMs`, also from an attempt whose own lease ran out. `running`: another attempt holds
    * it. undefined: no such item.

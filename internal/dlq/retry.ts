@@ -60,6 +60,7 @@ export function createDeadLetterRetry(options: DeadLetterRetryOptions): DeadLett
       const item = await readItem(store, principal, dlqId)
       const destination = await retries.destination(item.dlqId)
       if (destination === undefined) throw new ServiceError('bufferNotFound')
+      if (destination === 'unreadable') throw new ServiceError('secretUnreadable')
       // Before the lock is taken: over a slow line a large one takes longer than the lock may last.
       const batch = await storedBody(store, item.dlqId)
       const result = await attempt(options, item, destination, batch)

@@ -7,6 +7,8 @@ import { accept, type Parsed, refuse } from './parsed.ts'
 import { joinProblems } from './schema-fault.ts'
 
 export const REDACTED = '[redacted]'
+/** Stands for a stored secret that cannot be opened: its key is missing, or its text is damaged. */
+export const UNREADABLE = '[unreadable]'
 
 /** Calls `map` for every secret with its field path; a field that is absent stays absent. */
 export function mapSecrets<T extends BufferConfig>(
@@ -48,26 +50,28 @@ export function redactBuffer(buffer: Buffer): Buffer {
 }
 
 /**
- * Puts the stored secret wherever `config` holds the placeholder. Error: nothing is stored there, so the
- * placeholder would become the secret. `stored` is undefined at creation.
+ * Puts the stored secret wherever `config` holds a placeholder. Error: nothing is stored there, so the
+ * placeholder would become the secret. `stored` is undefined at creation. What cannot be opened stays `UNREADABLE`, and
+ * whoever writes keeps its sealed text.
  */
 export function restoreSecrets(config: BufferConfig, stored?: BufferConfig): Parsed<BufferConfig> {
   const orphans: string[] = []
   const restored = mapSecrets(config, (value, path) => {
-    if (value !== REDACTED) return value
-    const kept = stored && valueAt(stored, path)
-    if (typeof kept === 'string') return kept
-    orphans.push(`${path.join('.')} is ${REDACTED}, but none is stored`)
+    if (value !== REDACTED && value !== UNREADABLE) return value
+    const kept = stored && secretAt(stored, path)
+    if (kept !== undefined) return kept
+    orphans.push(`${path.join('.')} is ${value}, but none is stored`)
     return value
   })
   return orphans.length === 0 ? accept(restored) : refuse(joinProblems(orphans))
 }
 
-function valueAt(root: object, path: string[]): unknown {
-  let value: unknown = root
+/** The secret at a path of `mapSecrets`; undefined: there is none. */
+export function secretAt(config: object, path: readonly string[]): string | undefined {
+  let value: unknown = config
   for (const name of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
     value = (value as Record<string, unknown>)[name]
   }
-  return value
+  return typeof value === 'string' ? value : undefined
 }

@@ -2,6 +2,7 @@
  * Every error that a caller can be answered: status, text and, for some, a `code` (docs/reference/errors.md, "Errors").
  */
 
+import { PADDED_BYTES, PADDED_RATIO } from './credits.ts'
 import { MAX_DEPTH } from './json.ts'
 import type { Parsed } from './parsed.ts'
 import { type Action, requiredRoles } from './roles.ts'
@@ -38,12 +39,28 @@ export const errors = {
   insufficientCredits: { status: 429, error: 'Insufficient credits' },
   bodyTimeout: { status: 408, error: 'Request took too long to arrive' },
   bodyTooLarge: { status: 413, error: 'Request body is too large' },
+  bodyPadded: {
+    status: 413,
+    error: `Request body is over ${PADDED_BYTES} bytes and more than ${PADDED_RATIO} times its compact JSON`,
+  },
   bodyEncoded: { status: 415, error: 'Request bodies with a Content-Encoding are not supported' },
   bodiesBusy: { status: 503, error: 'Too many request bodies are under way, try again', retryAfter: 1 },
   storageUnavailable: { status: 503, error: 'Storage is unavailable, try again', retryAfter: 1 },
+  /** Also of what management requests need a secret for. */
+  secretUnreadable: {
+    status: 503,
+    error: 'A secret of this buffer cannot be read, set it anew',
+    code: 'secret_unreadable',
+    retryAfter: 60,
+  },
   bufferOverShare: {
     status: 503,
     error: 'Buffer holds its full share of storage, try again later',
+    retryAfter: 5,
+  },
+  customerOverShare: {
+    status: 503,
+    error: 'Account holds its full share of storage, try again later',
     retryAfter: 5,
   },
 
@@ -53,6 +70,7 @@ export const errors = {
   credentialMissing: { status: 401, error: 'Missing credential', challenge: CHALLENGE },
   keyInvalid: { status: 401, error: 'Invalid or revoked API key', challenge: CHALLENGE },
   tokenInvalid: { status: 401, error: 'Invalid or expired ID token', challenge: CHALLENGE },
+  accountSuspended: { status: 403, error: 'Account is suspended', code: 'account_suspended' },
   emailNotVerified: { status: 403, error: 'E-mail address is not verified', code: 'email_not_verified' },
   accountAnonymous: { status: 403, error: 'Anonymous accounts cannot sign up' },
   identityUnavailable: {
@@ -63,6 +81,12 @@ export const errors = {
   roleMissing: { status: 403, error: 'Forbidden' },
   customerForeign: { status: 403, error: 'customerId differs from the authenticated customer' },
   projectForeign: { status: 403, error: 'API key does not have access to this project' },
+  requestRate: {
+    status: 429,
+    error: 'Too many requests of this API key or account, try again later',
+    code: 'rate_limited',
+  },
+  signUpRate: { status: 429, error: 'Too many new accounts, try again later', code: 'rate_limited' },
   routeNotFound: { status: 404, error: 'Not found' },
   internal: { status: 500, error: 'Internal server error' },
   connectionsBusy: { status: 503, error: 'Too many connections, try again', retryAfter: 1 },
@@ -79,6 +103,24 @@ export const errors = {
   projectHasBuffers: { status: 400, error: 'Project still has buffers' },
   bufferNotFound: { status: 404, error: 'Buffer not found' },
   bufferExists: { status: 409, error: 'Buffer already exists' },
+  customerLimit: {
+    status: 409,
+    error: 'Account has created as many customers as it may',
+    code: 'limit_reached',
+  },
+  projectLimit: { status: 409, error: 'Account has as many projects as it may', code: 'limit_reached' },
+  bufferLimit: { status: 409, error: 'Account has as many buffers as it may', code: 'limit_reached' },
+  /** Ids stay their customer's for ever, so each one takes room for ever. */
+  idLimit: {
+    status: 409,
+    error: 'Account has used as many ids as it may, use one again that it had before',
+    code: 'limit_reached',
+  },
+  testRate: {
+    status: 429,
+    error: 'Too many test deliveries of this buffer, try again later',
+    code: 'rate_limited',
+  },
   cloneFailed: { status: 400, error: 'Buffer could not be cloned' },
 
   // Dead letter queue
@@ -142,9 +184,18 @@ export class ServiceError extends Error {
   readonly key: ErrorKey
   readonly entry: ErrorEntry
   readonly body: ErrorBody
+  /** The `Retry-After` header, whole seconds; undefined: none. */
+  readonly retryAfter: number | undefined
 
-  /** `fields` are added to the body; an `error` among them replaces the registry's text. */
-  constructor(key: ErrorKey, fields: Record<string, unknown> = {}, options?: ErrorOptions) {
+  /**
+   * `fields` are added to the body; an `error` among them replaces the registry's text. `retryAfterMs` replaces the
+   * registry's `retryAfter`.
+   */
+  constructor(
+    key: ErrorKey,
+    fields: Record<string, unknown> = {},
+    { retryAfterMs, ...options }: ErrorOptions & { retryAfterMs?: number } = {},
+  ) {
     const entry: ErrorEntry = errors[key]
     const body: ErrorBody = {
       error: entry.error,
@@ -155,6 +206,7 @@ export class ServiceError extends Error {
     this.key = key
     this.entry = entry
     this.body = body
+    this.retryAfter = retryAfterMs === undefined ? entry.retryAfter : Math.ceil(retryAfterMs / 1_000)
   }
 
   get status(): number {

@@ -15,6 +15,8 @@ export interface Customer {
   creditLimit: number
   creditsUsedThisMonth: number
   createdAt: number
+  /** Absent: it is not suspended. */
+  suspendedAt?: number
 }
 
 export interface Project {
@@ -82,6 +84,16 @@ export interface Buffer extends BufferConfig {
   updatedAt: number
 }
 
+/** What of a buffer cannot be read: its members hold a placeholder instead (`domain/buffer-secrets.ts`). */
+export interface Unreadable {
+  /** The secret by which webhooks are verified. */
+  readonly source: boolean
+  /** A secret of the delivery. */
+  readonly delivery: boolean
+  /** The first of them, and why; never its value. */
+  readonly why: string
+}
+
 /**
  * A buffer as nodes hold it. `uid` is the internal identity (a lower-case UUID): a deleted and re-created
  * buffer has another one and inherits nothing. Ids, customer and project of one uid never change.
@@ -92,6 +104,10 @@ export interface BufferRecord {
   readonly version: number
   /** Soft-deleted: ingest answers 404; what is buffered is delivered or, when disabled, discarded. */
   readonly deleted: boolean
+  /** Its customer is suspended: ingest answers 403, and what is buffered is held, also of a deleted one. */
+  readonly suspended: boolean
+  /** Ingest that needs the secret is 503, deliveries that need it are held. Absent: all of it can be read. */
+  readonly unreadable?: Unreadable
   /** Its row is gone: only its ids are known, and the configuration says nothing. Nothing of it can be delivered. */
   readonly removed?: true
   readonly buffer: Buffer
@@ -108,6 +124,12 @@ export interface ApiKeyRecord {
   createdAt: string
   revokedAt: string | null
   lastUsedAt: string | null
+}
+
+/** A key as nodes hold it. */
+export interface KnownKey extends ApiKeyRecord {
+  /** Its customer is suspended. */
+  suspended: boolean
 }
 
 export type DlqReason = 'max_retries_exceeded' | 'non_retryable_error'

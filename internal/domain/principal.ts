@@ -12,7 +12,11 @@ export interface Principal {
   readonly projectIds?: readonly string[]
   /** The API key that was used; undefined for an ID token. */
   readonly keyId?: string
+  /** The account of the identity provider; undefined for an API key. */
+  readonly identity?: { readonly issuer: string; readonly subject: string }
   readonly via: 'key' | 'token'
+  /** The customer is suspended: it may read, and change nothing. */
+  readonly suspended?: true
 }
 
 /** What a principal can reach: one customer, and of it all projects or the named ones. */

@@ -10,6 +10,7 @@ export const rolesFor = {
   writeBuffers: ['member', 'admin', 'owner'],
   writeProjects: ['admin', 'owner'],
   writeApiKeys: ['admin', 'owner'],
+  readAudit: ['admin', 'owner'],
   writeDeadLetters: ['admin', 'owner'],
   addCredits: ['admin', 'owner'],
   checkout: ['admin', 'owner'],

@@ -31,7 +31,7 @@ export interface GroupPolicy {
   readonly minDelayBetweenFlushMs: number
   readonly maxConcurrencyPerGroup: number
   /**
-   * `held`: the buffer is disabled; nothing is sealed, no attempt begins, what runs finishes.
+   * `held`: the buffer is disabled, or its customer suspended; nothing is sealed, no attempt begins, what runs finishes.
    * `discarding`: it was deleted while disabled; all that does not run is over.
    * `unknown`: nobody has read the configuration yet; as `held`, and the items wait for it to be placed: see `UNKNOWN`.
    */

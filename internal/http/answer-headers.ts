@@ -7,7 +7,7 @@ import type { Middleware } from 'koa'
 const HEADERS = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const
 
 /** As `writeHead` takes them, in pairs. */
-export const ANSWER_HEADERS: readonly string[] = Object.entries(HEADERS).flat()
+export const ANSWER_HEADERS = Object.entries(HEADERS).flat() as [string, string, string, string]
 
 /** Of a JSON answer after which the connection closes, in pairs. */
 export function closingHeaders(body: string): string[] {

@@ -50,7 +50,16 @@ export function readBody(
   budget = new BodyBudget(Number.POSITIVE_INFINITY),
 ): Promise<ReadBody> {
   const refused = judgeHead(req, limit)
-  if (refused !== null) return Promise.resolve(refused)
+  return refused === null ? readJudgedBody(req, res, limit, budget) : Promise.resolve(refused)
+}
+
+/** As `readBody`, where `judgeHead` has refused nothing. */
+export function readJudgedBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  limit: number,
+  budget: BodyBudget,
+): Promise<ReadBody> {
   if (req.destroyed && !req.complete) return Promise.resolve('aborted')
   const announced = Number(req.headers['content-length'] ?? 0)
   if (!budget.take(announced)) return Promise.resolve('busy')

@@ -18,6 +18,8 @@ export function failures(
     } catch (error) {
       answerFailure(ctx, isOutage(error) ? outage(error) : error, telemetry)
     }
+    const status = ctx.respond === false ? ctx.res.statusCode : ctx.status
+    if (status >= 400) telemetry.refused(status)
   }
 }
 
@@ -36,6 +38,12 @@ function requestId(ctx: Context): string {
   return ctx.state.requestId
 }
 
+/** The status that an error is answered with. */
+export function statusOf(error: unknown, isOutage: (error: unknown) => boolean): number {
+  if (isOutage(error)) return errors.databaseUnavailable.status
+  return error instanceof ServiceError ? error.status : errors.internal.status
+}
+
 /** The caller can try again: no bug, and no details either. */
 function outage(cause: unknown): ServiceError {
   return new ServiceError('databaseUnavailable', {}, { cause })
@@ -52,7 +60,7 @@ function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): 
   ctx.respond = true
   ctx.status = known?.status ?? errors.internal.status
   ctx.set('X-Request-Id', requestId(ctx))
-  if (known?.entry.retryAfter !== undefined) ctx.set('Retry-After', String(known.entry.retryAfter))
+  if (known?.retryAfter !== undefined) ctx.set('Retry-After', String(known.retryAfter))
   if (known?.entry.challenge !== undefined) ctx.set('WWW-Authenticate', known.entry.challenge)
   ctx.body = known?.body ?? { error: errors.internal.error }
 }

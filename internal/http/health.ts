@@ -13,7 +13,7 @@ export type HealthCheck = () => Promise<unknown>
 export interface Health {
   status: 'ok' | 'unavailable'
   version: string
-  checks: Record<string, 'ok' | 'down'>
+  checks: Record<string, 'ok' | 'degraded' | 'down'>
 }
 
 /** Checks whose failure is no reason to send traffic elsewhere: this node still takes what others deliver. */
@@ -21,33 +21,46 @@ const NOT_OF_TRAFFIC: readonly string[] = ['shards']
 
 /** Whether traffic should come to this process (`/ready` of the ops port): all that a request needs answers. */
 export function takesTraffic({ checks }: Health): boolean {
-  return Object.entries(checks).every(([name, state]) => state === 'ok' || NOT_OF_TRAFFIC.includes(name))
+  return Object.entries(checks).every(([name, state]) => state !== 'down' || NOT_OF_TRAFFIC.includes(name))
 }
 
 /** A dependency that has not answered within this counts as down, ms. */
 const DEADLINE_MS = 2_000
 
+/**
+ * `notices`: what is known already, and concerns some rows and not the node. One that does not hold is `degraded`, and
+ * the answer stays 200.
+ */
 export function createHealth(
   clock: Clock,
   version: string,
   checks: Record<string, HealthCheck>,
+  notices: Record<string, () => boolean> = {},
 ): () => Promise<Health> {
   let running: Promise<Health> | undefined
   return () => {
-    running ??= examine(clock, version, checks).finally(() => {
+    running ??= examine(clock, version, checks, notices).finally(() => {
       running = undefined
     })
     return running
   }
 }
 
-async function examine(clock: Clock, version: string, checks: Record<string, HealthCheck>): Promise<Health> {
+async function examine(
+  clock: Clock,
+  version: string,
+  checks: Record<string, HealthCheck>,
+  notices: Record<string, () => boolean>,
+): Promise<Health> {
   const names = Object.keys(checks)
   const states = await Promise.all(names.map((name) => holds(clock, checks[name]!)))
   return {
     status: states.every(Boolean) ? 'ok' : 'unavailable',
     version,
-    checks: Object.fromEntries(names.map((name, index) => [name, states[index] ? 'ok' : 'down'])),
+    checks: Object.fromEntries([
+      ...names.map((name, index) => [name, states[index] ? 'ok' : 'down'] as const),
+      ...Object.entries(notices).map(([name, holds]) => [name, holds() ? 'ok' : 'degraded'] as const),
+    ]),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Next } from 'koa'
+import type { AuditTrail } from '../audit/trail.ts'
 import type { HeaderLookup } from '../domain/extract.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
 import type { Ingest } from '../ingest/accept.ts'
@@ -7,9 +8,10 @@ import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { IngestTelemetry } from '../ingest/ports.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
-import { type BodyBudget, judgeHead, type NoBody, readBody } from './body.ts'
+import { type BodyBudget, judgeHead, type NoBody, readJudgedBody } from './body.ts'
 import { answerEarly, refuseUnread } from './early-answer.ts'
 import type { Gate } from './listener.ts'
+import { originOf } from './origin.ts'
 import type { Handler } from './turns.ts'
 
 /**
@@ -28,9 +30,14 @@ export interface IngestRouteOptions {
   bodies: BodyBudget
   /** Told of what is answered without `ingest`. */
   telemetry: Pick<IngestTelemetry, 'answered'>
+  /** Told of keys that are not good. */
+  audit: Pick<AuditTrail, 'refused'>
 }
 
+const NO_BODY: Uint8Array = Buffer.alloc(0)
 const PREFIX = '/v1/ingest/'
+/** As the OpenAPI document has it. */
+const ROUTE = '/v1/ingest/{projectId}/{bufferId}'
 const PATH = /^\/v1\/ingest\/([^/]+)\/([^/]+)$/
 
 export class IngestRoute {
@@ -70,17 +77,37 @@ export class IngestRoute {
     if (unread !== null) return this.#refuseBody(req, res, unread)
     const address = parsePath(path)
     if (address === null) return this.#refuseAddress(req, res)
-    const head = { ...address, header: headerOf(req.headers) }
-    const judged = ingest.refuse(head)
+    const { projectId, bufferId } = address
+    // One object for both: this is the path of all load.
+    const request = { projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
+    const judged = ingest.refuse(request)
     const refused = judged instanceof Promise ? await judged : judged
-    if (refused !== null) return this.#refuseHead(req, res, refused)
-    const body = await readBody(req, res, maxBodyBytes, bodies)
+    if (refused !== null) {
+      if (refused === answers.keyInvalid) this.#tellKey(req, address)
+      return this.#refuseHead(req, res, refused)
+    }
+    const body = await readJudgedBody(req, res, maxBodyBytes, bodies)
     if (typeof body === 'string') return this.#refuseBody(req, res, body)
     try {
-      send(res, await ingest.accept({ ...head, body }), gate)
+      request.body = body
+      const answer = await ingest.accept(request)
+      if (answer === answers.keyInvalid) this.#tellKey(req, address)
+      send(res, answer, gate)
     } finally {
       bodies.giveBack(body.length)
     }
+  }
+
+  #tellKey(req: IncomingMessage, target: { projectId: string; bufferId: string }): void {
+    this.#options.audit.refused({
+      place: 'ingest',
+      credential: 'key',
+      secret: String(req.headers['x-api-key']),
+      method: 'POST',
+      route: ROUTE,
+      target,
+      from: originOf(req),
+    })
   }
 
   #refuseAddress(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -146,9 +173,15 @@ function headerOf(headers: IncomingHttpHeaders): HeaderLookup {
   }
 }
 
+/** As `writeHead` takes it. Spelt out, for a list that grows costs each answer a microsecond. */
+function headOf({ type, body }: IngestAnswer): string[] {
+  const [cache, noStore, options, noSniff] = ANSWER_HEADERS
+  const length = String(Buffer.byteLength(body))
+  return ['Content-Type', type, 'Content-Length', length, cache, noStore, options, noSniff]
+}
+
 function send(res: ServerResponse, answer: IngestAnswer, gate: Gate): void {
-  const head = ['Content-Type', answer.type, 'Content-Length', String(Buffer.byteLength(answer.body))]
-  head.push(...ANSWER_HEADERS)
+  const head = headOf(answer)
   if (answer.retryAfter !== undefined) head.push('Retry-After', String(answer.retryAfter))
   if (gate.closing) head.push('Connection', 'close')
   res.writeHead(answer.status, head)

@@ -27,6 +27,8 @@ export interface ListenerOptions {
   keepAliveTimeoutMs?: number
   /** Connections that are served at once; default `MAX_CONNECTIONS`. */
   maxConnections?: number
+  /** Told of what is refused before the handler sees it, by status. */
+  onRefused?: (status: number) => void
 }
 
 /** Whether the listener is closing: answers then ask the client to close its connection too. */
@@ -112,7 +114,7 @@ function configure(clock: Clock, handler: Handler, options: ListenerOptions): Se
   Object.assign(server, { httpAllowHalfOpen: true })
   const bound = new ConnectionBound(options.maxConnections ?? MAX_CONNECTIONS)
   bound.watch(server)
-  answerInTurn(clock, server, bound, handler)
+  answerInTurn(clock, server, bound, handler, options.onRefused ?? (() => {}))
   return server
 }
 
@@ -120,10 +122,18 @@ const NO_HOST = { status: 400, error: 'A request must have a Host header' }
 const EXPECTATION = { status: 417, error: 'Only 100-continue can be expected' }
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
 
-function answerInTurn(clock: Clock, server: Server, bound: ConnectionBound, handler: Handler): void {
+function answerInTurn(
+  clock: Clock,
+  server: Server,
+  bound: ConnectionBound,
+  handler: Handler,
+  onRefused: (status: number) => void,
+): void {
   const turns = new Turns()
-  const refuse = (req: IncomingMessage, res: ServerResponse, entry: Refusal) =>
+  const refuse = (req: IncomingMessage, res: ServerResponse, entry: Refusal) => {
+    onRefused(entry.status)
     answerEarly(clock, req, res, { ...entry, body: JSON.stringify({ error: entry.error }) })
+  }
   const checked = turns.inTurn((req, res) => {
     if (bound.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
     if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
@@ -136,7 +146,7 @@ function answerInTurn(clock: Clock, server: Server, bound: ConnectionBound, hand
   )
   // The body reader invites the body itself, once it knows that it wants it.
   server.on('checkContinue', checked)
-  server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket))
+  server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket, onRefused))
   server.on('connect', (_req, socket) => refuseTunnel(turns, socket as Socket))
 }
 
@@ -147,13 +157,20 @@ interface Refusal {
 }
 
 /** What never became a request, or stopped half-way: the connection is good for one plain answer at most. */
-function answerClientError(turns: Turns, error: NodeJS.ErrnoException, socket: HttpSocket): void {
+function answerClientError(
+  turns: Turns,
+  error: NodeJS.ErrnoException,
+  socket: HttpSocket,
+  onRefused: (status: number) => void,
+): void {
   const { code } = error
   if (code === 'ECONNRESET' || (code === TIMED_OUT && hasAnswered(socket))) {
     socket.destroy()
     return
   }
-  turns.refuse(socket, plainAnswer(...clientErrorText(code)))
+  const [line, text] = clientErrorText(code)
+  onRefused(Number.parseInt(line, 10))
+  turns.refuse(socket, plainAnswer(line, text))
 }
 
 /** Its client has had the time of a whole request, and neither ends its request nor reads the answer. */

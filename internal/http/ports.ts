@@ -8,8 +8,15 @@ export interface Authenticator {
   byToken(token: string): Promise<Principal>
 }
 
+/** Whose requests are answered 429 for their number. */
+export type RateLimit = 'key' | 'customer' | 'test' | 'sign-up'
+
 /** What the HTTP server reports besides its answers. */
 export interface HttpTelemetry {
   /** An answer of 500: an error that nobody meant for the caller. */
   failed(event: { requestId: string; method: string; path: string; error: unknown }): void
+  /** A request beyond this limit, answered 429. */
+  limited(limit: RateLimit): void
+  /** An answer of 400 or more that ingest does not count. */
+  refused(status: number): void
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { creditsFor } from '../domain/credits.ts'
+import { creditsForBytes, isPadded, serializedBytes } from '../domain/credits.ts'
 import { insufficientCredits } from '../domain/errors.ts'
 import { extractGroupKey, extractMessageId, type HeaderLookup } from '../domain/extract.ts'
 import { readJson } from '../domain/json.ts'
@@ -112,13 +112,16 @@ export class Ingest {
     return refused ?? judgeState(record)
   }
 
-  /** The checks of the body in their order, and the one of the buffer's share. */
+  /** The checks of the body in their order, and the one of the shares. */
   #judgeItem(record: BufferRecord, request: IngestRequest): Paying | IngestAnswer {
     const paying = readItem(record, request, this.#ports.clock.now())
-    if (isAnswer(paying) || !this.#ports.shares.isOver(paying.item.bufferUid, paying.item.groupKey))
-      return paying
-    this.#ports.telemetry.overShare()
-    return answers.bufferOverShare
+    if (paying === answers.secretUnreadable)
+      this.#ports.telemetry.unavailable('secrets', record.unreadable?.why)
+    if (isAnswer(paying)) return paying
+    const over = this.#ports.shares.over(record, paying.item.groupKey)
+    if (over === null) return paying
+    this.#ports.telemetry.overShare(over)
+    return over === 'buffer' ? answers.bufferOverShare : answers.customerOverShare
   }
 
   async #load(bufferId: string): Promise<BufferRecord | IngestAnswer> {
@@ -215,12 +218,14 @@ function covers(projectIds: readonly string[] | undefined, projectId: string): b
 }
 
 function judgeState(record: BufferRecord): BufferRecord | IngestAnswer {
+  if (record.suspended) return answers.accountSuspended
   return record.buffer.enabled ? record : answers.bufferDisabled
 }
 
 /** The checks from the signature to the message id, none of which waits, and the item that they leave. */
-function readItem({ uid, buffer }: BufferRecord, request: IngestRequest, now: number): Paying | IngestAnswer {
-  const refused = verifySource(buffer, request)
+function readItem(record: BufferRecord, request: IngestRequest, now: number): Paying | IngestAnswer {
+  const { uid, buffer } = record
+  const refused = verifySource(record, request)
   if (refused !== null) return refused
   const json = readJson(request.body)
   if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
@@ -229,7 +234,9 @@ function readItem({ uid, buffer }: BufferRecord, request: IngestRequest, now: nu
   if (!groupKey.ok) return refusal(groupKey.error)
   const messageId = extractMessageId(body, request.header)
   if (!messageId.ok) return refusal(messageId.error)
-  const credits = creditsFor(json.value)
+  const serialized = serializedBytes(json.value)
+  if (isPadded(request.body.length, serialized)) return answers.padded
+  const credits = creditsForBytes(serialized)
   const itemId = randomUUID()
   return {
     charge: { customerId: buffer.customerId, bufferUid: uid, credits },
@@ -248,10 +255,11 @@ function readItem({ uid, buffer }: BufferRecord, request: IngestRequest, now: nu
 
 /** Over the raw bytes, in constant time. */
 function verifySource(
-  { sourceVerification }: BufferRecord['buffer'],
+  { buffer: { sourceVerification }, unreadable }: BufferRecord,
   request: IngestRequest,
 ): IngestAnswer | null {
   if (!sourceVerification?.enabled) return null
+  if (unreadable?.source) return answers.secretUnreadable
   const { signatureHeader, signingSecret } = sourceVerification
   if (signingSecret === undefined) throw new Error('source verification is enabled without a secret')
   const presented = request.header(signatureHeader)

@@ -1,4 +1,4 @@
-import { type ErrorKey, errors, type ServiceError } from '../domain/errors.ts'
+import { type ErrorEntry, type ErrorKey, errors, type ServiceError } from '../domain/errors.ts'
 
 /**
  * Answers of ingest as finished texts (docs/reference/api.md, "Ingest"). What never changes is built once.
@@ -22,8 +22,8 @@ const BAD_REQUEST_PAGE = `<!DOCTYPE html>
 
 /** The answer of a registry entry with its own text. */
 function fixed(key: ErrorKey): IngestAnswer {
-  const entry: { status: number; error: string; retryAfter?: number } = errors[key]
-  return answer(entry.status, JSON.stringify({ error: entry.error }), entry.retryAfter)
+  const { status, error, code, retryAfter }: ErrorEntry = errors[key]
+  return answer(status, JSON.stringify({ error, code }), retryAfter)
 }
 
 function answer(status: number, body: string, retryAfter?: number): IngestAnswer {
@@ -33,6 +33,7 @@ function answer(status: number, body: string, retryAfter?: number): IngestAnswer
 export const answers = {
   bufferNotFound: fixed('bufferNotFound'),
   bufferNotInProject: fixed('bufferNotInProject'),
+  accountSuspended: fixed('accountSuspended'),
   bufferDisabled: fixed('bufferDisabled'),
   keyInvalid: fixed('ingestKeyInvalid'),
   keyForeign: fixed('ingestKeyForeign'),
@@ -40,10 +41,13 @@ export const answers = {
   signatureInvalid: fixed('signatureInvalid'),
   tooDeep: fixed('bodyTooDeep'),
   tooLarge: fixed('bodyTooLarge'),
+  padded: fixed('bodyPadded'),
   encoded: fixed('bodyEncoded'),
   bodiesBusy: fixed('bodiesBusy'),
+  secretUnreadable: fixed('secretUnreadable'),
   storageUnavailable: fixed('storageUnavailable'),
   bufferOverShare: fixed('bufferOverShare'),
+  customerOverShare: fixed('customerOverShare'),
   databaseUnavailable: fixed('databaseUnavailable'),
   notJson: {
     status: errors.ingestBodyNotJson.status,
@@ -54,7 +58,7 @@ export const answers = {
 } as const satisfies Record<string, IngestAnswer>
 
 export function refusal(error: ServiceError): IngestAnswer {
-  return answer(error.status, JSON.stringify(error.body), error.entry.retryAfter)
+  return answer(error.status, JSON.stringify(error.body), error.retryAfter)
 }
 
 export function accepted(messageId: string, itemId: string): IngestAnswer {

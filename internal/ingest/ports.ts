@@ -66,10 +66,13 @@ export interface Inbox {
   findOriginal(bufferUid: string, groupKey: string, messageId: string): Promise<string | null | undefined>
 }
 
-/** What buffers hold of the shards' logs (docs/architecture/protocol.md, "Back-pressure"). */
+/** What may hold no more of a shard than its share. */
+export type Holder = 'buffer' | 'customer'
+
+/** What buffers and customers hold of the shards' logs (docs/architecture/protocol.md, "Back-pressure"). */
 export interface Shares {
-  /** Whether the buffer holds its whole share of the shard of this group: then it is refused. Costs nothing while no buffer does. */
-  isOver(bufferUid: string, groupKey: string): boolean
+  /** Who holds its whole share of the shard of this group, so that the item is refused. Costs nothing while nobody does. */
+  over(record: BufferRecord, groupKey: string): Holder | null
 }
 
 /** `full`: the log reached its limit; `overloaded`: too much waits here; `closed`: this node shuts down. */
@@ -121,16 +124,16 @@ export interface IngestTelemetry {
   answered(status: number): void
   /** The verdict of an item that was answered before it was known: `new` is paid for, the others are refunded. */
   lateVerdict(outcome: 'new' | 'duplicate' | 'unknown'): void
-  /** The buffer holds its whole share: 503. */
-  overShare(): void
+  /** The buffer or its customer holds its whole share: 503. */
+  overShare(holder: Holder): void
   /** A dependency could not be asked or did not answer: 503. */
-  unavailable(dependency: 'buffers' | 'keys' | 'ledger' | 'inbox', error: unknown): void
+  unavailable(dependency: 'buffers' | 'keys' | 'ledger' | 'inbox' | 'secrets', error: unknown): void
 }
 
-/** From when on this ingress refuses a buffer for its share of a shard, and until when. */
+/** From when on this ingress refuses a holder for its share of a shard, and until when. */
 export interface ShareTelemetry {
-  /** It holds `bytes` of the `limit` that it may hold. */
-  shareReached(event: { shard: number; bufferUid: string; bytes: number; limit: number }): void
+  /** It holds `bytes` of the `limit` that it may hold. `id`: a buffer's uid, or a customer's id. */
+  shareReached(event: { shard: number; holder: Holder; id: string; bytes: number; limit: number }): void
   /** It holds less again, or nobody says any more how much it holds. */
-  shareLeft(event: { shard: number; bufferUid: string }): void
+  shareLeft(event: { shard: number; holder: Holder; id: string }): void
 }

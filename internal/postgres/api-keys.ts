@@ -1,7 +1,7 @@
 /** API keys (docs/reference/api.md, "API keys"): one SQL operation a function. Only hashes are stored. */
 
 import type { ApiKeyRows, ApiKeyStore, NewApiKey } from '../auth/ports.ts'
-import type { ApiKeyRecord, Role } from '../domain/model.ts'
+import type { ApiKeyRecord, KnownKey, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import { refusingWhenAway } from './availability.ts'
 import type { Database, Queryable, Transaction } from './connection.ts'
@@ -31,10 +31,10 @@ export function createApiKeyStore(db: Database): ApiKeyStore {
 export function createApiKeyRows(db: Database): ApiKeyRows {
   return refusingWhenAway<ApiKeyRows>({
     async byHashes(hashes) {
-      const rows = await db<ApiKeyRow[]>`
-        SELECT * FROM api_keys
+      const rows = await db<(ApiKeyRow & { suspended: boolean })[]>`
+        SELECT *, is_suspended(customer_id) AS suspended FROM api_keys
         WHERE hash IN (SELECT decode(hex, 'hex') FROM unnest(${[...hashes]}::text[]) AS hex)`
-      return new Map(rows.map((row) => [row.hash.toString('hex'), keyOf(row)]))
+      return new Map(rows.map((row) => [row.hash.toString('hex'), knownKeyOf(row)]))
     },
     markUsed: (uses) => markUsed(db, uses),
   })
@@ -129,6 +129,10 @@ async function markUsed(db: Database, uses: ReadonlyMap<string, number>): Promis
       ORDER BY key_id FOR NO KEY UPDATE OF api_keys)
     UPDATE api_keys SET last_used_at = greatest(last_used_at, to_timestamp(used.at / 1000))
     FROM used WHERE api_keys.key_id = used.key_id`
+}
+
+function knownKeyOf(row: ApiKeyRow & { suspended: boolean }): KnownKey {
+  return { ...keyOf(row), suspended: row.suspended }
 }
 
 function keyOf(row: ApiKeyRow): ApiKeyRecord {

@@ -4,6 +4,7 @@ import type { BufferCopy } from '../buffers/ports.ts'
 import type { Buffer, BufferRecord } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import { insertRow, lockBuffer, recordOf } from './buffer-rows.ts'
+import { type OverCap, overBuffers } from './caps.ts'
 import type { Database, Transaction } from './connection.ts'
 import type { SecretBox } from './secrets.ts'
 
@@ -14,17 +15,22 @@ const PAGE = 100
 export function copyBuffer(
   db: Database,
   box: SecretBox,
+  most: number,
   scope: Scope,
   bufferId: string,
   make: (stored: Buffer) => BufferCopy,
-): Promise<BufferRecord | 'no-id' | undefined> {
+): Promise<BufferRecord | 'no-id' | 'unreadable' | OverCap | undefined> {
   return db.begin(async (transaction) => {
     const original = await lockBuffer(transaction, scope, bufferId)
     if (original === undefined) return undefined
-    const stored = recordOf(box, original).buffer
+    const { buffer: stored, unreadable } = recordOf(box, original)
+    // A sealed secret is bound to its row.
+    if (unreadable) return 'unreadable'
     const { customerId, projectId } = stored
     const { uid, config, ids } = make(stored)
     for await (const free of freeIds(transaction, customerId, ids)) {
+      const over = await overBuffers(transaction, most, { customerId, bufferId: free })
+      if (over !== null) return over
       // Somebody else may create a buffer of this very id meanwhile: then it is the next one's turn.
       const row = await insertRow(transaction, box, { uid, bufferId: free, customerId, projectId, config })
       if (row) return recordOf(box, row)

@@ -1,12 +1,12 @@
 /** Rows of buffers as they are read and written: secrets encrypted, `enabled` beside the rest of the configuration. */
 
 import type { NewBuffer } from '../buffers/ports.ts'
-import { mapSecrets } from '../domain/buffer-secrets.ts'
-import type { Buffer, BufferConfig, BufferRecord } from '../domain/model.ts'
+import { mapSecrets, secretAt, UNREADABLE } from '../domain/buffer-secrets.ts'
+import type { Buffer, BufferConfig, BufferRecord, Unreadable } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import type { Queryable, Transaction } from './connection.ts'
 import { reachable } from './scope.ts'
-import type { SecretBox } from './secrets.ts'
+import { type SecretBox, SecretError } from './secrets.ts'
 
 type StoredConfig = Omit<BufferConfig, 'enabled'>
 
@@ -17,6 +17,7 @@ export interface BufferRow {
   project_id: string
   config: StoredConfig
   enabled: boolean
+  suspended: boolean
   consecutive_dlq_count: number
   version: number
   deleted_state: 'enabled' | 'disabled' | null
@@ -24,15 +25,26 @@ export interface BufferRow {
   updated_at: Date
 }
 
-export function storedConfig(db: Queryable, box: SecretBox, uid: string, config: BufferConfig) {
-  const { enabled: _, ...stored } = mapSecrets(config, (value, path) => box.seal(value, [uid, ...path]))
+/** `before`: what is stored now. Of it a secret that could not be opened is kept as it is. */
+export function storedConfig(
+  db: Queryable,
+  box: SecretBox,
+  uid: string,
+  config: BufferConfig,
+  before?: StoredConfig,
+) {
+  const { enabled: _, ...stored } = mapSecrets(config, (value, path) => {
+    const kept = value === UNREADABLE && before !== undefined ? secretAt(before, path) : undefined
+    return kept ?? box.seal(value, [uid, ...path])
+  })
   return db.json(stored as never)
 }
 
+/** A secret that cannot be opened costs no more than itself: `UNREADABLE` stands in its place. */
 export function recordOf(box: SecretBox, row: BufferRow): BufferRecord {
   const enabled = row.deleted_state === null ? row.enabled : row.deleted_state === 'enabled'
   const config: BufferConfig = { ...row.config, enabled }
-  const opened = mapSecrets(config, (value, path) => box.open(value, [row.uid, ...path]))
+  const { opened, unreadable } = open(box, row.uid, config)
   const buffer: Buffer = {
     bufferId: row.buffer_id,
     customerId: row.customer_id,
@@ -42,7 +54,29 @@ export function recordOf(box: SecretBox, row: BufferRow): BufferRecord {
     createdAt: row.created_at.getTime(),
     updatedAt: row.updated_at.getTime(),
   }
-  return { uid: row.uid, version: row.version, deleted: row.deleted_state !== null, buffer }
+  const { uid, version, suspended } = row
+  const deleted = row.deleted_state !== null
+  return { uid, version, deleted, suspended, ...(unreadable && { unreadable }), buffer }
+}
+
+function open(
+  box: SecretBox,
+  uid: string,
+  config: BufferConfig,
+): { opened: BufferConfig; unreadable: Unreadable | undefined } {
+  let unreadable: Unreadable | undefined
+  const opened = mapSecrets(config, (value, path) => {
+    try {
+      return box.open(value, [uid, ...path])
+    } catch (error) {
+      if (!(error instanceof SecretError)) throw error
+      const { source = false, delivery = false, why = error.message } = unreadable ?? {}
+      const isSource = path[0] === 'sourceVerification'
+      unreadable = { source: source || isSource, delivery: delivery || !isSource, why }
+      return UNREADABLE
+    }
+  })
+  return { opened, unreadable }
 }
 
 /** undefined: the id is taken, or another customer once had it (migration 038). */

@@ -9,30 +9,46 @@ import { mapInTurns } from '../runtime/turns.ts'
 import { refusingWhenAway } from './availability.ts'
 import { copyBuffer } from './buffer-copies.ts'
 import { type BufferRow, insertRow, recordOf, storedConfig } from './buffer-rows.ts'
+import { type Caps, NO_CAPS, type OverCap, overBuffers } from './caps.ts'
 import type { Database, Queryable } from './connection.ts'
 import { removedBuffers } from './removed-buffers.ts'
 import { reachable } from './scope.ts'
 import type { SecretBox } from './secrets.ts'
 
-export function createBufferStore(db: Database, box: SecretBox): BufferStore {
+export function createBufferStore(
+  db: Database,
+  box: SecretBox,
+  caps: Pick<Caps, 'buffers'> = NO_CAPS,
+): BufferStore {
   return refusingWhenAway<BufferStore>({
-    insert: (buffer) => insertBuffer(db, box, buffer),
+    insert: (buffer) => insertBuffer(db, box, caps.buffers, buffer),
     list: (scope, projectId) => listBuffers(db, box, scope, projectId),
     async find(scope, bufferId) {
       const row = await findBuffer(db, scope, bufferId)
       return row && recordOf(box, row)
     },
-    copy: (scope, bufferId, make) => copyBuffer(db, box, scope, bufferId, make),
+    copy: (scope, bufferId, make) => copyBuffer(db, box, caps.buffers, scope, bufferId, make),
     update: (scope, bufferId, change) => updateBuffer(db, box, scope, bufferId, change),
     softDelete: (scope, bufferId) => deleteBuffer(db, box, scope, bufferId),
   })
 }
 
-export function createBufferRows(db: Database, box: SecretBox): BufferRows {
+/** `onUnreadable`: a record was read of which a secret cannot be opened. */
+export function createBufferRows(
+  db: Database,
+  box: SecretBox,
+  onUnreadable: (record: BufferRecord) => void = () => {},
+): BufferRows {
+  function read(row: BufferRow): BufferRecord | Error {
+    const record = recordOrError(box, row)
+    if (!(record instanceof Error) && record.unreadable) onUnreadable(record)
+    return record
+  }
+
   return refusingWhenAway<BufferRows>({
     async byUids(uids) {
       const rows = await db<BufferRow[]>`SELECT * FROM buffers WHERE uid = ANY (${[...uids]}::uuid[])`
-      const records = new Map(rows.map((row) => [row.uid, recordOrError(box, row)]))
+      const records = new Map(rows.map((row) => [row.uid, read(row)]))
       const missing = uids.filter((uid) => !records.has(uid))
       for (const record of await removedBuffers(db, missing)) records.set(record.uid, record)
       return records
@@ -40,7 +56,7 @@ export function createBufferRows(db: Database, box: SecretBox): BufferRows {
     async byIds(bufferIds) {
       const rows = await db<BufferRow[]>`
         SELECT * FROM buffers WHERE buffer_id = ANY (${[...bufferIds]}::text[]) AND deleted_at IS NULL`
-      return new Map(rows.map((row) => [row.buffer_id, recordOrError(box, row)]))
+      return new Map(rows.map((row) => [row.buffer_id, read(row)]))
     },
   })
 }
@@ -48,14 +64,17 @@ export function createBufferRows(db: Database, box: SecretBox): BufferRows {
 function insertBuffer(
   db: Database,
   box: SecretBox,
+  most: number,
   buffer: NewBuffer,
-): Promise<BufferRecord | 'no-project' | 'exists'> {
+): Promise<BufferRecord | 'no-project' | 'exists' | OverCap> {
   return db.begin(async (transaction) => {
     // Held until the commit: the project cannot be deleted under the new buffer.
     const [project] = await transaction`
       SELECT 1 FROM projects
       WHERE project_id = ${buffer.projectId} AND customer_id = ${buffer.customerId} FOR KEY SHARE`
     if (project === undefined) return 'no-project'
+    const over = await overBuffers(transaction, most, buffer)
+    if (over !== null) return over
     const row = await insertRow(transaction, box, buffer)
     return row ? recordOf(box, row) : 'exists'
   })
@@ -134,12 +153,12 @@ async function updateBuffer(
 async function writeConfig(
   db: Database,
   box: SecretBox,
-  { uid, version }: BufferRow,
+  { uid, version, config: before }: BufferRow,
   config: BufferConfig,
 ): Promise<BufferRow | undefined> {
   const [row] = await db<BufferRow[]>`
     UPDATE buffers SET
-      config = ${storedConfig(db, box, uid, config)},
+      config = ${storedConfig(db, box, uid, config, before)},
       enabled = ${config.enabled},
       consecutive_dlq_count = CASE WHEN ${config.enabled} AND NOT enabled THEN 0 ELSE consecutive_dlq_count END
     WHERE uid = ${uid} AND version = ${version} AND deleted_at IS NULL RETURNING *`

@@ -15,8 +15,11 @@ import { type Moment, momentOf } from '../runtime/moment.ts'
 import type { Database } from './connection.ts'
 
 export interface ConfigListener {
-  /** Which rows: `buffer` (ids are uids), `api_key` (ids are keyIds) or `identity` (ids are customerIds). */
-  readonly entity: 'buffer' | 'api_key' | 'identity'
+  /**
+   * Which rows: `buffer` (ids are uids), `api_key` (ids are keyIds), `identity` (ids are customerIds), or `customer`, which
+   * was suspended or resumed.
+   */
+  readonly entity: 'buffer' | 'api_key' | 'identity' | 'customer'
   /** From the call on, nothing is answered from what these rows were. A rejection keeps the ids for the next poll. */
   changed(ids: readonly string[]): void | Promise<void>
   /** Anything may have changed: the database was restored to an earlier state, or changes were missed. As `changed`. */

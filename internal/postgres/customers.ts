@@ -3,6 +3,7 @@
 import type { CustomerStore, NewCustomer } from '../accounts/ports.ts'
 import type { Customer } from '../domain/model.ts'
 import { refusingWhenAway } from './availability.ts'
+import { type Caps, NO_CAPS, overCustomers } from './caps.ts'
 import type { Database, Transaction } from './connection.ts'
 import { usedThisMonth } from './credits.ts'
 
@@ -14,12 +15,16 @@ interface CustomerRow {
   credit_limit: number
   credits_used_this_month: number
   created_at: Date
+  suspended_at?: Date | null
 }
 
-export function createCustomerStore(db: Database): CustomerStore {
+export function createCustomerStore(db: Database, caps: Pick<Caps, 'customers'> = NO_CAPS): CustomerStore {
   return refusingWhenAway<CustomerStore>({
     insert: (customer) =>
-      db.begin(async (transaction) => (await insertCustomer(transaction, customer)) ?? 'exists'),
+      db.begin(async (transaction) => {
+        if (await overCustomers(transaction, caps.customers, customer.createdBy)) return 'limit'
+        return (await insertCustomer(transaction, customer)) ?? 'exists'
+      }),
     find: (reader, customerId) => findCustomer(db, reader, customerId),
   })
 }
@@ -50,7 +55,9 @@ async function recordGrant(db: Transaction, customer: NewCustomer): Promise<void
 async function findCustomer(db: Database, reader: string, customerId: string): Promise<Customer | undefined> {
   const [row] = await db<CustomerRow[]>`
     SELECT customer_id, name, enabled, credits, credit_limit,
-      ${usedThisMonth(db)} AS credits_used_this_month, created_at
+      ${usedThisMonth(db)} AS credits_used_this_month, created_at,
+      (SELECT suspended_at FROM suspensions s
+        WHERE s.customer_id = customers.customer_id AND resumed_at IS NULL) AS suspended_at
     FROM customers WHERE customer_id = ${customerId} AND (customer_id = ${reader} OR created_by = ${reader})`
   return row && customerOf(row)
 }
@@ -64,5 +71,6 @@ function customerOf(row: CustomerRow): Customer {
     creditLimit: row.credit_limit,
     creditsUsedThisMonth: row.credits_used_this_month,
     createdAt: row.created_at.getTime(),
+    ...(row.suspended_at && { suspendedAt: row.suspended_at.getTime() }),
   }
 }

@@ -18,11 +18,13 @@ async function destinationOf(
   db: Database,
   box: SecretBox,
   dlqId: string,
-): Promise<RetryDestination | undefined> {
+): Promise<RetryDestination | 'unreadable' | undefined> {
   const [row] = await db<BufferRow[]>`
     SELECT b.* FROM dlq_items i JOIN buffers b ON b.uid = i.buffer_uid
     WHERE i.dlq_id = ${dlqId} AND b.deleted_at IS NULL`
-  return row && { bufferUid: row.uid, delivery: recordOf(box, row).buffer.delivery }
+  if (row === undefined) return undefined
+  const { buffer, unreadable } = recordOf(box, row)
+  return unreadable?.delivery ? 'unreadable' : { bufferUid: row.uid, delivery: buffer.delivery }
 }
 
 async function claim(

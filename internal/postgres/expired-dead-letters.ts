@@ -1,6 +1,7 @@
 /**
  * Dead letters that the installation's retention or quota lets go, customer by customer: an index by age alone would
- * tempt the planner to read the lists of customers by it. The trigger of a removal leaves tombstones.
+ * tempt the planner to read the lists of customers by it. The trigger of a removal leaves tombstones. A suspended customer
+ * can retry nothing, so its retention stands still, and begins anew with the resume.
  */
 import type { PendingQuery, Row } from 'postgres'
 import type { ExpiredDeadLetters } from '../dlq/ports.ts'
@@ -29,6 +30,9 @@ export function createExpiredDeadLetters(db: Database): ExpiredDeadLetters {
             WHERE customer_id = c.customer_id AND created_at < ${before} AND ${idle(db)}
             ORDER BY created_at LIMIT ${limit}
           ) AS old JOIN dlq_items i USING (dlq_id)
+          WHERE NOT EXISTS (
+            SELECT FROM suspensions s WHERE s.customer_id = c.customer_id
+              AND (resumed_at IS NULL OR extract(epoch FROM resumed_at) * 1000 >= ${before}))
           LIMIT ${limit} FOR UPDATE OF i SKIP LOCKED`,
       ),
     removeBeyond: (quota, limit) =>

@@ -4,7 +4,7 @@
  */
 
 import type { NewCustomer, SignUpStore } from '../accounts/ports.ts'
-import type { Account, IdentityRows } from '../auth/ports.ts'
+import type { Account, AccountHolder, IdentityRows } from '../auth/ports.ts'
 import { refusingWhenAway } from './availability.ts'
 import type { Database } from './connection.ts'
 import { insertCustomer } from './customers.ts'
@@ -38,13 +38,10 @@ function ensureCustomer(db: Database, account: Account, customer: NewCustomer): 
   })
 }
 
-async function customersOf(
-  db: Database,
-  accounts: readonly Account[],
-): Promise<(Account & { customerId: string })[]> {
+async function customersOf(db: Database, accounts: readonly Account[]): Promise<(Account & AccountHolder)[]> {
   const issuers = accounts.map(({ issuer }) => issuer)
   const subjects = accounts.map(({ subject }) => subject)
-  return await db<(Account & { customerId: string })[]>`
-    SELECT issuer, subject, customer_id AS "customerId" FROM identities
+  return await db<(Account & AccountHolder)[]>`
+    SELECT issuer, subject, customer_id AS "customerId", is_suspended(customer_id) AS suspended FROM identities
     WHERE (issuer, subject) IN (SELECT * FROM unnest(${issuers}::text[], ${subjects}::text[]))`
 }

@@ -4,6 +4,7 @@ import type { NewProject, ProjectStore } from '../accounts/ports.ts'
 import type { Project } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import { refusingWhenAway } from './availability.ts'
+import { type Caps, NO_CAPS, type OverCap, overProjects } from './caps.ts'
 import { type Database, FOREIGN_KEY_VIOLATION, sqlState } from './connection.ts'
 import { reachable } from './scope.ts'
 
@@ -16,9 +17,9 @@ interface ProjectRow {
   updated_at: Date
 }
 
-export function createProjectStore(db: Database): ProjectStore {
+export function createProjectStore(db: Database, caps: Pick<Caps, 'projects'> = NO_CAPS): ProjectStore {
   return refusingWhenAway<ProjectStore>({
-    insert: (project) => insertProject(db, project),
+    insert: (project) => insertProject(db, caps.projects, project),
     list: (scope) => listProjects(db, scope),
     find: (scope, projectId) => findProject(db, scope, projectId),
     update: (scope, projectId, change) => updateProject(db, scope, projectId, change),
@@ -26,13 +27,21 @@ export function createProjectStore(db: Database): ProjectStore {
   })
 }
 
-async function insertProject(db: Database, project: NewProject): Promise<Project | 'no-customer' | 'exists'> {
+async function insertProject(
+  db: Database,
+  most: number,
+  project: NewProject,
+): Promise<Project | 'no-customer' | 'exists' | OverCap> {
   try {
-    const [row] = await db<ProjectRow[]>`
-      INSERT INTO projects (project_id, customer_id, name)
-      VALUES (${project.projectId}, ${project.customerId}, ${project.name})
-      ON CONFLICT (project_id) DO NOTHING RETURNING *`
-    return row ? projectOf(row) : 'exists'
+    return await db.begin(async (transaction) => {
+      const over = await overProjects(transaction, most, project)
+      if (over !== null) return over
+      const [row] = await transaction<ProjectRow[]>`
+        INSERT INTO projects (project_id, customer_id, name)
+        VALUES (${project.projectId}, ${project.customerId}, ${project.name})
+        ON CONFLICT (project_id) DO NOTHING RETURNING *`
+      return row ? projectOf(row) : 'exists'
+    })
   } catch (error) {
     if (sqlState(error) === FOREIGN_KEY_VIOLATION) return 'no-customer'
     throw error

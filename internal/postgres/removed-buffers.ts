@@ -46,5 +46,5 @@ function recordOf({ uid, customerId, projectId, bufferId }: Owner): BufferRecord
     createdAt: 0,
     updatedAt: 0,
   }
-  return { uid, version: Number.MAX_SAFE_INTEGER, deleted: true, removed: true, buffer }
+  return { uid, version: Number.MAX_SAFE_INTEGER, deleted: true, suspended: false, removed: true, buffer }
 }

@@ -3,7 +3,8 @@
  * bound to the row and the field it stands in, so that a ciphertext copied elsewhere does not open. Stored as
  * `enc1:<key id>:<base64url of nonce, tag and ciphertext>`.
  *
- * Rotation: the first key encrypts, all of them decrypt; a value moves to the first key when it is written.
+ * Rotation: the first key encrypts, all of them decrypt; a value moves to the first key when it is written, and all of them
+ * by `rekey.ts`.
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
@@ -17,6 +18,8 @@ export interface SecretKey {
 }
 
 export interface SecretBox {
+  /** Of all keys, the encrypting one first. */
+  readonly keyIds: readonly string[]
   /** `place`: the row's identity and the path of the field. */
   seal(plain: string, place: readonly string[]): string
   /** Throws SecretError when the key is not known, or the text was not sealed for this place. */
@@ -61,6 +64,7 @@ export function createSecretBox(keys: readonly SecretKey[]): SecretBox {
   const byId = new Map(keys.map((each) => [each.id, each.key]))
   const opened = new Generations<string, Opened>(KEPT)
   return {
+    keyIds: keys.map(({ id }) => id),
     seal: (plain, place) => `${VERSION}:${first.id}:${encrypt(first.key, plain, place)}`,
     open(sealed, place) {
       const known = opened.get(sealed)

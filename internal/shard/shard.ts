@@ -33,6 +33,18 @@ type Phase =
   /** `parts`: null when it ended before its claim did. `wanted`: it was let go, and did not fail. */
   | { readonly name: 'ended'; readonly parts: ShardParts | null; readonly wanted: boolean }
 
+/** What is buffered of one buffer. */
+export interface BufferedBytes {
+  readonly bufferUid: string
+  /** undefined: the configuration of the buffer is not known here yet. */
+  readonly customerId: string | undefined
+  readonly items: number
+  /** Of payloads. */
+  readonly bytes: number
+  /** As the items are stored. */
+  readonly storedBytes: number
+}
+
 export class Shard {
   readonly #options: ShardOptions
   readonly #pausing = new Pausing(() => this.#ended)
@@ -59,10 +71,10 @@ export class Shard {
     return this.#parts?.journal.lastSeq ?? 0
   }
 
-  /** What is buffered of every buffer here; bytes of payloads, and as they are stored. */
-  *buffered(): Generator<{ bufferUid: string; items: number; bytes: number; storedBytes: number }> {
-    for (const { uid, items, bytes, storedBytes } of this.#parts?.groups.buffers() ?? []) {
-      yield { bufferUid: uid, items, bytes, storedBytes }
+  /** Every buffer that holds something here. */
+  *buffered(): Generator<BufferedBytes> {
+    for (const { uid, record, items, bytes, storedBytes } of this.#parts?.groups.buffers() ?? []) {
+      yield { bufferUid: uid, customerId: record?.buffer.customerId, items, bytes, storedBytes }
     }
   }
 

@@ -24,6 +24,32 @@ export function counter(meter: Meter, name: string, description: string, labelNa
   }
 }
 
+export interface LabelledCounter {
+  /** `values`: one a label, each of few, known to the code; `n` >= 0. */
+  add(n: number, values: readonly string[]): void
+}
+
+/** A monotonic sum by several labels, for what is rarer than a webhook. */
+export function labelledCounter(
+  meter: Meter,
+  name: string,
+  description: string,
+  labelNames: readonly string[],
+): LabelledCounter {
+  const sums = new Map<string, { values: readonly string[]; sum: number }>()
+  const instrument = meter.createObservableCounter(name, { description })
+  instrument.addCallback((result) => {
+    for (const { values, sum } of sums.values())
+      result.observe(sum, Object.fromEntries(labelNames.map((label, index) => [label, values[index]!])))
+  })
+  return {
+    add(n, values) {
+      const key = values.join(' ')
+      sums.set(key, { values, sum: (sums.get(key)?.sum ?? 0) + n })
+    },
+  }
+}
+
 /** Bounds of latencies in ms, from an append to a retried delivery. */
 const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000]
 

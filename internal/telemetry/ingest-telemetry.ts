@@ -1,9 +1,10 @@
 /** What ingest reports, as log events and metrics. A request costs additions only; a stored pack one event. */
 import type { Meter } from '@opentelemetry/api'
-import type { IngestTelemetry, PackTelemetry, ShareTelemetry } from '../ingest/ports.ts'
+import type { Holder, IngestTelemetry, PackTelemetry, ShareTelemetry } from '../ingest/ports.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
 
+const HOLDERS: readonly Holder[] = ['buffer', 'customer']
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
 export function createIngestTelemetry(
@@ -20,8 +21,11 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
   const overShare = counter(
     meter,
     'penstock_ingest_over_share',
-    'Requests refused because their buffer holds its whole share of a shard',
+    'Requests refused because their buffer or customer holds its whole share of a shard',
+    'holder',
   )
+  // Shown from the start: a series that is not there yet raises no alert.
+  for (const holder of HOLDERS) overShare.add(0, holder)
   const unavailable = counter(
     meter,
     'penstock_ingest_unavailable',
@@ -36,8 +40,8 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
     lateVerdict(outcome) {
       verdicts.add(1, outcome)
     },
-    overShare() {
-      overShare.add(1)
+    overShare(holder) {
+      overShare.add(1, holder)
     },
     unavailable(dependency, error) {
       unavailable.add(1, dependency)
@@ -49,11 +53,13 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
 /** Not one a request: a sender may try often while its buffer is full. */
 function shareEvents(log: Logger): ShareTelemetry {
   return {
-    shareReached(event) {
-      log.warn(event, 'a buffer holds its whole share')
+    shareReached({ holder, id, ...event }) {
+      if (holder === 'buffer') log.warn({ ...event, bufferUid: id }, 'a buffer holds its whole share')
+      else log.warn({ ...event, customerId: id }, 'a customer holds its whole share')
     },
-    shareLeft(event) {
-      log.info(event, 'a buffer has room again')
+    shareLeft({ shard, holder, id }) {
+      if (holder === 'buffer') log.info({ shard, bufferUid: id }, 'a buffer has room again')
+      else log.info({ shard, customerId: id }, 'a customer has room again')
     },
   }
 }

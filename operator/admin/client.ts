@@ -145,6 +145,18 @@ function isAbsence({ status, body }: Answer): boolean {
   return status === 404 && wordsOf(body) === errors.bufferNotFound.error
 }
 
+/** 409 also says that an id is taken. */
+function isFull({ status, body }: Answer): boolean {
+  const { code, status: full } = errors.bufferLimit
+  return status === full && isJsonObject(body) && body.code === code
+}
+
+/** No fault of the key: another one of the account is answered the same. */
+function isSuspension({ status, body }: Answer): boolean {
+  const { code, status: suspended } = errors.accountSuspended
+  return status === suspended && isJsonObject(body) && body.code === code
+}
+
 function bufferOf(answer: Answer, expected: number, bufferId: string): BufferAnswer {
   if (answer.status !== expected) throw refusalOf(answer)
   const { body } = answer
@@ -160,10 +172,16 @@ function bufferOf(answer: Answer, expected: number, bufferId: string): BufferAns
   return body as unknown as BufferAnswer
 }
 
+function kindOf(answer: Answer): AdminErrorKind | undefined {
+  if (isAbsence(answer)) return 'absent'
+  if (isSuspension(answer)) return 'suspended'
+  return isFull(answer) ? 'full' : KINDS[answer.status]
+}
+
 function refusalOf(answer: Answer): AdminError {
   const { status, retryAfterMs } = answer
   const words = wordsOf(answer.body)
-  const kind = isAbsence(answer) ? 'absent' : KINDS[status]
+  const kind = kindOf(answer)
   if (kind !== undefined && words !== undefined) {
     return new AdminError(kind, words, retryAfterMs === undefined ? {} : { retryAfterMs })
   }

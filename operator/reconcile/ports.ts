@@ -4,14 +4,17 @@ import type { BufferResource, BufferStatus } from '../resource.ts'
 
 /**
  * How the admin API refused or failed (docs/reference/errors.md, "Errors"). `unavailable`: 5xx, no answer, or one
- * that the admin API would not give; repeating may help, as for `throttled`.
+ * that the admin API would not give; repeating may help, as for `throttled`. `suspended`: of the account, which reads
+ * only. `full`: the account has as many buffers or ids as it may.
  */
 export type AdminErrorKind =
   | 'invalid'
   | 'unauthorized'
   | 'forbidden'
+  | 'suspended'
   | 'absent'
   | 'exists'
+  | 'full'
   | 'throttled'
   | 'unavailable'
 

@@ -50,6 +50,10 @@ export function outcomeOf({ kind, message }: AdminError, unmade: boolean): Repor
       return stalled('InvalidCredentials')
     case 'forbidden':
       return stalled('Forbidden')
+    case 'full':
+      return stalled('LimitReached')
+    case 'suspended':
+      return stalled('AccountSuspended')
     case 'throttled':
       return { state: 'retrying', reason: 'Throttled', message }
     default:

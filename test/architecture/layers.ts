@@ -12,6 +12,7 @@ const USE_CASES = [
   'dlq',
   'buffers',
   'accounts',
+  'audit',
   'billing',
   'analytics',
   'auth',

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createKeyCache } from '../../internal/auth/key-cache.ts'
 import { hashOf } from '../../internal/auth/secret.ts'
-import type { ApiKeyRecord } from '../../internal/domain/model.ts'
+import type { KnownKey } from '../../internal/domain/model.ts'
 import type { KeyDirectory } from '../../internal/ingest/ports.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
@@ -63,6 +63,18 @@ describe('the cache of API keys on Postgres', () => {
     expect(node.keyCache.peek(secret)).to.equal(undefined)
   })
 
+  it('names the key of a secret that it has just refused, when it was revoked, and no other', async () => {
+    const { secret, keyId } = await node.apiKeys.create(acme, { name: 'old' })
+    await node.keyCache.authenticate(secret)
+    expect(node.keyCache.revoked(secret), 'while it is good').to.equal(undefined)
+    await node.apiKeys.revoke(acme, keyId)
+    expect(await node.keyCache.authenticate(secret)).to.equal(undefined)
+    expect(node.keyCache.revoked(secret)).to.include({ keyId, customerId: 'acme' })
+    expect(await node.keyCache.authenticate(secretOf(9))).to.equal(undefined)
+    for (const unknown of [secretOf(9), 'svk_', ''])
+      expect(node.keyCache.revoked(unknown)).to.equal(undefined)
+  })
+
   it('counts a last use as no change of configuration', async () => {
     const { secret } = await node.apiKeys.create(acme, { name: 'used' })
     await node.keyCache.authenticate(secret)
@@ -74,7 +86,7 @@ describe('the cache of API keys on Postgres', () => {
 
 describe('the cache of API keys', () => {
   function scripted() {
-    const asked: { hashes: readonly string[]; answer: (found: [string, ApiKeyRecord][]) => void }[] = []
+    const asked: { hashes: readonly string[]; answer: (found: [string, KnownKey][]) => void }[] = []
     const failures: unknown[] = []
     let writes: (uses: ReadonlyMap<string, number>) => Promise<void> = async () => {}
     const clock = steppedClock(1_000)
@@ -92,7 +104,7 @@ describe('the cache of API keys', () => {
     return { asked, cache, clock, failures, onWrite: (write: typeof writes) => (writes = write) }
   }
 
-  const key = (keyId: string, revokedAt: string | null = null) => ({ keyId, revokedAt }) as ApiKeyRecord
+  const key = (keyId: string, revokedAt: string | null = null) => ({ keyId, revokedAt }) as KnownKey
 
   it('asks one question at a time, however many wrong keys are tried', async () => {
     const { asked, cache } = scripted()
@@ -149,7 +161,7 @@ describe('the cache of API keys', () => {
   it('reads a known key for each use, a minute after it last heard that it knows all changes', async () => {
     const { asked, cache, clock } = scripted()
     const secret = secretOf(1)
-    const use = async (record: ApiKeyRecord) => {
+    const use = async (record: KnownKey) => {
       const attempt = cache.authenticate(secret)
       asked.at(-1)?.answer([[hashOf(secret), record]])
       return await attempt

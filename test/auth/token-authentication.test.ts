@@ -1,15 +1,20 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSignUps } from '../../internal/accounts/sign-ups.ts'
+import { createSuspensions } from '../../internal/accounts/suspensions.ts'
 import { createTokenAuthentication } from '../../internal/auth/authentication.ts'
 import { createIdentityCache } from '../../internal/auth/identity-cache.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import type { Identity } from '../../internal/domain/identity.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { createIdentityRows, createSignUpStore } from '../../internal/postgres/identities.ts'
+import { createSuspensionStore } from '../../internal/postgres/suspensions.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
+import { TokenBuckets } from '../../internal/runtime/token-buckets.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
 import { type AccountsNode, accountsNode, INITIAL_CREDITS, refusal } from '../support/accounts.ts'
 import { eventually } from '../support/eventually.ts'
+import { UNLIMITED } from '../support/limits.ts'
 
 /** Longer than any test: what arrives did not come by a poll. */
 const NEVER_MS = 3_600_000
@@ -20,6 +25,7 @@ describe('authentication by ID token', () => {
   let doorman: ReturnType<typeof doormanOf>
 
   beforeEach(async () => {
+    created.length = 0
     node = await opened()
     doorman = doormanOf(node)
   })
@@ -35,7 +41,12 @@ describe('authentication by ID token', () => {
 
   it('makes the bearer of the first token the owner of a new customer, with its first credits', async () => {
     const principal = await doorman.byToken('ada')
-    expect(principal).to.deep.equal({ customerId: principal.customerId, role: 'owner', via: 'token' })
+    expect(principal).to.deep.equal({
+      customerId: principal.customerId,
+      role: 'owner',
+      via: 'token',
+      identity: { issuer: 'https://id.example', subject: 'ada' },
+    })
     expect(principal.customerId).to.match(/^cus_[0-9a-f]{24}$/)
     expect([...(await customers())]).to.deep.equal([
       { customer_id: principal.customerId, name: 'Person ada', created_by: null },
@@ -76,6 +87,7 @@ describe('authentication by ID token', () => {
     )
     expect(new Set(found.map(({ customerId }) => customerId)).size).to.equal(1)
     expect(await customers()).to.have.length(1)
+    expect(created, 'told once').to.deep.equal([`ada ${found[0]!.customerId}`])
     expect([...(await node.db`SELECT amount FROM credit_transactions`)]).to.have.length(1)
     expect([...(await node.db`SELECT FROM identities`)]).to.have.length(1)
   })
@@ -112,6 +124,27 @@ describe('authentication by ID token', () => {
     })
   })
 
+  it('signs up no more new accounts than may come, and goes on for those that are there', async () => {
+    const clock = new ManualClock()
+    let limited = 0
+    const limits = {
+      buckets: new TokenBuckets({ clock, perSecond: 1 / 60, burst: 1 }),
+      onLimited: () => void limited++,
+    }
+    const { identities, signUp, verifier } = partsOf(node, {}, limits)
+    const { byToken } = createTokenAuthentication({ verifier, identities, signUp })
+    const first = await byToken('grace')
+    const refused = await byToken('hopper').catch((reason) => reason)
+    expect(refused.body).to.deep.equal({
+      error: 'Too many new accounts, try again later',
+      code: 'rate_limited',
+    })
+    expect([refused.status, refused.retryAfter, limited]).to.deep.equal([429, 60, 1])
+    expect((await byToken('grace')).customerId).to.equal(first.customerId)
+    clock.advance(60_000)
+    expect((await byToken('hopper')).customerId).not.to.equal(first.customerId)
+  })
+
   it('leaves nothing of a sign-up that fails half-way', async () => {
     await node.db`INSERT INTO customers (customer_id, name) VALUES (${`cus_${'07'.repeat(12)}`}, 'taken')`
     const { identities, verifier } = partsOf(node)
@@ -119,6 +152,8 @@ describe('authentication by ID token', () => {
       signUps: createSignUpStore(node.db),
       randomness: { bytes: (size) => new Uint8Array(size).fill(7), fraction: () => 0 },
       initialCredits: INITIAL_CREDITS,
+      ...UNLIMITED,
+      onCreated: () => expect.fail('nobody was created'),
     })
     const unlucky = createTokenAuthentication({ verifier, identities, signUp })
     const error = await unlucky.byToken('ada').catch((reason) => reason)
@@ -133,7 +168,7 @@ describe('authentication by ID token', () => {
       await doorman.byToken('ada')
       const ada = { issuer: ISSUER, subject: 'ada' }
       const first = await identities.customerOf(ada)
-      expect(await identities.customerOf(ada)).to.equal(first)
+      expect(await identities.customerOf(ada)).to.deep.equal(first)
       expect(asked()).to.equal(1)
     })
 
@@ -183,6 +218,35 @@ describe('authentication by ID token', () => {
       expect(await remembering.byToken('bob')).to.deep.equal(bob)
       await feed.stop()
     })
+
+    it('hears at once that a customer is suspended, and makes no new one of its account', async () => {
+      const { identities, signUp, verifier } = partsOf(node)
+      const remembering = createTokenAuthentication({ verifier, identities, signUp })
+      const feed = createConfigFeed({
+        db: node.db,
+        clock: node.clock,
+        pollMs: NEVER_MS,
+        listeners: [{ entity: 'customer', changed: identities.changed, reset: () => {} }],
+        onError: (error) => expect.fail(String(error)),
+      })
+      await feed.start()
+      const before = await remembering.byToken('ada')
+      const bob = await remembering.byToken('bob')
+      await remembering.byToken('ada')
+      const suspensions = createSuspensions(createSuspensionStore(node.db))
+      await suspensions.set(before.customerId, true)
+      const again = await eventually(async () => {
+        const principal = await remembering.byToken('ada')
+        return principal.suspended && principal
+      })
+      expect(again).to.deep.equal({ ...before, suspended: true })
+      expect(await doorman.byToken('ada')).to.deep.equal(again)
+      expect(await remembering.byToken('bob')).to.deep.equal(bob)
+      expect(await customers()).to.have.length(2)
+      await suspensions.set(before.customerId, false)
+      await eventually(async () => (await remembering.byToken('ada')).suspended === undefined)
+      await feed.stop()
+    })
   })
 })
 
@@ -203,12 +267,17 @@ function verifierOf(more: Partial<Identity>) {
   }
 }
 
-function partsOf(node: AccountsNode, more: Partial<Identity> = {}) {
+/** Customers that were told to be new, as subject and id. */
+const created: string[] = []
+
+function partsOf(node: AccountsNode, more: Partial<Identity> = {}, limited = UNLIMITED) {
   const { db, clock } = node
   const { signUp } = createSignUps({
     signUps: createSignUpStore(db),
     randomness: systemRandomness(),
     initialCredits: INITIAL_CREDITS,
+    ...limited,
+    onCreated: ({ subject }, customerId) => created.push(`${subject} ${customerId}`),
   })
   return {
     verifier: verifierOf(more),

@@ -119,7 +119,13 @@ function recordOf(
   more: { deleted?: boolean; createdAt?: number } = {},
 ): BufferRecord {
   const buffer = { bufferId: 'b', name: `v${version}`, createdAt: more.createdAt ?? 1 }
-  return { uid, version, deleted: more.deleted ?? false, buffer: buffer as BufferRecord['buffer'] }
+  return {
+    uid,
+    version,
+    deleted: more.deleted ?? false,
+    suspended: false,
+    buffer: buffer as BufferRecord['buffer'],
+  }
 }
 
 /** Lets settled promises run their consequences. */

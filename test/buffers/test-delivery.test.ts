@@ -9,6 +9,7 @@ import { createBufferStore } from '../../internal/postgres/buffers.ts'
 import { newClient } from '../delivery/fixture.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { type AccountsNode, accountsNode, bufferBody, principal, refusal } from '../support/accounts.ts'
+import { UNLIMITED } from '../support/limits.ts'
 import { type Sink, type SinkAnswer, startSink } from '../support/sink.ts'
 
 describe('the test of a buffer', () => {
@@ -39,7 +40,13 @@ describe('the test of a buffer', () => {
 
   function test(payload: object = { a: 1 }, who = acme, bufferId = id): Promise<TestReport> {
     const buffers = createBufferStore(node.db, node.box)
-    const trial = createTestDelivery({ buffers, deliveries: client, clock: node.clock, newId: randomUUID })
+    const trial = createTestDelivery({
+      buffers,
+      deliveries: client,
+      clock: node.clock,
+      newId: randomUUID,
+      ...UNLIMITED,
+    })
     return trial.test(who, bufferId, Buffer.from(JSON.stringify(payload)))
   }
 

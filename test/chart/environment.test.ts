@@ -68,6 +68,7 @@ describe('the variables of pods', function () {
           jwksUrl: 'https://id.example.com/keys',
         },
         catalogFile: '/etc/penstock/catalog/catalog.json',
+        auditDays: 400,
         logLevel: 'debug',
       })
       expect(read.get(role)!.allowDestinations).to.have.lengthOf(2)
@@ -110,6 +111,27 @@ describe('the variables of pods', function () {
     expect([await granted(leastCluster), await granted(valuesFile('production'))]).to.deep.equal([0, 0])
     expect([await granted(leastLocal, few), await granted(leastCluster, few)]).to.deep.equal([7, 7])
     expect(await granted(leastLocal, { config: { initialCredits: 0 } })).to.equal(0)
+  })
+
+  it('limit what one customer may ask for where the values say so', async () => {
+    const limitsOf = async (values: Values) => {
+      const [read] = [...(await configs([leastCluster, values])).values()].filter(
+        ({ role }) => role === 'admin',
+      )
+      const { keyRequestsPerSecond, testsPerMinute, signUpsPerMinute } = read!
+      const { maxCustomers, maxProjects, maxBuffers } = read!
+      return [keyRequestsPerSecond, testsPerMinute, signUpsPerMinute, maxCustomers, maxProjects, maxBuffers]
+    }
+    expect(await limitsOf({}), 'the defaults').to.deep.equal([10, 30, 60, 100, 100, 1_000])
+    const limits = {
+      keyRequestsPerSecond: 1,
+      testsPerMinute: 2,
+      signUpsPerMinute: 3,
+      maxCustomers: 4,
+      maxProjects: 5,
+      maxBuffers: 0,
+    }
+    expect(await limitsOf({ config: { limits } })).to.deep.equal([1, 2, 3, 4, 5, 0])
   })
 
   it('are further ones as they were written, of every program, numbers among them', async () => {

@@ -56,6 +56,7 @@ export const everything = {
     dnsServers: ['10.96.0.11', 'fd00:1::b'],
     oidc: { issuer: 'https://id.example.com', audience: 'penstock', jwksUrl: 'https://id.example.com/keys' },
     catalog: { plans: [], packs: [] },
+    auditDays: 400,
     logLevel: 'debug',
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_BSP_MAX_QUEUE_SIZE: 4096 },
   },

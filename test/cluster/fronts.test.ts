@@ -109,7 +109,7 @@ describe('npm start with four processes', function () {
     await eventually(async () => {
       for (const { status, json } of await askAll('/health')) {
         expect(status).to.equal(200)
-        expect(json.checks).to.deep.equal({ postgres: 'ok', nats: 'ok', shards: 'ok' })
+        expect(json.checks).to.deep.equal({ postgres: 'ok', nats: 'ok', shards: 'ok', secrets: 'ok' })
       }
     }, PATIENT)
   })

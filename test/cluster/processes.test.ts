@@ -71,13 +71,18 @@ describe('npm start with three processes', function () {
     await deliver(24)
   })
 
-  it('shows all shards on the ops port of the first, each with its owner', async () => {
+  it('shows all shards on the ops port of the first, each as the process tells that runs it', async () => {
     await eventually(async () => {
       const answer = await fetch(new URL('/shards', installation.service.opsUrl))
-      const { shards } = (await answer.json()) as ShardTable
-      const shown = shards.map(({ here, state, owners }) => ({ here, state, owners: owners.length }))
-      const one = { here: false, state: 'elsewhere', owners: 1 }
-      expect(shown).to.deep.equal([one, one])
+      const { held, shards } = (await answer.json()) as ShardTable
+      const shown = shards.map(({ here, state, lag, owners }) => ({
+        here,
+        state,
+        lag,
+        owners: owners.length,
+      }))
+      const one = { here: true, state: 'running', lag: 0, owners: 1 }
+      expect({ held, shown }).to.deep.equal({ held: true, shown: [one, one] })
       expect(new Set(shards.map(({ owners }) => owners[0]?.boot)).size).to.equal(2)
     })
   })

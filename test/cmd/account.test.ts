@@ -3,11 +3,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
+import { createAuditReading } from '../../internal/audit/reading.ts'
 import { hashOf } from '../../internal/auth/secret.ts'
+import type { Principal } from '../../internal/domain/principal.ts'
+import { createAuditStore } from '../../internal/postgres/audit.ts'
 import { connect } from '../../internal/postgres/connection.ts'
+import { insertBuffer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 
 const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'account', 'main.ts')
+
+const USAGE = 'usage: npm run account -- <customerId> [--suspend | --resume]\n'
 
 describe('npm run account', () => {
   let databaseUrl: string
@@ -40,9 +46,73 @@ describe('npm run account', () => {
     )
   })
 
+  it('suspends and resumes a customer with its buffers, and says what it did', async () => {
+    await account('suspended')
+    const db = connect(databaseUrl, { max: 1 })
+    for (let n = 0; n < 2; n++) await insertBuffer(db, 'suspended')
+    const states = async () => {
+      const rows = await db<{ suspended: boolean }[]>`SELECT suspended FROM buffers`
+      return rows.map(({ suspended }) => suspended)
+    }
+    const say = async (option: string) => (await account('suspended', option)).stdout
+    expect(await say('--resume')).to.equal('suspended was not suspended: 0 buffers changed\n')
+    expect(await say('--suspend')).to.equal('suspended is suspended: 2 buffers changed\n')
+    expect(await states()).to.deep.equal([true, true])
+    expect(await say('--suspend')).to.match(
+      /^suspended was suspended before, since 20\d\d-.*Z: 0 buffers changed\n$/,
+    )
+    expect(await say('--resume')).to.equal('suspended is resumed: 2 buffers changed\n')
+    expect(await states()).to.deep.equal([false, false])
+    const audited = await db<{ route: string }[]>`
+      SELECT route FROM audit_records WHERE customer_id = 'suspended' ORDER BY created_at`
+    expect(audited.map(({ route }) => route)).to.deep.equal([
+      'npm run account',
+      'npm run account -- --suspend',
+      'npm run account -- --resume',
+    ])
+    await db.end()
+  })
+
+  it('suspends nobody whom it does not know, and takes one option', async () => {
+    for (const option of ['--suspend', '--resume']) {
+      expect(await refusal('nobody', option)).to.deep.equal({ code: 1, stderr: 'Customer not found\n' })
+    }
+    for (const options of [['--suspend', '--resume'], ['--delete']]) {
+      expect(await refusal('acme', ...options)).to.deep.equal({ code: 2, stderr: USAGE })
+    }
+  })
+
+  it('leaves a record in the audit of the customer, with the id of the key', async () => {
+    await account('recorded')
+    const db = connect(databaseUrl, { max: 1 })
+    const acme: Principal = { customerId: 'recorded', role: 'owner', via: 'key' }
+    const { records } = await createAuditReading({ store: createAuditStore(db) }).list(acme, { limit: 9 })
+    const [key] = await db<{ keyId: string }[]>`
+      SELECT key_id AS "keyId" FROM api_keys WHERE customer_id = 'recorded'`
+    await db.end()
+    expect(records).to.have.length(1)
+    expect(records[0]).to.deep.include({
+      actor: { type: 'command' },
+      route: 'npm run account',
+      target: { keyId: key!.keyId },
+      status: null,
+    })
+  })
+
+  it('makes the key although the audit cannot be written, and says so', async () => {
+    const db = connect(databaseUrl, { max: 1 })
+    await db`ALTER TABLE audit_records RENAME TO away`
+    const { stdout, stderr } = await account('unrecorded').finally(async () => {
+      await db`ALTER TABLE away RENAME TO audit_records`
+      await db.end()
+    })
+    expect(stdout).to.match(/^svk_[0-9a-f]{48}\n$/)
+    expect(stderr).to.match(/^this is not in the audit: /)
+  })
+
   it('refuses bad ids and a missing argument in one line', async () => {
     expect(await refusal('no/slash')).to.deep.include({ code: 1 })
     expect((await refusal('no/slash')).stderr).to.match(/^customerId.*\n$/)
-    expect(await refusal()).to.deep.equal({ code: 2, stderr: 'usage: npm run account -- <customerId>\n' })
+    expect(await refusal()).to.deep.equal({ code: 2, stderr: USAGE })
   })
 })

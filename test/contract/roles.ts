@@ -21,6 +21,7 @@ const actions: readonly [action: string, may: string, operations: readonly strin
   ],
   ['Create, update, delete projects', 'no no yes yes', ['createProject', 'updateProject', 'deleteProject']],
   ['Create and revoke API keys', 'no no yes yes', ['createApiKey', 'revokeApiKey']],
+  ['Read the audit', 'no no yes yes', ['listAuditRecords']],
   ['Retry and delete DLQ entries', 'no no yes yes', ['retryDeadLetter', 'deleteDeadLetter']],
   ['Cancel subscription immediately', 'no no yes yes', ['cancelSubscriptionNow']],
   ['Cancel subscription at end of period', 'no no no yes', ['cancelSubscription']],

@@ -1,12 +1,14 @@
 /** Retention and quota of the dead letter queue, on the real Postgres, and in the program that does it. */
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
+import { createSuspensions } from '../../internal/accounts/suspensions.ts'
 import { createDeadLetterSweep, type DeadLetterLimits } from '../../internal/dlq/sweep.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createRetryStore } from '../../internal/postgres/dlq-retries.ts'
 import { createExpiredDeadLetters } from '../../internal/postgres/expired-dead-letters.ts'
 import { createSecretBox } from '../../internal/postgres/secrets.ts'
+import { createSuspensionStore } from '../../internal/postgres/suspensions.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { Cluster } from '../support/cluster.ts'
 import { deadBatch } from '../support/dead-batch.ts'
@@ -79,6 +81,25 @@ describe('dead letters that may go', () => {
     expect(await idsIn(db)).to.deep.equal([young])
     expect(removed).to.deep.equal([{ old: 2, overQuota: 0 }])
     expect([old, older]).to.have.length((await db`SELECT FROM dlq_tombstones`).length)
+  })
+
+  it('are not those of a suspended customer, and after its resume not for a whole retention', async () => {
+    const other = await insertBuffer(db, await insertCustomer(db))
+    const held = await writeDeadLetter(db, buffer, [31, 400], clock.now())
+    await writeDeadLetter(db, other, [31], clock.now())
+    const suspensions = createSuspensions(createSuspensionStore(db))
+    await suspensions.set(buffer.customerId, true)
+    await sweep({ retentionDays: 30 })
+    expect(await idsIn(db)).to.have.members(held)
+    await suspensions.set(buffer.customerId, false)
+    const resumed = (days: number) => db`
+      UPDATE suspensions SET resumed_at = to_timestamp(${clock.now() / 1000 - days * 86_400}::float8)`
+    await resumed(29)
+    await sweep({ retentionDays: 30 })
+    expect(await idsIn(db)).to.have.members(held)
+    await resumed(31)
+    await sweep({ retentionDays: 30 })
+    expect(await idsIn(db)).to.deep.equal([])
   })
 
   it('are those beyond the quota of their customer, the oldest', async () => {

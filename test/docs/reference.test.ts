@@ -36,8 +36,8 @@ describe('the reference pages', () => {
   it('have the headings that other pages and the code refer to', () => {
     expect(headings(pageText('api.md'), 2)).to.deep.equal([
       ...['Conventions', 'Ingest', 'Authentication', 'Roles', 'Customers', 'Projects', 'Buffers'],
-      ...['Dead letters', 'Analytics', 'API keys', 'Credits', 'Credit packs', 'Plans', 'Subscriptions'],
-      ...['Invoices', 'Health', 'Limits'],
+      ...['Dead letters', 'Analytics', 'API keys', 'Audit', 'Credits', 'Credit packs', 'Plans'],
+      ...['Subscriptions', 'Invoices', 'Health', 'Limits'],
     ])
     expect(headings(pageText('buffers.md'), 2)).to.deep.equal([
       ...['Fields', 'Processing', 'Deliveries', 'Retries', 'Automatic pause', 'Deduplication'],

@@ -13,7 +13,12 @@ import { inTurn } from '../support/sink.ts'
 import { pageText, rowsOf, section } from './pages.ts'
 
 /** Nothing that this test does moves them: they want an outage, a slow owner, a full buffer, a deleted one. */
-const UNMOVED = ['penstock_late_verdicts_total', 'penstock_ingest_unavailable_total']
+const UNMOVED = [
+  'penstock_late_verdicts_total',
+  'penstock_ingest_unavailable_total',
+  'penstock_audit_lost_total',
+  'penstock_secret_rows_without_key',
+]
 
 describe('a running service', function () {
   this.timeout(120_000)
@@ -43,6 +48,8 @@ describe('a running service', function () {
     await channel.send({ group: 'b', messageId: 'm' })
     await channel.send({ group: 'b', messageId: 'm' })
     await channel.ingest('no JSON')
+    const headers = { 'X-API-Key': `svk_${'0'.repeat(48)}` }
+    expect((await fetch(`${on.installation.service.url}/v1/admin/credits`, { headers })).status).to.equal(401)
     await channel.patch({ batch: { ...SOON } })
     await channel.untilDead(3)
   })

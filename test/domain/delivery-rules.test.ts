@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { backoffDelayMs } from '../../internal/domain/backoff.ts'
-import { creditsFor, creditsForBytes } from '../../internal/domain/credits.ts'
+import { creditsFor, creditsForBytes, isPadded } from '../../internal/domain/credits.ts'
 import { errorClassOf, outcomeOf } from '../../internal/domain/outcome.ts'
 
 describe('credits', () => {
@@ -27,6 +27,12 @@ describe('credits', () => {
     expect(creditsFor('ö'.repeat(512))).to.equal(2)
     expect(creditsFor('\u0001'.repeat(171))).to.equal(2)
     expect(creditsFor(JSON.parse('"\\ud800"'))).to.equal(1)
+  })
+
+  it('are not paid for padding: over 16 KiB a body has at most four times what it pays for', () => {
+    expect(isPadded(16_384, 1), 'small ones may be written as they like').to.equal(false)
+    expect(isPadded(16_385, 1)).to.equal(true)
+    expect([isPadded(20_000, 5_000), isPadded(20_001, 5_000)]).to.deep.equal([false, true])
   })
 
   for (const scalar of [null, 0, '', false, [], {}]) {

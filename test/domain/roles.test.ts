@@ -25,6 +25,7 @@ const table: [action: Action, may: string][] = [
   ['createCustomers', 'nnny'],
   ['addCredits', 'nnyy'],
   ['checkout', 'nnyy'],
+  ['readAudit', 'nnyy'],
 ]
 
 describe('roles', () => {

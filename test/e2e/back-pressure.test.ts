@@ -18,9 +18,12 @@ import { type Channel, countItems, harness, NEVER_DUE, payloadsOf, SOON } from '
 const INBOX_BYTES = 1_000_000
 /** A quarter of the log holds eight of them. */
 const ITEM_BYTES = 30_000
+/** Half of the log holds sixteen of them. */
+const ITEMS_OF_CUSTOMER = 17
 const TO_FILL = 9
 
 const REFUSAL = { error: 'Buffer holds its full share of storage, try again later' }
+const CUSTOMER_REFUSAL = { error: 'Account holds its full share of storage, try again later' }
 
 describe('back-pressure', function () {
   this.timeout(120_000)
@@ -63,6 +66,38 @@ describe('back-pressure', function () {
     await eventually(() => on.installation.events('a buffer has room again').length === FRONTS)
   })
 
+  it('refuses a customer that holds its share in many buffers, and no other one', async () => {
+    const waiting = { ...NEVER_DUE, maxItems: 1_000, maxBytes: 16_000_000 }
+    const channels = await Promise.all([1, 2, 3, 4].map(() => on.channel({ batch: waiting })))
+    const api = on.installation.api('other')
+    const projectId = await api.createProject()
+    const other = await on.channel({ batch: waiting }, { api, projectId })
+
+    for (let n = 0; n < ITEMS_OF_CUSTOMER; n++) await channels[n % 4]!.send(item(n))
+    const [warned] = await eventually(() => {
+      const events = on.installation.events('a customer holds its whole share')
+      return events.length >= FRONTS && events
+    })
+    expect(warned).to.include({ level: 'warn', shard: 0, customerId: 'e2e' })
+    expect(warned?.bytes).to.be.within(INBOX_BYTES * 0.49, INBOX_BYTES * 0.54)
+    const fresh = await on.channel({ batch: waiting })
+    for (const refused of [...channels, fresh]) {
+      const answer = await refused.ingest({ group: 'b' })
+      expect([answer.status, answer.json()]).to.deep.equal([503, CUSTOMER_REFUSAL])
+      expect(answer.headers.get('retry-after')).to.equal('5')
+    }
+
+    // As much as its own share of what is left, and all the while the first one is refused.
+    for (let n = 0; n < 5; n++) await other.send(item(n))
+    expect((await fresh.ingest({ group: 'b' })).status).to.equal(503)
+
+    for (const channel of [...channels, other]) await channel.patch({ batch: { idleTimeoutMs: 100 } })
+    const drained = await Promise.all(channels.map((channel, n) => channel.untilItems(n === 0 ? 5 : 4)))
+    expect(drained.reduce((sum, batches) => sum + countItems(batches), 0)).to.equal(ITEMS_OF_CUSTOMER)
+    expect(countItems(await other.untilItems(5))).to.equal(5)
+    await eventually(async () => (await fresh.ingest({ group: 'b' })).status === 202)
+  })
+
   it('shows how full the logs are', async () => {
     expect(await on.installation.metric('penstock_log_max_bytes', { log: 'inbox', shard: '0' })).to.equal(
       INBOX_BYTES,
@@ -96,7 +131,7 @@ async function smallInstallation(): Promise<Installation> {
   await manager.streams.update('INBOX_0', { max_bytes: INBOX_BYTES })
   await connection.close()
   const env = { PENSTOCK_NATS_URL: url, PENSTOCK_SHARDS: '1' }
-  const installation = await createInstallation({ shared: true, env })
+  const installation = await createInstallation({ shared: true, env, customers: ['e2e', 'other'] })
   await installation.start()
   return installation
 }

@@ -2,10 +2,12 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
+import type { AuditPage } from '../../internal/audit/reading.ts'
 import { freePort } from '../../internal/embedded/port.ts'
 import { RawClient } from '../http/raw-client.ts'
 import { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
+import { untilAllAnswer } from '../support/fronts.ts'
 import { CLIENT, type IdentityProvider, newKey, startIdentityProvider } from '../support/identity-provider.ts'
 import { createInstallation, type Installation } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
@@ -93,6 +95,19 @@ describe('the service with an identity provider', function () {
     expect(created.json()).to.include({ customerId, projectId: 'ada' })
     expect((await nobody.ingest('ada', 'ada-orders', { group: 'g' })).status).to.equal(202)
     await sink.waitForCount(1, '/ada')
+
+    const audit = await eventually(async () => {
+      const { records } = (await as(token, 'GET', '/v1/admin/audit')).json() as AuditPage
+      expect(records).to.have.length(3)
+      return records.reverse()
+    })
+    expect(audit.map(({ route, status }) => [route, status])).to.deep.equal([
+      ['sign-up', 201],
+      ['/v1/admin/projects', 201],
+      ['/v1/admin/buffers', 201],
+    ])
+    for (const { actor } of audit)
+      expect(actor).to.deep.equal({ type: 'token', issuer: provider.issuer, subject: 'ada' })
 
     const list = await as(token, 'GET', `/v1/admin/buffers?customerId=${customerId}`)
     expect(list.json().map(({ bufferId }: { bufferId: string }) => bufferId)).to.deep.equal(['ada-orders'])
@@ -247,6 +262,9 @@ describe('the service with an identity provider', function () {
       { timeoutMs: 20_000, everyMs: 100 },
     )
     expect(customerId).to.match(/^cus_/)
+    // A process that nobody has shown the new token has no reason to ask for keys.
+    const shown = { method: 'GET', headers: { authorization: `Bearer ${token}` } } as const
+    await untilAllAnswer(url() + WHOSE, ({ status }) => status === 200, shown, { timeoutMs: 20_000 })
     expect((await as(old)).status).to.equal(401)
     const asked = provider.keyRequests
     for (let n = 0; n < 20; n++) expect((await as(token)).status).to.equal(200)

@@ -2,6 +2,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import type { AnalyticsTimeseries } from '../../internal/analytics/analytics.ts'
+import { eventually } from '../support/eventually.ts'
 import type { SinkAnswer, SinkBehaviour } from '../support/sink.ts'
 import { type Channel, type DeliveryBatch, harness, NEVER_DUE, payloadsOf, SOON } from './harness.ts'
 
@@ -38,7 +40,7 @@ describe('a group with a slow destination', function () {
       ['segment', 1],
       ['idle', 2],
     ])
-    await channel.untilEvents('delivery', 6)
+    await untilRecorded(channel, 9)
     await channel.send({ group: 'a', n: 10 })
     const [, , , , , , fresh] = await channel.untilBatches(7)
     expect(segmentAndNumbers(fresh!)).to.deep.equal([0, [10]])
@@ -143,4 +145,13 @@ function segmentAndNumbers(batch: DeliveryBatch): [number, number[]] {
 
 function gaps(times: readonly number[]): number[] {
   return times.slice(1).map((at, index) => at - times[index]!)
+}
+
+/** Figures come from the records that batches are over: only they make a group empty. */
+async function untilRecorded({ api, bufferId }: Channel, items: number): Promise<void> {
+  await eventually(async () => {
+    const path = `/v1/analytics/timeseries?customerId=e2e&bufferId=${bufferId}`
+    const { totals } = await api.expect<AnalyticsTimeseries>(200, 'GET', path)
+    expect(totals.itemsDelivered).to.equal(items)
+  })
 }

@@ -39,7 +39,7 @@ describe('another shard count', function () {
   }
   const untilDrained = () =>
     eventually(async () => {
-      const shards = await shardsWhereTheyRun(service, dataDir)
+      const shards = await shardsWhereTheyRun(service)
       return (
         shards.length === 2 &&
         shards.every(({ items, lag, outstanding }) => items === 0 && lag === 0 && outstanding?.count === 0)
@@ -82,7 +82,7 @@ describe('another shard count', function () {
           .sort((a, b) => a - b),
       ).to.deep.equal(Array.from({ length: 30 }, (_, n) => n)),
     )
-    const shards = await shardsWhereTheyRun(service, dataDir)
+    const shards = await shardsWhereTheyRun(service)
     expect(shards.map(({ state }) => state)).to.deep.equal(['running', 'running', 'running'])
     const keys = sink.requests('/orders').map(({ headers }) => headers['x-idempotency-key'])
     expect(new Set(keys).size).to.equal(keys.length)

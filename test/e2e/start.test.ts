@@ -11,7 +11,7 @@ import { type Service, type ServiceOptions, startService, untilHealthy } from '.
 import { tempFolder } from '../support/temp-folders.ts'
 
 describe('npm start', function () {
-  this.timeout(120_000)
+  this.timeout(240_000)
   const running: Service[] = []
 
   afterEach(async () => {
@@ -49,7 +49,7 @@ describe('npm start', function () {
     await start({ dataDir: tempFolder('data'), env })
     const ask = () =>
       fetch(`http://127.0.0.1:${port}/v1/admin/credits`, { headers: { 'X-API-Key': keys.at(-1)! } })
-    const first = await eventually(ask, { timeoutMs: 60_000, everyMs: 1 })
+    const first = await eventually(ask, { timeoutMs: 120_000, everyMs: 1 })
     expect(first.status).to.equal(200)
   })
 

@@ -222,6 +222,7 @@ describe('the memory of bodies', () => {
     expect(refused.map(({ retry, body }) => [retry, JSON.parse(body).error])).to.deep.equal([
       ['1', 'Too many connections, try again'],
     ])
+    expect(own.told.refused, 'counted').to.deep.equal([503])
     await refused[0]!.client.closed()
     told.find(({ status }) => status === 200)!.client.close()
     await eventually(async () => {
@@ -244,7 +245,8 @@ function webhook(path: string, body: string, ...headers: string[]): string {
 
 /** A good body of exactly this length, bytes. */
 function whole(length: number): string {
-  return BODY.padEnd(length)
+  const [head, tail] = ['{"customer":"c","text":"', '"}']
+  return head + 'x'.repeat(length - head.length - tail.length) + tail
 }
 
 function chunk(bytes: string): string {

@@ -18,6 +18,15 @@ describe('health', () => {
     })
   })
 
+  it('is degraded, and still takes traffic, where a notice does not hold', async () => {
+    const state = (holds: boolean) =>
+      createHealth(systemClock(), '1', { postgres: works }, { secrets: () => holds })()
+    expect((await state(true)).checks).to.deep.equal({ postgres: 'ok', secrets: 'ok' })
+    const degraded = await state(false)
+    expect(degraded).to.deep.include({ status: 'ok', checks: { postgres: 'ok', secrets: 'degraded' } })
+    expect(takesTraffic(degraded)).to.equal(true)
+  })
+
   it('takes a check that throws or never answers for a failed one', async () => {
     const clock = { ...systemClock(), after: (_ms: number, task: () => void) => systemClock().after(1, task) }
     const throws = () => {

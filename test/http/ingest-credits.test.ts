@@ -37,6 +37,34 @@ describe('credits of webhooks', () => {
     })
   })
 
+  describe('padding', () => {
+    const blanks = (bytes: number) => `{"customer":"c",${' '.repeat(bytes - 22)}"n":1}`
+    const repeated = `{"customer":"c"${',"n":"xxxxxxxxxx"'.repeat(1_100)}}`
+    const escaped = `{"customer":"c","n":"${'\\u0061'.repeat(3_000)}"}`
+    const error = 'Request body is over 16384 bytes and more than 4 times its compact JSON'
+
+    for (const [what, body] of [
+      ['blanks', blanks(16_385)],
+      ['a member given again and again', repeated],
+      ['escapes', escaped],
+    ] as const) {
+      it(`of ${what} over 16 KiB is refused, for nothing`, async () => {
+        const answer = await harness.ingest(body)
+        expect([answer.status, answer.json]).to.deep.equal([413, { error }])
+        await harness.changesNothing()
+      })
+    }
+
+    it('of 16 KiB is taken, and so is a larger body with a quarter of content', async () => {
+      expect(blanks(16_384)).to.have.length(16_384)
+      expect((await harness.ingest(blanks(16_384))).status).to.equal(202)
+      const text = 'x'.repeat(9_000)
+      const half = `{"customer":"c",${' '.repeat(26_000)}"n":"${text}"}`
+      expect((await harness.ingest(half)).status).to.equal(202)
+      await eventually(async () => (await harness.balance()) === harness.credits - 1 - 9)
+    })
+  })
+
   describe('order of checks', () => {
     it('mends one fault after the other and meets the next', async () => {
       const broke = adminOf(harness.service.url, await harness.service.ownerKey('broke'))
@@ -72,7 +100,7 @@ describe('credits of webhooks', () => {
       const long = JSON.stringify({ customer: 'c', messageId: tooLong })
       expect(await errorOf(harness.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
       const poor = JSON.stringify({ customer: 'c' })
-      harness.service.inbox.fullFor.add('c')
+      harness.service.inbox.fullFor.set('c', 'buffer')
       expect(await errorOf(harness.ingest(long, signed(long), 'broke/broke'))).to.match(/^400 messageId/)
       expect(await errorOf(harness.ingest(poor, signed(poor), 'broke/broke'))).to.match(/^503 Buffer holds/)
       harness.service.inbox.fullFor.clear()

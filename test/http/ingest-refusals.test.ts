@@ -198,18 +198,24 @@ describe('webhooks that are refused', () => {
       )
     })
 
-    it('answers 503 and charges nothing while it holds its whole share of the shard', async () => {
-      const { inbox, told } = harness.service
-      inbox.fullFor.add('c')
-      const before = told.overShare
-      const answer = await harness.ingest('{"customer":"c"}')
-      expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '5'])
-      expect(answer.json).to.deep.equal({ error: 'Buffer holds its full share of storage, try again later' })
-      expect(told.overShare).to.equal(before + 1)
-      await harness.changesNothing()
-      inbox.fullFor.clear()
-      expect((await harness.ingest('{"customer":"c"}')).status).to.equal(202)
-    })
+    for (const [holder, name] of [
+      ['buffer', 'Buffer'],
+      ['customer', 'Account'],
+    ] as const) {
+      it(`answers 503 and charges nothing while its ${holder} holds the whole share of the shard`, async () => {
+        const { inbox, told } = harness.service
+        inbox.fullFor.set('c', holder)
+        told.overShare.length = 0
+        const answer = await harness.ingest('{"customer":"c"}')
+        expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '5'])
+        const error = `${name} holds its full share of storage, try again later`
+        expect(answer.json).to.deep.equal({ error })
+        expect(told.overShare).to.deep.equal([holder])
+        await harness.changesNothing()
+        inbox.fullFor.clear()
+        expect((await harness.ingest('{"customer":"c"}')).status).to.equal(202)
+      })
+    }
 
     it('answers 404 once deleted', async () => {
       await created(harness.admin.post('/v1/admin/buffers', bufferBody('gone', 'shop')))

@@ -1,4 +1,6 @@
+import type { BufferRecord } from '../../internal/domain/model.ts'
 import {
+  type Holder,
   type Inbox,
   InboxUnavailableError,
   type NewItem,
@@ -17,8 +19,8 @@ export class MemoryInbox implements Inbox, Shares {
   /** Appends that wait for the end of `hold`. */
   waiting = 0
   #gate: Promise<void> | undefined
-  /** Group keys whose shard the buffer holds its whole share of. */
-  readonly fullFor = new Set<string>()
+  /** Group keys of whose shard somebody holds the whole share. */
+  readonly fullFor = new Map<string, Holder>()
   /** Whether the owner answers questions about duplicates. */
   ownerAnswers = true
   /** Verdicts of items appended in mode `late`, for the test to give. */
@@ -54,8 +56,8 @@ export class MemoryInbox implements Inbox, Shares {
     this.waiting--
   }
 
-  isOver(_bufferUid: string, groupKey: string): boolean {
-    return this.fullFor.has(groupKey)
+  over(_record: BufferRecord, groupKey: string): Holder | null {
+    return this.fullFor.get(groupKey) ?? null
   }
 
   async findOriginal(

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
+import type { AuditPage } from '../../internal/audit/reading.ts'
 import { migrate } from '../../internal/postgres/migrate.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownPostgres } from '../support/servers.ts'
@@ -65,8 +66,23 @@ describe('while Postgres is away', () => {
     expect(service.told.failed).to.deep.equal([])
   })
 
-  it('all works again afterwards, and only what was accepted is paid', async () => {
+  it('a change is answered 503 as fast as a read, and the audit has it afterwards', async () => {
+    isUnavailable(await admin.patch('/v1/admin/projects/shop', { name: 'other' }))
+    isUnavailable(await admin.delete('/v1/admin/subscription'))
     await postgres.restart()
+    const records = await eventually(async () => {
+      const { status, json } = await admin.get('/v1/admin/audit')
+      expect(status).to.equal(200)
+      const found = (json as AuditPage).records.filter(({ status }) => status !== 201)
+      expect(found).to.have.length(2)
+      return found.reverse()
+    })
+    expect(records[0]).to.deep.include({ method: 'PATCH', status: 503, target: { projectId: 'shop' } })
+    expect(records[1]).to.deep.include({ route: '/v1/admin/subscription', status: 503 })
+    expect(service.told.lost).to.deep.equal({})
+  })
+
+  it('all works again afterwards, and only what was accepted is paid', async () => {
     await eventually(async () => (await ingest('orders')).status === 202)
     const stored = service.inbox.items.length
     await eventually(async () => {

@@ -16,7 +16,7 @@ describe('requests to the receiver of the local instance', () => {
   before(async () => {
     const gate = { closing: false }
     const handler = createHandler({
-      telemetry: { failed: () => {} },
+      telemetry: { failed: () => {}, limited: () => {}, refused: () => {} },
       gate,
       isOutage: () => false,
       health: createHealth(clock, '0', {}),

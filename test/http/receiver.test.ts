@@ -19,7 +19,7 @@ const clock = systemClock()
 function start(bounds?: ReceiverBounds, local = true): Promise<Listener> {
   const gate = { closing: false }
   const handler = createHandler({
-    telemetry: { failed: () => {} },
+    telemetry: { failed: () => {}, limited: () => {}, refused: () => {} },
     gate,
     isOutage: () => false,
     health: createHealth(clock, '0', {}),

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { createBilling } from '../../cmd/wiring/billing.ts'
+import { createTenantLimits, type LimitSettings } from '../../cmd/wiring/limits.ts'
 import { reportedCustomers } from '../../cmd/wiring/reported.ts'
 import { createCustomers } from '../../internal/accounts/customers.ts'
 import { createProjects } from '../../internal/accounts/projects.ts'
 import { createAnalytics } from '../../internal/analytics/analytics.ts'
+import type { AuditLoss, AuditStore } from '../../internal/audit/ports.ts'
+import { createAuditReading } from '../../internal/audit/reading.ts'
+import { type AuditTrailOptions, createAuditTrail } from '../../internal/audit/trail.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
 import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
 import { createKeyCache } from '../../internal/auth/key-cache.ts'
@@ -22,14 +26,16 @@ import { BodyBudget } from '../../internal/http/body.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
+import type { HttpTelemetry } from '../../internal/http/ports.ts'
 import { Receiver } from '../../internal/http/receiver.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
 import { createHandler } from '../../internal/http/server.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
-import { type IngestTelemetry, LedgerUnavailableError } from '../../internal/ingest/ports.ts'
+import { type Holder, type IngestTelemetry, LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
+import { createAuditStore } from '../../internal/postgres/audit.ts'
 import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
@@ -51,6 +57,7 @@ export interface TestService {
   readonly port: number
   readonly listener: Listener
   readonly db: Database
+  readonly databaseUrl: string
   readonly inbox: MemoryInbox
   readonly ledger: CreditLedger
   readonly apiKeys: ApiKeys
@@ -60,7 +67,14 @@ export interface TestService {
     answered: number[]
     late: string[]
     unavailable: string[]
-    overShare: number
+    limited: string[]
+    overShare: Holder[]
+    /** Statuses of refusals besides those of ingest. */
+    refused: number[]
+    /** Place and credential of each failed authentication. */
+    authentication: string[]
+    /** Audit records by why they were lost. */
+    lost: Partial<Record<AuditLoss, number>>
   }
   /** Owner key of the customer, made on the spot. */
   ownerKey(customerId: string): Promise<string>
@@ -79,12 +93,28 @@ export interface TestServiceOptions {
   /** Default: none, as the service has it. */
   provider?: PaymentProvider
   listener?: Partial<ListenerOptions>
+  /** Of tenants. Default: none. */
+  limits?: Partial<LimitSettings>
+  /** Of those. Default: `clock`. */
+  limitsClock?: Clock
   /** Default: the system's. */
   clock?: Clock
   /** Whether the caches follow the change feed. Default: they are told of this service's own changes alone. */
   feed?: boolean
+  /** Default: Postgres. */
+  auditStore?: Pick<AuditStore, 'insert'>
+  /** Records of a customer. Default: the service's. */
+  allowances?: Pick<AuditTrailOptions, 'changes' | 'refusals'>
 }
 
+const NO_LIMITS: LimitSettings = {
+  keyRequestsPerSecond: 0,
+  testsPerMinute: 0,
+  signUpsPerMinute: 0,
+  maxCustomers: 0,
+  maxProjects: 0,
+  maxBuffers: 0,
+}
 const LOOPBACK = [parseCidr('127.0.0.0/8')!]
 
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
@@ -100,6 +130,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     listeners: [
       { entity: 'buffer', ...cache },
       { entity: 'api_key', ...keys },
+      { entity: 'customer', changed: keys.customersChanged, reset: () => {} },
     ],
     onError: () => {},
   })
@@ -114,8 +145,29 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     onProblem: () => {},
     patienceMs: options.patienceMs ?? 15_000,
   })
+  const told: TestService['told'] = {
+    failed: [],
+    answered: [],
+    late: [],
+    unavailable: [],
+    limited: [],
+    overShare: [],
+    refused: [],
+    authentication: [],
+    lost: {},
+  }
+  const httpTelemetry: HttpTelemetry = {
+    failed: (event) => told.failed.push(event.error),
+    limited: (limit) => told.limited.push(limit),
+    refused: (status) => told.refused.push(status),
+  }
+  const { requests, tests, caps } = createTenantLimits(
+    { ...NO_LIMITS, ...options.limits },
+    options.limitsClock ?? clock,
+    httpTelemetry,
+  )
   const customers = createCustomers({
-    customers: reportedCustomers(ledger, createCustomerStore(db)),
+    customers: reportedCustomers(ledger, createCustomerStore(db, caps)),
     initialCredits: options.initialCredits ?? 100_000,
   })
   const apiKeys = createApiKeys({
@@ -134,17 +186,18 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     allow: LOOPBACK,
     resolve: (hostname, customerId) => lookups.resolve(hostname, customerId),
   })
-  const buffers = createBufferStore(db, box)
+  const buffers = createBufferStore(db, box, caps)
   const deadLetters = createDeadLetterStore(db)
   const services = {
     ...billing.services,
     customers,
-    projects: createProjects({ projects: createProjectStore(db) }),
+    projects: createProjects({ projects: createProjectStore(db, caps) }),
     buffers: {
       ...createBuffers({ buffers, records: cache, checkDestination: () => null, newUid: randomUUID }),
-      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID }),
+      ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },
     apiKeys,
+    audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {
       ...createDeadLetterQueue({ store: deadLetters }),
       ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
@@ -152,14 +205,28 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local,
   }
-  const told: TestService['told'] = { failed: [], answered: [], late: [], unavailable: [], overShare: 0 }
+  const audit = createAuditTrail({
+    ...options.allowances,
+    store: options.auditStore ?? createAuditStore(db),
+    clock,
+    revokedKey: keys.revoked,
+    newId: randomUUID,
+    isOutage,
+    telemetry: {
+      authenticationFailed: (place, credential) => told.authentication.push(`${place} ${credential}`),
+      written: () => {},
+      lost: (reason, records) => {
+        told.lost[reason] = (told.lost[reason] ?? 0) + records
+      },
+      leftOut: () => {},
+      waits: () => {},
+    },
+  })
   const inbox = new MemoryInbox()
   const telemetry: IngestTelemetry = {
     answered: (status) => told.answered.push(status),
     lateVerdict: (outcome) => told.late.push(outcome),
-    overShare: () => {
-      told.overShare++
-    },
+    overShare: (holder) => told.overShare.push(holder),
     unavailable: (dependency) => told.unavailable.push(dependency),
   }
   const ingest = new Ingest({
@@ -178,7 +245,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     byToken: () => Promise.reject(new ServiceError('tokenInvalid')),
   }
   const handler = createHandler({
-    telemetry: { failed: (event) => told.failed.push(event.error) },
+    telemetry: httpTelemetry,
     gate,
     isOutage,
     health: createHealth(clock, '0.0.0', { postgres: () => db`SELECT 1` }),
@@ -188,14 +255,23 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       gate,
       bodies,
       telemetry,
+      audit,
       maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
     }),
-    admin: mountRoutes(adminTable(services), { authenticator, clock, bodies }),
+    admin: mountRoutes(adminTable(services), {
+      authenticator,
+      limits: requests,
+      clock,
+      bodies,
+      audit,
+      isOutage,
+    }),
     others: local ? [new Receiver(clock).middleware] : [],
   })
   const listener = await listen(clock, handler, gate, {
     host: '127.0.0.1',
     port: 0,
+    onRefused: (status) => told.refused.push(status),
     ...options.listener,
   })
   return {
@@ -203,6 +279,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     port: listener.port,
     listener,
     db,
+    databaseUrl,
     inbox,
     ledger,
     apiKeys,
@@ -210,6 +287,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ownerKey: async (customerId) => (await apiKeys.createOwnerKey(customerId)).secret,
     async stop() {
       await listener.close(2_000)
+      await audit.stop()
       if (options.feed) await feed.stop()
       await deliveries.close(0)
       await ledger.close()

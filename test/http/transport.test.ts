@@ -187,6 +187,7 @@ describe('bodies on the wire', () => {
     client = await RawClient.open(service.port)
     client.send(withLength(GOOD, `X-Large: ${'x'.repeat(40_000)}`))
     await refused(431)
+    expect(service.told.refused.slice(-2), 'counted').to.deep.equal([400, 431])
   })
 
   it('says why a request without a host, or with another expectation, is refused', async () => {

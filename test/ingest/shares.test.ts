@@ -3,7 +3,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 
 import { groupToken, shardOf } from '../../internal/domain/group.ts'
-import { encodeShareReport, sharesSubject } from '../../internal/domain/share-report.ts'
+import type { BufferRecord } from '../../internal/domain/model.ts'
+import { encodeShareReport, type ShareReport, sharesSubject } from '../../internal/domain/share-report.ts'
 import { ReportedShares } from '../../internal/ingest/shares.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { brokerAt } from '../nats/support.ts'
@@ -14,6 +15,11 @@ import { LocalMessages } from './support.ts'
 const SHARDS = 4
 const LIMIT = 1_000
 const EPOCH = 50
+const CUSTOMER: string = randomUUID()
+
+function recordOf(uid: string, customerId: string): BufferRecord {
+  return { uid, buffer: { customerId } } as BufferRecord
+}
 
 /** A group key of the buffer whose group is on this shard. */
 function keyOn(bufferUid: string, shard: number): string {
@@ -36,19 +42,33 @@ describe('shares as an ingress hears of them', () => {
       messages,
       shards: SHARDS,
       telemetry: {
-        shareReached: ({ shard, bytes, limit }) => told.push(`reached ${shard}: ${bytes} of ${limit}`),
-        shareLeft: ({ shard }) => told.push(`left ${shard}`),
+        shareReached: ({ shard, holder, bytes, limit }) =>
+          told.push(`${holder} reached ${shard}: ${bytes} of ${limit}`),
+        shareLeft: ({ shard, holder }) => told.push(`${holder} left ${shard}`),
       },
     })
   })
   afterEach(() => shares.close())
 
   function report(bytes: number, { shard = 2, epoch = EPOCH, bufferUid = uid } = {}): void {
-    const held = bytes > 0 ? [{ bufferUid, bytes }] : []
-    messages.publish(sharesSubject(shard), encodeShareReport({ shard, epoch, limit: LIMIT, held }))
+    const held = bytes > 0 ? [{ id: bufferUid, bytes }] : []
+    say({ shard, epoch, buffers: { limit: LIMIT, held }, customers: { limit: 0, held: [] } })
   }
 
-  const isOver = (shard = 2, bufferUid = uid) => shares.isOver(bufferUid, keyOn(bufferUid, shard))
+  function say(report: ShareReport): void {
+    messages.publish(sharesSubject(report.shard), encodeShareReport(report))
+  }
+
+  /** Of one buffer, and of its customer. */
+  function reportBoth(ofBuffer: number, ofCustomer: number, limit = LIMIT): void {
+    const buffers = { limit: LIMIT, held: [{ id: uid, bytes: ofBuffer }] }
+    const customers = { limit, held: [{ id: CUSTOMER, bytes: ofCustomer }] }
+    say({ shard: 2, epoch: EPOCH, buffers, customers })
+  }
+
+  const over = (shard = 2, bufferUid: string = uid, customerId = CUSTOMER) =>
+    shares.over(recordOf(bufferUid, customerId), keyOn(bufferUid, shard))
+  const isOver = (shard = 2, bufferUid = uid) => over(shard, bufferUid) === 'buffer'
 
   it('refuse nobody of whom nothing was heard', () => {
     expect(isOver()).to.equal(false)
@@ -69,7 +89,12 @@ describe('shares as an ingress hears of them', () => {
       return isOver()
     })
     expect(seen).to.deep.equal([false, true, true, true, false, false, false, true, false])
-    expect(told).to.deep.equal(['reached 2: 1000 of 1000', 'left 2', 'reached 2: 1001 of 1000', 'left 2'])
+    expect(told).to.deep.equal([
+      'buffer reached 2: 1000 of 1000',
+      'buffer left 2',
+      'buffer reached 2: 1001 of 1000',
+      'buffer left 2',
+    ])
   })
 
   it('follow each shard by its own owner', () => {
@@ -85,7 +110,7 @@ describe('shares as an ingress hears of them', () => {
     expect(isOver()).to.equal(true)
     clock.advance(1)
     expect(isOver()).to.equal(false)
-    expect(told.at(-1)).to.equal('left 2')
+    expect(told.at(-1)).to.equal('buffer left 2')
     report(2_000)
     expect(isOver()).to.equal(true)
   })
@@ -106,9 +131,46 @@ describe('shares as an ingress hears of them', () => {
   it('take no harm from what is no report, or one of another shard', () => {
     report(2_000)
     messages.publish(sharesSubject(2), Buffer.from('{"shard":2,"epoch":99'))
-    const foreign = { shard: 3, epoch: EPOCH + 9, limit: LIMIT, held: [] }
+    const none = { limit: LIMIT, held: [] }
+    const foreign = { shard: 3, epoch: EPOCH + 9, buffers: none, customers: none }
     messages.publish(sharesSubject(2), encodeShareReport(foreign))
     expect([isOver(2), isOver(3)]).to.deep.equal([true, false])
+  })
+
+  it('refuse all buffers of a customer that holds its share, and no other customer', () => {
+    reportBoth(10, 2 * LIMIT - 1, 2 * LIMIT)
+    expect(over()).to.equal(null)
+    reportBoth(10, 2 * LIMIT, 2 * LIMIT)
+    for (const each of [uid, randomUUID()]) expect(over(2, each)).to.equal('customer')
+    expect(over(2, randomUUID(), 'another')).to.equal(null)
+    expect(over(1), 'another shard').to.equal(null)
+    // A customer may choose the id of a buffer for its own.
+    expect(over(2, CUSTOMER, 'another')).to.equal(null)
+    expect(told).to.deep.equal(['customer reached 2: 2000 of 2000'])
+  })
+
+  it('name the buffer where both are full', () => {
+    reportBoth(LIMIT, LIMIT)
+    expect(over()).to.equal('buffer')
+    reportBoth(0, LIMIT)
+    expect(over()).to.equal('customer')
+    reportBoth(0, 0)
+    expect(over()).to.equal(null)
+    expect(told).to.deep.equal([
+      'buffer reached 2: 1000 of 1000',
+      'customer reached 2: 1000 of 1000',
+      'buffer left 2',
+      'customer left 2',
+    ])
+  })
+
+  it('follow the limit of a customer as it moves', () => {
+    const seen = [1_000, 900, 899, 901, 1_200].map((limit) => {
+      reportBoth(0, 900, limit)
+      return over()
+    })
+    // Once it is refused, it is let in from nine tenths of the limit on: 900 of 1,000, and of more.
+    expect(seen).to.deep.equal([null, 'customer', 'customer', 'customer', null])
   })
 
   it('hear nothing any more when they are closed', () => {
@@ -126,11 +188,13 @@ describe('shares over the broker', () => {
     const ingresses = await Promise.all([1, 2].map(() => brokerAt(url, SHARDS)))
     const clock = new ManualClock()
     const telemetry = { shareReached: () => {}, shareLeft: () => {} }
+    const record = recordOf(uid, CUSTOMER)
     const all = ingresses.map(
       ({ broker }) => new ReportedShares({ clock, telemetry, shards: SHARDS, messages: broker }),
     )
     const say = (bytes: number) => {
-      const report = { shard: 1, epoch: EPOCH, limit: LIMIT, held: [{ bufferUid: uid, bytes }] }
+      const buffers = { limit: LIMIT, held: [{ id: uid, bytes }] }
+      const report = { shard: 1, epoch: EPOCH, buffers, customers: { limit: 0, held: [] } }
       owner.broker.publish(sharesSubject(1), encodeShareReport(report))
     }
     const key = keyOn(uid, 1)
@@ -140,7 +204,7 @@ describe('shares over the broker', () => {
     ] as const) {
       await eventually(() => {
         say(bytes)
-        return all.every((shares) => shares.isOver(uid, key) === over)
+        return all.every((shares) => (shares.over(record, key) === 'buffer') === over)
       })
     }
     for (const shares of all) shares.close()

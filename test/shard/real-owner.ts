@@ -79,6 +79,7 @@ export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}
     uid: buffer.uid,
     version: 1,
     deleted: false,
+    suspended: false,
     buffer: {
       bufferId: buffer.bufferId,
       customerId: buffer.customerId,

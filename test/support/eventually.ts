@@ -20,6 +20,34 @@ export async function eventually<T>(
   }
 }
 
+/**
+ * Resolves when `left` tells 0. Rejects when it told nothing lower for `stillMs`, or after `timeoutMs`. Slow work that
+ * goes on is waited for, and what stands still is not. A rejection of `left` counts as standing still.
+ */
+export async function untilNone(
+  left: () => number | Promise<number>,
+  options: { stillMs: number; timeoutMs: number; everyMs: number },
+): Promise<void> {
+  const end = performance.now() + options.timeoutMs
+  let lowest = Number.POSITIVE_INFINITY
+  for (;;) {
+    const stillUntil = Math.min(end, performance.now() + options.stillMs)
+    const before = lowest
+    await eventually(
+      async () => {
+        lowest = Math.min(lowest, await left())
+        return lowest < before
+      },
+      { timeoutMs: stillUntil - performance.now(), everyMs: options.everyMs },
+    ).catch((error: unknown) => {
+      throw new Error(`${lowest} are left: ${String(error)}`, { cause: error })
+    })
+    if (lowest === 0) return
+    if (performance.now() > end) throw new Error(`${lowest} are left after ${options.timeoutMs} ms`)
+    await delay(options.everyMs)
+  }
+}
+
 type Outcome<T> = { value: Exclude<Awaited<T>, false> } | { error: unknown }
 
 async function tryOnce<T>(attempt: () => T | Promise<T>): Promise<Outcome<T>> {

@@ -19,17 +19,10 @@ export function opsUrlsOf(service: { opsUrl: string }, dataDir: string): string[
   return [service.opsUrl, ...ports.map((port) => `http://127.0.0.1:${port}`)]
 }
 
-/** What `GET /shards` tells of each shard where it runs, in their order. */
-export async function shardsWhereTheyRun(service: { opsUrl: string }, dataDir: string): Promise<Row[]> {
-  const tables = await Promise.all(opsUrlsOf(service, dataDir).map(tableAt))
-  return tables
-    .flat()
-    .filter(({ here }) => here)
-    .sort((one, other) => one.shard - other.shard)
-}
-
-/** None of a process that runs no shards. */
-async function tableAt(opsUrl: string): Promise<readonly Row[]> {
+/** What `GET /shards` of a service tells of each shard that one of its processes runs, in their order; none while it cannot. */
+export async function shardsWhereTheyRun({ opsUrl }: { opsUrl: string }): Promise<Row[]> {
   const answer = await fetch(new URL('/shards', opsUrl))
-  return answer.ok ? ((await answer.json()) as ShardTable).shards : []
+  if (!answer.ok) return []
+  const { shards } = (await answer.json()) as ShardTable
+  return shards.filter(({ here }) => here)
 }

@@ -24,14 +24,20 @@ describe('the telemetry of ingest', () => {
     expect(lines[0]?.error).to.include('connection refused')
   })
 
-  it('counts what a full buffer was refused, and tells once that it is full', async () => {
+  it('counts what full holders were refused, and tells once that they are full', async () => {
     const { log, lines, meter, numbers } = recorder('info')
     const telemetry = createIngestTelemetry(log, meter)
-    for (let n = 0; n < 3; n++) telemetry.overShare()
-    expect(await numbers()).to.include({ penstock_ingest_over_share: 3 })
+    for (let n = 0; n < 3; n++) telemetry.overShare('buffer')
+    telemetry.overShare('customer')
+    expect(await numbers()).to.include({
+      'penstock_ingest_over_share{holder=buffer}': 3,
+      'penstock_ingest_over_share{holder=customer}': 1,
+    })
     expect(lines).to.have.length(0)
-    telemetry.shareReached({ shard: 2, bufferUid: 'u', bytes: 1_100, limit: 1_000 })
-    telemetry.shareLeft({ shard: 2, bufferUid: 'u' })
+    telemetry.shareReached({ shard: 2, holder: 'buffer', id: 'u', bytes: 1_100, limit: 1_000 })
+    telemetry.shareLeft({ shard: 2, holder: 'buffer', id: 'u' })
+    telemetry.shareReached({ shard: 2, holder: 'customer', id: 'c', bytes: 2_100, limit: 2_000 })
+    telemetry.shareLeft({ shard: 2, holder: 'customer', id: 'c' })
     expect(lines[0]).to.include({
       level: 'warn',
       msg: 'a buffer holds its whole share',
@@ -39,6 +45,8 @@ describe('the telemetry of ingest', () => {
       bytes: 1_100,
     })
     expect(lines[1]).to.include({ level: 'info', msg: 'a buffer has room again', bufferUid: 'u' })
+    expect(lines[2]).to.include({ level: 'warn', msg: 'a customer holds its whole share', customerId: 'c' })
+    expect(lines[3]).to.include({ level: 'info', msg: 'a customer has room again', customerId: 'c' })
   })
 
   it('measures stored packs, with one event each', async () => {
@@ -64,5 +72,16 @@ describe('the telemetry of the HTTP server', () => {
     expect(await numbers()).to.include({ penstock_http_failures: 1 })
     expect(lines[0]).to.include({ level: 'error', requestId: 'r', method: 'GET', path: '/v1/dlq' })
     expect(lines[0]?.err).to.include({ message: 'unforeseen' })
+  })
+
+  it('counts refusals by status', async () => {
+    const { log, lines, meter, numbers } = recorder('info')
+    const telemetry = createHttpTelemetry(log, meter)
+    for (const status of [403, 409, 409]) telemetry.refused(status)
+    expect(await numbers()).to.include({
+      'penstock_http_refused{status=403}': 1,
+      'penstock_http_refused{status=409}': 2,
+    })
+    expect(lines).to.deep.equal([])
   })
 })

@@ -70,6 +70,13 @@ PENSTOCK_SUBJECTS: by config.subjects
 PENSTOCK_LOCAL: by mode
 PENSTOCK_INITIAL_CREDITS: by config.initialCredits
 PENSTOCK_MAX_BODY_BYTES: by config.maxBodyBytes
+PENSTOCK_KEY_REQUESTS_PER_SECOND: by config.limits
+PENSTOCK_TESTS_PER_MINUTE: by config.limits
+PENSTOCK_SIGN_UPS_PER_MINUTE: by config.limits
+PENSTOCK_MAX_CUSTOMERS: by config.limits
+PENSTOCK_MAX_PROJECTS: by config.limits
+PENSTOCK_MAX_BUFFERS: by config.limits
+PENSTOCK_AUDIT_DAYS: by config.auditDays
 PENSTOCK_LOG_LEVEL: by config.logLevel
 PENSTOCK_SYNC: by config.sync
 PENSTOCK_DATA_DIR: for the volume

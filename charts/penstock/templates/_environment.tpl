@@ -9,6 +9,10 @@ PENSTOCK_SUBJECTS: {{ .subjects }}
 PENSTOCK_INITIAL_CREDITS: {{ .initialCredits | int64 | quote }}
 {{- end }}
 PENSTOCK_MAX_BODY_BYTES: {{ .maxBodyBytes | int | quote }}
+{{- range $name, $value := .limits }}
+PENSTOCK_{{ $name | snakecase | upper }}: {{ $value | int64 | quote }}
+{{- end }}
+PENSTOCK_AUDIT_DAYS: {{ .auditDays | int | quote }}
 PENSTOCK_LOG_LEVEL: {{ .logLevel }}
 {{- if eq $.Values.mode "local" }}
 {{- /* It listens for the Services, and by itself no such start is a local one. */}}

@@ -58,7 +58,7 @@ function create(buffers: BuffersService): Route {
     body: bufferCreateSchema as unknown as Schema,
     bodyJudgedLater: true,
     answers: { status: 201, schema: 'Buffer' },
-    errors: ['projectUnknown', 'customerForeign', 'bufferExists'],
+    errors: ['projectUnknown', 'customerForeign', 'bufferExists', 'bufferLimit', 'idLimit'],
     handler: async (call) => ({ status: 201, body: await buffers.create(call.principal, call.body) }),
   })
 }
@@ -149,7 +149,7 @@ function clone(buffers: BuffersService): Route {
     bodyOptional: true,
     bodyJudgedLater: true,
     answers: { status: 201, schema: 'Buffer' },
-    errors: ['cloneFailed'],
+    errors: ['cloneFailed', 'secretUnreadable', 'bufferLimit', 'idLimit'],
     handler: async (call) => ({
       status: 201,
       body: await buffers.clone(call.principal, call.params.bufferId, call.body),
@@ -171,7 +171,8 @@ function test(buffers: BuffersService): Route {
       ['payload'],
     ),
     answers: { status: 200, schema: 'BufferTest' },
-    errors: [],
+    waitsForOthers: true,
+    errors: ['secretUnreadable', 'testRate'],
     handler: async (call) => ({
       status: 200,
       // As it came: ingest passes payloads on byte for byte, so does its trial.

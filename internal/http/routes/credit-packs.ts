@@ -41,6 +41,7 @@ function checkoutUrl(packs: CreditPacksService): Route {
     notFound: 'packNotFound',
     customerId: 'optional',
     answers: { status: 200, schema: 'PackCheckout' },
+    waitsForOthers: true,
     errors: ['subscriptionRequired', 'packUnavailable', 'providerUnconfigured', 'providerUnavailable'],
     handler: async ({ principal, params }) => ({
       status: 200,

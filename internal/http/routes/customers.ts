@@ -24,7 +24,7 @@ export function customerRoutes(customers: CustomersService): Route[] {
         ['customerId', 'name'],
       ),
       answers: { status: 201, schema: 'Customer' },
-      errors: ['projectForeign', 'customerExists'],
+      errors: ['projectForeign', 'customerExists', 'customerLimit'],
       handler: async (call) => ({ status: 201, body: await customers.create(call.principal, call.body) }),
     }),
     route<{ customerId: string }, unknown, unknown>({

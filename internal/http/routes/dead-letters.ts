@@ -123,6 +123,7 @@ function retry(deadLetters: DeadLettersService): Route {
       'payloadUnavailable',
       'retryInProgress',
       'deliveryFailed',
+      'secretUnreadable',
     ],
     handler: async (call) => ({
       status: 200,

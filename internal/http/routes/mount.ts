@@ -4,27 +4,37 @@ import { errors, required, roleMissing, ServiceError } from '../../domain/errors
 import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import { ENTRIES_A_TURN, jsonInTurns } from '../../runtime/turns.ts'
 import { type BodyBudget, type NoBody, readBody } from '../body.ts'
 import { authenticate } from '../credential.ts'
 import { answerEarly } from '../early-answer.ts'
 import type { Authenticator } from '../ports.ts'
+import type { RequestLimits } from '../request-limits.ts'
+import { type Auditing, audited, type Seen } from './audited.ts'
 import { areIdentifiers, compileShape, createCompiler, type RequestShape } from './request-shape.ts'
-import type { Call, Reply, Route } from './route.ts'
+import { type Call, isRead, type Reply, type Route } from './route.ts'
 
 /**
- * Serves the route table. The order of checks (docs/architecture/protocol.md, "Admin requests"): credential, role,
- * shape, existence and ownership, state; the last two are the use cases', a foreign `customerId` is refused here.
+ * Serves the route table. The order of checks (docs/architecture/protocol.md, "Admin requests"): credential,
+ * suspension, rate, role, shape, existence and ownership, state; the last two are the use cases', a foreign `customerId` is
+ * refused here.
  */
 
-export interface MountOptions {
+export interface MountOptions extends Auditing {
   authenticator: Authenticator
+  limits: RequestLimits
   clock: Clock
   /** Of the bodies that arrive or wait for their answer, shared with the webhooks of the process. */
   bodies: BodyBudget
 }
 
 const NO_BODY = new Uint8Array()
+/**
+ * A request beyond its rate is answered so late, ms. Whoever sends as fast as answers come is slowed down by it, and costs
+ * others little; answered at once, it would be back at once.
+ */
+export const REFUSAL_MS = 500
 
 /** Largest body of a management request, bytes. */
 export const MAX_ADMIN_BODY_BYTES = 1_000_000
@@ -36,28 +46,63 @@ export function mountRoutes(table: readonly Route[], options: MountOptions): Rou
   for (const row of table) {
     const shape = compileShape(row, ajv)
     const path = row.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router.register(path, [row.method], (ctx: Context) => serve(row, shape, ctx, options))
+    router.register(path, [row.method], (ctx: Context) =>
+      audited(row, ctx, options, (seen) => serve(row, shape, ctx, options, seen)),
+    )
   }
   return router
 }
 
-async function serve(row: Route, shape: RequestShape, ctx: Context, options: MountOptions): Promise<void> {
-  const principal = await authenticate(options.authenticator, ctx.req)
+async function serve(
+  row: Route,
+  shape: RequestShape,
+  ctx: Context,
+  options: MountOptions,
+  seen: Seen,
+): Promise<void> {
+  const principal = await admit(row, ctx, options, seen)
+  const refused = options.limits.refusal(principal)
+  if (refused !== null) {
+    await sleep(options.clock, REFUSAL_MS)
+    throw refused
+  }
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
   const query = required(shape.query(ctx.querystring))
   const raw = row.body ? await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES, options.bodies) : NO_BODY
-  if (typeof raw === 'string') return refuseBody(ctx, raw, options.clock)
+  if (typeof raw === 'string') {
+    if (raw === 'aborted') seen.broken = true
+    return refuseBody(ctx, raw, options.clock)
+  }
   try {
     const body = row.body ? required(shape.body(raw)) : undefined
-    // A body takes its time: the key that was good for its first byte may be revoked before its last.
-    if (row.body) await authenticate(options.authenticator, ctx.req)
+    seen.body = body
+    // A body takes its time: the key that was good for its first byte may be revoked before its last, or its customer suspended.
+    if (row.body) await admit(row, ctx, options, seen)
     const params = ctx.params as Record<string, string>
     checkOwnership(row, principal, params, query)
     const call: Call = { principal, params, query, body, raw }
-    await answer(ctx, await (row.handler as (call: Call) => Promise<Reply>)(call))
+    const work = async (): Promise<void> => {
+      const reply = await (row.handler as (call: Call) => Promise<Reply>)(call)
+      seen.answer = reply.body
+      await answer(ctx, reply)
+    }
+    await (row.waitsForOthers ? work() : options.limits.inTurn(principal.customerId, work))
   } finally {
     options.bodies.giveBack(raw.length)
   }
+}
+
+/** A suspended customer reads, and changes nothing: for every row by its own nature, so that no new one can forget it. */
+async function admit(
+  row: Route,
+  ctx: Context,
+  { authenticator }: MountOptions,
+  seen: Seen,
+): Promise<Principal> {
+  const principal = await authenticate(authenticator, ctx.req)
+  seen.principal = principal
+  if (principal.suspended && !isRead(row)) throw new ServiceError('accountSuspended')
+  return principal
 }
 
 const BODY_REFUSALS = {

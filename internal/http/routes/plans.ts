@@ -39,6 +39,7 @@ function checkoutUrl(plans: PlansService): Route {
     query: { planId: identifier('The plan') },
     queryRequired: ['planId'],
     answers: { status: 200, schema: 'PlanCheckout' },
+    waitsForOthers: true,
     errors: [
       'planInactive',
       'planNotFound',

@@ -50,7 +50,14 @@ function create(projects: ProjectsService): Route {
       ['projectId', 'name'],
     ),
     answers: { status: 201, schema: 'Project' },
-    errors: ['customerUnknown', 'customerForeign', 'projectForeign', 'projectExists'],
+    errors: [
+      'customerUnknown',
+      'customerForeign',
+      'projectForeign',
+      'projectExists',
+      'projectLimit',
+      'idLimit',
+    ],
     handler: async (call) => ({ status: 201, body: await projects.create(call.principal, call.body) }),
   })
 }

@@ -67,7 +67,14 @@ export interface Route extends Endpoint {
   readonly bodyJudgedLater?: boolean
   /** Whether a request without any body is accepted; the handler then sees `{}`. */
   readonly bodyOptional?: boolean
+  /** Whether it waits for a destination or a payment provider. Then it keeps no other request of its customer waiting. */
+  readonly waitsForOthers?: boolean
   readonly handler: (call: never) => Promise<Reply>
+}
+
+/** Whether it changes nothing, here or elsewhere. A checkout is a GET and begins a purchase. */
+export function isRead({ method, action }: Pick<Route, 'method' | 'action'>): boolean {
+  return method === 'GET' && action !== 'checkout'
 }
 
 /** Gives the handler its types and the table one uniform row type. */

@@ -1,6 +1,6 @@
 import type { ErrorKey } from '../../domain/errors.ts'
 import { roles, rolesFor } from '../../domain/roles.ts'
-import type { Route } from './route.ts'
+import { isRead, type Route } from './route.ts'
 
 /** Of every management endpoint: a bad or missing credential, a bad query, an outage, a bug. */
 export const errorsOfAll: readonly ErrorKey[] = [
@@ -8,6 +8,8 @@ export const errorsOfAll: readonly ErrorKey[] = [
   ...([
     'emailNotVerified',
     'accountAnonymous',
+    'requestRate',
+    'signUpRate',
     'identityUnavailable',
     'internal',
     'databaseUnavailable',
@@ -25,6 +27,7 @@ export const errorsOfBodies: readonly ErrorKey[] = [
 export function errorsOf(row: Route): readonly ErrorKey[] {
   const implied = [
     ...errorsOfAll,
+    ...(isRead(row) ? [] : (['accountSuspended'] as const)),
     ...(row.body ? errorsOfBodies : []),
     ...(rolesFor[row.action].length < roles.length ? (['roleMissing'] as const) : []),
     ...(row.customerId ? (['customerForeign'] as const) : []),

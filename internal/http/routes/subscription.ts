@@ -50,6 +50,7 @@ function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
     body: cancellation,
     bodyOptional: true,
     answers: { status: 200, schema: 'CancelledSubscription' },
+    waitsForOthers: true,
     errors: [
       'projectForeign',
       'subscriptionNotFound',
@@ -75,6 +76,7 @@ function cancelNow(subscriptions: SubscriptionsService): Route {
     body: cancellation,
     bodyOptional: true,
     answers: { status: 204 },
+    waitsForOthers: true,
     errors: [
       'projectForeign',
       'subscriptionNotFound',

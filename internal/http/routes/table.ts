@@ -1,5 +1,6 @@
 import { type AnalyticsService, analyticsRoutes } from './analytics.ts'
 import { type ApiKeysService, apiKeyRoutes } from './api-keys.ts'
+import { type AuditService, auditRoutes } from './audit.ts'
 import { type BuffersService, bufferRoutes } from './buffers.ts'
 import { type CreditPacksService, creditPackRoutes } from './credit-packs.ts'
 import { type CreditsService, creditRoutes } from './credits.ts'
@@ -17,6 +18,7 @@ export interface Services {
   projects: ProjectsService
   buffers: BuffersService
   apiKeys: ApiKeysService
+  audit: AuditService
   credits: CreditsService
   creditPacks: CreditPacksService
   plans: PlansService
@@ -35,6 +37,7 @@ export function adminTable(services: Services): Route[] {
     ...projectRoutes(services.projects),
     ...bufferRoutes(services.buffers),
     ...apiKeyRoutes(services.apiKeys),
+    ...auditRoutes(services.audit),
     ...creditRoutes(services.credits, services.local),
     ...creditPackRoutes(services.creditPacks),
     ...planRoutes(services.plans),

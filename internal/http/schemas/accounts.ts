@@ -2,15 +2,20 @@ import { closed, count, flag, instant, integer, text } from './shape.ts'
 
 /** docs/reference/api.md, "Customers" and "Projects". */
 
-export const customerSchema = closed('A customer.', {
-  customerId: text('Identifier of the customer.', { minLength: 1 }),
-  name: text('Name for people.', { minLength: 1 }),
-  enabled: flag('Stored, without effect.'),
-  credits: integer('Current balance, credits.'),
-  creditLimit: count('Credits granted a cycle by the plan, else the initial grant.'),
-  creditsUsedThisMonth: count('Credits consumed since the month began (UTC).'),
-  createdAt: instant('Creation'),
-})
+export const customerSchema = closed(
+  'A customer.',
+  {
+    customerId: text('Identifier of the customer.', { minLength: 1 }),
+    name: text('Name for people.', { minLength: 1 }),
+    enabled: flag('Stored, without effect.'),
+    credits: integer('Current balance, credits.'),
+    creditLimit: count('Credits granted a cycle by the plan, else the initial grant.'),
+    creditsUsedThisMonth: count('Credits consumed since the month began (UTC).'),
+    createdAt: instant('Creation'),
+    suspendedAt: instant('Suspension; absent while the account is not suspended'),
+  },
+  ['suspendedAt'],
+)
 
 export const projectSchema = closed('A project.', {
   projectId: text('Identifier of the project.', { minLength: 1 }),

@@ -14,11 +14,15 @@ export const acceptedSchema = closed(
 )
 
 export const healthSchema = closed('Whether the service can work.', {
-  status: oneOf('`ok` while every check holds.', ['ok', 'unavailable']),
+  status: oneOf('`ok` while no check is down.', ['ok', 'unavailable']),
   version: text('Version of the service.', { minLength: 1 }),
   checks: {
     type: 'object',
-    description: 'State of each dependency by its name.',
-    additionalProperties: oneOf('Whether it answers.', ['ok', 'down']),
+    description: 'State of each dependency by its name; `secrets` is `degraded` while rows lack their key.',
+    additionalProperties: oneOf('Whether it answers; `degraded`: for some of what is stored.', [
+      'ok',
+      'degraded',
+      'down',
+    ]),
   },
 })

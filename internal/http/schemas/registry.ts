@@ -1,6 +1,7 @@
 import { customerSchema, projectSchema } from './accounts.ts'
 import { analyticsSummarySchema, analyticsTimeseriesSchema } from './analytics.ts'
 import { apiKeySchema, createdApiKeySchema } from './api-keys.ts'
+import { auditPageSchema } from './audit.ts'
 import { bufferTestSchema } from './buffer-test.ts'
 import { bufferSchema } from './buffers.ts'
 import {
@@ -28,6 +29,7 @@ export const responseSchemas = {
   AnalyticsSummary: analyticsSummarySchema,
   AnalyticsTimeseries: analyticsTimeseriesSchema,
   ApiKey: apiKeySchema,
+  AuditPage: auditPageSchema,
   Buffer: bufferSchema,
   BufferTest: bufferTestSchema,
   CancelledSubscription: cancelledSubscriptionSchema,

@@ -77,7 +77,8 @@ export class DeliveryScheduler {
       if (!stillWanted()) return null
       const body = await this.bodyOf(sealed)
       const record = sealed.group.buffer.record
-      if (!record || !stillWanted()) return null
+      // The group may hear of a secret that cannot be read a moment later than its buffer.
+      if (!record || record.unreadable?.delivery || !stillWanted()) return null
       if (record.removed) return NOWHERE
       const key = idempotencyKey(sealed.group.id, sealed.batch.version)
       return await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })

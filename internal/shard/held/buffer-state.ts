@@ -56,8 +56,8 @@ export class BufferState {
   }
 }
 
-/** Enabled: active. Disabled: held. Deleted: delivered with the last configuration, or discarded when it was disabled. */
-export function groupPolicy({ buffer, deleted }: BufferRecord): GroupPolicy {
+export function groupPolicy(record: BufferRecord): GroupPolicy {
+  const { buffer } = record
   return {
     ...buffer.batch,
     maxGroupItems: buffer.overflow.maxGroupItems,
@@ -66,6 +66,15 @@ export function groupPolicy({ buffer, deleted }: BufferRecord): GroupPolicy {
     backoff: buffer.throughput.backoff,
     minDelayBetweenFlushMs: buffer.throughput.minDelayBetweenFlushMs,
     maxConcurrencyPerGroup: buffer.throughput.maxConcurrencyPerGroup,
-    state: buffer.enabled ? 'active' : deleted ? 'discarding' : 'held',
+    state: stateOf(record),
   }
+}
+
+/**
+ * Suspended: held, whatever else it is. Held as well while it cannot be delivered, for want of a secret. Enabled: active. Disabled: held. Deleted: delivered with the last configuration, or
+ * discarded when it was disabled.
+ */
+function stateOf({ buffer, deleted, suspended, unreadable }: BufferRecord): GroupPolicy['state'] {
+  if (suspended || (buffer.enabled && unreadable?.delivery)) return 'held'
+  return buffer.enabled ? 'active' : deleted ? 'discarding' : 'held'
 }

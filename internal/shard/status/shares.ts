@@ -1,9 +1,9 @@
 /**
  * The owner's side of the share rule (docs/architecture/protocol.md, "Back-pressure"): each second one core message a
- * shard names the buffers that hold much of it. Ingresses refuse by it; where nobody publishes, the log's own limit
+ * shard names the buffers and customers that hold much of it. Ingresses refuse by it; where nobody publishes, the log's own limit
  * holds.
  */
-import { encodeShareReport, notable, sharesSubject } from '../../domain/share-report.ts'
+import { encodeShareReport, type Holding, notable, sharesSubject } from '../../domain/share-report.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Broker } from '../broker.ts'
 import type { LogUsageTelemetry } from '../ports.ts'
@@ -15,6 +15,20 @@ import { LogUsageMonitor } from './log-usage.ts'
  * carries it away, and before that comes (`HousekeepingLimits.fullShare`) others must still find room.
  */
 export const SHARE = 0.25
+
+/**
+ * The limit of a customer moves with what is free, so that whoever comes always finds room, however many others hold all
+ * they may. It is the dynamic threshold of A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for
+ * shared-memory packet switches" (IEEE/ACM Transactions on Networking 6(2), 1998).
+ */
+export const CUSTOMER_SHARE = {
+  /** Of the inbox's `max_bytes`, what all customers may hold together. The rest is for what passes through. */
+  all: 0.75,
+  /** One may hold so many times what is free of that: alone a half of the inbox, one of two 0.3 of it. */
+  ofFree: 2,
+  /** Of the inbox's `max_bytes`, what one may hold in any case. */
+  least: 0.01,
+} as const
 
 const PUBLISH_EVERY_MS = 1_000
 
@@ -59,13 +73,33 @@ export class SharePublisher {
   }
 
   #report(number: number, shard: Reporting, inboxBytes: number): void {
-    const limit = Math.floor(inboxBytes * SHARE)
-    const held = notable(storedShares(shard), limit)
-    const report = { shard: number, epoch: shard.epoch, limit, held }
+    const { buffers, customers, total } = heldOf(shard)
+    const report = {
+      shard: number,
+      epoch: shard.epoch,
+      buffers: notable(buffers, Math.floor(inboxBytes * SHARE)),
+      customers: notable(customers, customerLimit(inboxBytes, total)),
+    }
     this.#options.broker.publish(sharesSubject(number), encodeShareReport(report))
   }
 }
 
-function* storedShares(shard: Reporting): Generator<{ bufferUid: string; bytes: number }> {
-  for (const { bufferUid, storedBytes } of shard.buffered()) yield { bufferUid, bytes: storedBytes }
+/** What one customer may hold of an inbox of which all together hold `total`, bytes. */
+export function customerLimit(inboxBytes: number, total: number): number {
+  const { all, ofFree, least } = CUSTOMER_SHARE
+  return Math.floor(Math.max(inboxBytes * least, ofFree * (inboxBytes * all - total)))
+}
+
+/** `total`: also of buffers whose customer is not known yet. */
+function heldOf(shard: Reporting): { buffers: Holding[]; customers: Holding[]; total: number } {
+  const buffers: Holding[] = []
+  const ofCustomers = new Map<string, number>()
+  let total = 0
+  for (const { bufferUid, customerId, storedBytes } of shard.buffered()) {
+    buffers.push({ id: bufferUid, bytes: storedBytes })
+    total += storedBytes
+    if (customerId === undefined) continue
+    ofCustomers.set(customerId, (ofCustomers.get(customerId) ?? 0) + storedBytes)
+  }
+  return { buffers, customers: Array.from(ofCustomers, ([id, bytes]) => ({ id, bytes })), total }
 }

@@ -40,7 +40,14 @@ describe('the configuration', () => {
       maxBodyBytes: 1_000_000,
       maxBodiesBytes: 64_000_000,
       maxConnections: 10_000,
+      keyRequestsPerSecond: 0,
+      testsPerMinute: 0,
+      signUpsPerMinute: 0,
+      maxCustomers: 0,
+      maxProjects: 0,
+      maxBuffers: 0,
       deadLetters: {},
+      auditDays: 90,
       logLevel: 'info',
     })
     expect(config.allowDestinations.map(({ prefix }) => prefix)).to.deep.equal([8, 128])
@@ -49,6 +56,8 @@ describe('the configuration', () => {
   it('of a role of a cluster is no local instance', () => {
     const config = readConfig(CLUSTER, 'actor')
     expect(config).to.deep.include({ local: false, initialCredits: 0, allowDestinations: [] })
+    expect(config).to.include({ keyRequestsPerSecond: 10, testsPerMinute: 30, signUpsPerMinute: 60 })
+    expect(config).to.include({ maxCustomers: 100, maxProjects: 100, maxBuffers: 1_000 })
     expect(config.natsUrls).to.deep.equal(['nats://n1:4222', 'tls://user:pass@n2:4222'])
     expect(config.secretKeys).to.have.length(1)
   })
@@ -107,8 +116,15 @@ describe('the configuration', () => {
         PENSTOCK_MAX_BODY_BYTES: '2000',
         PENSTOCK_MAX_BODIES_BYTES: '5000000',
         PENSTOCK_MAX_CONNECTIONS: '500',
+        PENSTOCK_KEY_REQUESTS_PER_SECOND: '5',
+        PENSTOCK_TESTS_PER_MINUTE: '6',
+        PENSTOCK_SIGN_UPS_PER_MINUTE: '7',
+        PENSTOCK_MAX_CUSTOMERS: '8',
+        PENSTOCK_MAX_PROJECTS: '9',
+        PENSTOCK_MAX_BUFFERS: '10',
         PENSTOCK_DLQ_RETENTION_DAYS: '30',
         PENSTOCK_DLQ_QUOTA: '10000',
+        PENSTOCK_AUDIT_DAYS: '365',
         NATS_SERVER_BIN: '/bin/nats-server',
         PENSTOCK_ADMIN_URL: 'https://admin.example/base',
         PENSTOCK_ADMIN_CA_FILE: '/ca.crt',
@@ -138,7 +154,14 @@ describe('the configuration', () => {
       maxBodyBytes: 2_000,
       maxBodiesBytes: 5_000_000,
       maxConnections: 500,
+      keyRequestsPerSecond: 5,
+      testsPerMinute: 6,
+      signUpsPerMinute: 7,
+      maxCustomers: 8,
+      maxProjects: 9,
+      maxBuffers: 10,
       deadLetters: { retentionDays: 30, quota: 10_000 },
+      auditDays: 365,
       natsServerBin: '/bin/nats-server',
       operator: {
         adminUrl: 'https://admin.example/base',
@@ -194,8 +217,15 @@ describe('the configuration', () => {
     PENSTOCK_MAX_BODY_BYTES: ['0', '64000001'],
     PENSTOCK_MAX_BODIES_BYTES: ['0', '999999', 'much'],
     PENSTOCK_MAX_CONNECTIONS: ['0', '1000001'],
+    PENSTOCK_KEY_REQUESTS_PER_SECOND: ['-1', '100001', '1.5'],
+    PENSTOCK_TESTS_PER_MINUTE: ['100001'],
+    PENSTOCK_SIGN_UPS_PER_MINUTE: ['100001'],
+    PENSTOCK_MAX_CUSTOMERS: ['1000001'],
+    PENSTOCK_MAX_PROJECTS: ['1000001'],
+    PENSTOCK_MAX_BUFFERS: ['many'],
     PENSTOCK_DLQ_RETENTION_DAYS: ['0', '3651', '30d'],
     PENSTOCK_DLQ_QUOTA: ['0', '1.5', 'many'],
+    PENSTOCK_AUDIT_DAYS: ['0', '3651', '90d'],
     PENSTOCK_ADMIN_URL: [
       'ftp://admin',
       'admin:8080',

@@ -5,6 +5,7 @@ import type { Node, Store } from '../../../cmd/wiring/foundation.ts'
 import { ServiceError } from '../../../internal/domain/errors.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { CLIENT, type IdentityProvider, startIdentityProvider } from '../../support/identity-provider.ts'
+import { UNLIMITED } from '../../support/limits.ts'
 
 describe('ID tokens of a process', () => {
   let provider: IdentityProvider
@@ -22,8 +23,17 @@ describe('ID tokens of a process', () => {
       clock: systemClock(),
       log: { warn: ({ error }: { error: string }) => warned.push(error) },
     }
-    const store = { keys: {}, identities: { customerOf: async () => 'cus_known' } }
-    const { byToken } = createAuthenticator(node as unknown as Node, store as unknown as Store)
+    const store = {
+      keys: {},
+      identities: { customerOf: async () => ({ customerId: 'cus_known', suspended: false }) },
+    }
+    const audit = { changed() {} }
+    const { byToken } = createAuthenticator(
+      node as unknown as Node,
+      store as unknown as Store,
+      UNLIMITED,
+      audit,
+    )
     try {
       const { customerId } = await byToken(
         await provider.token({ email: 'a@b.example', email_verified: true }),

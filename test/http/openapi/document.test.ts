@@ -4,6 +4,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Ajv, type AnySchema } from 'ajv'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { auditTargets } from '../../../internal/domain/audit.ts'
 import { type ErrorEntry, type ErrorKey, errors } from '../../../internal/domain/errors.ts'
 import { documentedTable, openApiDocument } from '../../../internal/http/openapi/document.ts'
 import { publicEndpoints } from '../../../internal/http/openapi/public-endpoints.ts'
@@ -91,7 +92,11 @@ describe('the OpenAPI document', () => {
     for (const [name, schema] of Object.entries(responseSchemas)) inspect(schema, name, optional)
     expect(optional).to.have.members([
       'Accepted.duplicate',
+      'Customer.suspendedAt',
       'ApiKey.projectIds',
+      ...['keyId', 'issuer', 'subject'].map((name) => `AuditPage.records[].actor.${name}`),
+      ...auditTargets.map((name) => `AuditPage.records[].target.${name}`),
+      ...['address', 'forwardedFor'].map((name) => `AuditPage.records[].from.${name}`),
       'CreatedApiKey.projectIds',
       'Error.code',
       'Error.message',

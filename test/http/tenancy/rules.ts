@@ -103,6 +103,14 @@ export const rules: Readonly<Record<string, Rule>> = {
   listApiKeys: { least: 'viewer', target: byKey, query: customerOnly, answers: [200, 200, 200, 200] },
   revokeApiKey: { least: 'admin', target: byKey, answers: [204, 204, 404, 404] },
 
+  listAuditRecords: {
+    least: 'admin',
+    target: nothing,
+    // What a caller has asked for is in the caller's own audit: nothing of before.
+    query: (_, customerId) => ({ customerId, since: String(Date.now() + 600_000) }),
+    answers: [200, 403, null, 200],
+  },
+
   readCredits: { least: 'viewer', target: nothing, query: customerOnly, answers: [200, 200, null, 200] },
   listCreditTransactions: {
     least: 'viewer',

@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Role } from '../../../internal/domain/model.ts'
 import { roles } from '../../../internal/domain/roles.ts'
+import type { Database } from '../../../internal/postgres/connection.ts'
 import { insertInvoice, insertPack, insertPlan, insertSubscription } from '../../support/billing-rows.ts'
 import { RecordingProvider } from '../../support/recording-provider.ts'
 import { type Answer, bufferBody, call } from '../caller.ts'
-import { startService, type TestService } from '../service.ts'
+import { startService, type TestService, type TestServiceOptions } from '../service.ts'
 
 /**
  * Who asks, seen from what is asked for, which always belongs to the customer `acme`: a key for all its
@@ -46,8 +47,8 @@ export class World {
     this.#callers = callers
   }
 
-  static async open(): Promise<World> {
-    const service = await startService({ provider: new RecordingProvider() })
+  static async open(options: TestServiceOptions = {}): Promise<World> {
+    const service = await startService({ provider: new RecordingProvider(), ...options })
     const callers = new Map<string, Caller>()
     const world = new World(service, callers)
     for (const customerId of ['acme', 'rival']) {
@@ -71,6 +72,10 @@ export class World {
 
   close(): Promise<void> {
     return this.#service.stop()
+  }
+
+  get db(): Database {
+    return this.#service.db
   }
 
   /** Errors that were answered with 500. */

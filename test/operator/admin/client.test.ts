@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
+import { ServiceError } from '../../../internal/domain/errors.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { type AdminClient, createAdminClient } from '../../../operator/admin/client.ts'
 import { AdminError, type AdminErrorKind } from '../../../operator/reconcile/ports.ts'
@@ -113,6 +114,10 @@ describe('the client of the admin API', function () {
       ['half an answer', { fault: 'half' }, 'unavailable'],
       ['what is no HTTP', { fault: 'garbage' }, 'unavailable'],
       ['429', json(429, { error: 'slowly' }), 'throttled'],
+      ['409 of a taken id', json(409, { error: 'Buffer already exists' }), 'exists'],
+      ['409 of a limit', json(409, { error: 'enough', code: 'limit_reached' }), 'full'],
+      ['403', json(403, { error: 'Forbidden' }), 'forbidden'],
+      ['403 account_suspended', json(403, new ServiceError('accountSuspended').body), 'suspended'],
     ]
     for (const [title, answer, kind] of table) {
       it(`counts ${title} as ${kind}`, async () => {

@@ -4,7 +4,7 @@ import { describe, it } from 'mocha'
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { step } from '../../../internal/group/machine.ts'
 import { createGroup } from '../../../internal/group/state.ts'
-import { BufferState } from '../../../internal/shard/held/buffer-state.ts'
+import { BufferState, groupPolicy } from '../../../internal/shard/held/buffer-state.ts'
 import { storedBuffer } from '../../domain/sample-buffer.ts'
 
 describe('a buffer of a shard', () => {
@@ -20,7 +20,7 @@ describe('a buffer of a shard', () => {
   function recordWith(backoff: { initialMs: number; maxMs: number; multiplier: number }): BufferRecord {
     const buffer = storedBuffer()
     buffer.throughput.backoff = backoff
-    return { uid: 'u', version: 1, deleted: false, buffer }
+    return { uid: 'u', version: 1, deleted: false, suspended: false, buffer }
   }
 
   it('keeps the time of a restored batch until its record is known, and then too', () => {
@@ -38,4 +38,26 @@ describe('a buffer of a shard', () => {
     const { effects } = step(group, { kind: 'policy', at: 20, policy: buffer.policy })
     expect(effects).to.deep.equal([{ kind: 'wake', at: 1_020 }])
   })
+
+  const states = [
+    ['active', { enabled: true }],
+    ['held', { enabled: false }],
+    ['active', { enabled: true, deleted: true }],
+    ['discarding', { enabled: false, deleted: true }],
+    ['held', { enabled: true, suspended: true }],
+    ['held', { enabled: true, deleted: true, suspended: true }],
+    ['held', { enabled: false, deleted: true, suspended: true }],
+    ['held', { enabled: true, unreadable: { source: false, delivery: true, why: '' } }],
+    ['held', { enabled: true, deleted: true, unreadable: { source: false, delivery: true, why: '' } }],
+    ['discarding', { enabled: false, deleted: true, unreadable: { source: false, delivery: true, why: '' } }],
+    ['active', { enabled: true, unreadable: { source: true, delivery: false, why: '' } }],
+  ] as const
+  for (const [state, given] of states) {
+    it(`is ${state} when it is ${JSON.stringify(given)}`, () => {
+      const { enabled, ...more } = given
+      const record = recordWith({ initialMs: 1, maxMs: 1, multiplier: 1 })
+      record.buffer.enabled = enabled
+      expect(groupPolicy({ ...record, ...more }).state).to.equal(state)
+    })
+  }
 })

@@ -15,7 +15,7 @@ describe('open groups of a shard', () => {
     const buffer = { ...storedBuffer(), enabled: true }
     buffer.overflow = { ...buffer.overflow, maxGroupItems: 2 }
     buffer.batch = { ...buffer.batch, maxItems: 50 }
-    const record: BufferRecord = { uid: 'u', version: 1, deleted: false, buffer }
+    const record: BufferRecord = { uid: 'u', version: 1, deleted: false, suspended: false, buffer }
     const read = Promise.withResolvers<BufferRecord>()
     const effects: Effect<LiveItem>[] = []
     const take = (group: OpenGroup, input: Input<LiveItem>) => {

@@ -17,6 +17,7 @@ export function record(uid: string, concurrency = 1): BufferRecord {
     uid,
     version: 1,
     deleted: false,
+    suspended: false,
     buffer: {
       bufferId: 'b',
       customerId: 'c',

@@ -6,7 +6,13 @@ import { decodeShareReport, type ShareReport, sharesSubject } from '../../../int
 import { connect, type Database } from '../../../internal/postgres/connection.ts'
 import type { LogUsage, LogUsageTelemetry } from '../../../internal/shard/ports.ts'
 import { LogUsageMonitor } from '../../../internal/shard/status/log-usage.ts'
-import { type Reporting, SHARE, SharePublisher } from '../../../internal/shard/status/shares.ts'
+import {
+  CUSTOMER_SHARE,
+  customerLimit,
+  type Reporting,
+  SHARE,
+  SharePublisher,
+} from '../../../internal/shard/status/shares.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { brokerAt, type TestBroker } from '../../nats/support.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -34,6 +40,41 @@ class Told implements LogUsageTelemetry {
     this.lines.push(`${log} ${shard} has space`)
   }
 }
+
+describe('what one customer may hold', () => {
+  /** Customers that take all they may, one after the other and again, until none may take more. */
+  function greedy(count: number): number[] {
+    const held = Array.from({ length: count }, () => 0)
+    for (let round = 0; round < 200; round++) {
+      for (let one = 0; one < count; one++) {
+        const total = held.reduce((sum, each) => sum + each, 0)
+        // Small steps, as items come.
+        if (held[one]! < customerLimit(INBOX_BYTES, total)) held[one]! += INBOX_BYTES / 200
+      }
+    }
+    return held
+  }
+
+  it('is half of the inbox for one alone, and 0.3 of it for each of two', () => {
+    expect(greedy(1)[0]! / INBOX_BYTES).to.be.closeTo(0.5, 0.01)
+    for (const held of greedy(2)) expect(held / INBOX_BYTES).to.be.closeTo(0.3, 0.01)
+  })
+
+  for (const count of [1, 2, 5, 10]) {
+    it(`leaves room to whoever comes when ${count} hold all they may`, () => {
+      const total = greedy(count).reduce((sum, each) => sum + each, 0)
+      expect(total / INBOX_BYTES, 'what is held').to.be.below(CUSTOMER_SHARE.all)
+      const share = customerLimit(INBOX_BYTES, total) / INBOX_BYTES
+      expect(share, 'a tenth less than an equal part').to.be.above((0.9 * CUSTOMER_SHARE.all) / (count + 1))
+    })
+  }
+
+  it('is never less than a hundredth', () => {
+    for (const total of [0.75, 0.9, 1]) {
+      expect(customerLimit(INBOX_BYTES, total * INBOX_BYTES)).to.equal(INBOX_BYTES / 100)
+    }
+  })
+})
 
 describe('an owner', () => {
   let db: Database
@@ -84,7 +125,7 @@ describe('an owner', () => {
     const { clock, reports } = await publishing(at, () => [[0, shard]])
     await eventually(() => {
       tick(clock)
-      return reports.some(({ held }) => held.length === 0)
+      return reports.some(({ buffers }) => buffers.held.length === 0)
     })
     await ingest(at.broker, buffer, [{ key: 'a', n: 1, pad: 60_000 }])
     await ingest(at.broker, buffer, [
@@ -93,13 +134,18 @@ describe('an owner', () => {
     ])
     const [report] = await eventually(() => {
       tick(clock)
-      const whole = reports.filter(({ held }) => (held[0]?.bytes ?? 0) > 120_000)
+      const whole = reports.filter(({ buffers }) => (buffers.held[0]?.bytes ?? 0) > 120_000)
       return whole.length > 0 && whole
     })
-    expect(report).to.include({ shard: 0, epoch: shard.epoch, limit: LIMIT })
-    expect(report?.held.map(({ bufferUid }) => bufferUid)).to.deep.equal([buffer.uid])
+    expect(report).to.include({ shard: 0, epoch: shard.epoch })
+    const { buffers, customers } = report!
+    expect(buffers.limit).to.equal(LIMIT)
+    expect(buffers.held.map(({ id }) => id)).to.deep.equal([buffer.uid])
+    const held = buffers.held[0]!.bytes
     const { bytes } = await at.broker.inbox(0).state()
-    expect(report?.held[0]?.bytes, 'never more than the log holds').to.be.below(bytes)
+    expect(held, 'never more than the log holds').to.be.below(bytes)
+    expect(customers.held).to.deep.equal([{ id: buffer.customerId, bytes: held }])
+    expect(customers.limit).to.equal(customerLimit(INBOX_BYTES, held))
   })
 
   it('counts what tiny payloads take of the log, not the payloads', async () => {
@@ -124,12 +170,12 @@ describe('an owner', () => {
     await ingest(at.broker, buffer, [{ key: 'a', n: 1, pad: 60_000 }])
     await eventually(() => {
       tick(clock)
-      return reports.at(-1)?.held.length === 1
+      return reports.at(-1)?.buffers.held.length === 1
     })
     await ingest(at.broker, buffer, [{ key: 'a', n: 2 }])
     await eventually(() => {
       tick(clock)
-      return reports.at(-1)?.held.length === 0
+      return reports.at(-1)?.buffers.held.length === 0
     })
   })
 
