@@ -22,6 +22,16 @@ export interface OidcConfig {
   jwksUrl: string | undefined
 }
 
+export interface StripeConfig {
+  key: string
+  /** One or two: the old and the new one while they change. None: notifications have no route. */
+  webhookSecrets: string[]
+  /** Where checkouts and the portal lead back to. */
+  returnUrl: string
+  /** undefined: Stripe's own. */
+  origin: string | undefined
+}
+
 /** What only the operator reads. */
 export interface OperatorConfig {
   /** Base address of the management API; set for the operator. */
@@ -71,6 +81,8 @@ export interface Config {
   initialCredits: number
   /** undefined: ID tokens are off. */
   oidc: OidcConfig | undefined
+  /** undefined: no payments by Stripe. */
+  stripe: StripeConfig | undefined
   maxBodyBytes: number
   /** Of the bodies that arrive or wait for their answer. */
   maxBodiesBytes: number
@@ -214,6 +226,7 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     dnsServers: given.dnsServers,
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),
+    stripe: stripe(given, local),
     maxBodyBytes: given.maxBodyBytes ?? 1_000_000,
     maxBodiesBytes: given.maxBodiesBytes ?? 64_000_000,
     maxConnections: given.maxConnections ?? MAX_CONNECTIONS,
@@ -253,6 +266,22 @@ function oidc(given: Given, local: boolean): OidcConfig | undefined {
   if (/[?#]/.test(issuer)) throw new ConfigError('PENSTOCK_OIDC_ISSUER: must have no query and no fragment')
   if (jwksUrl !== undefined) checkProviderUrl('PENSTOCK_OIDC_JWKS_URL', jwksUrl, local)
   return { issuer, audience, jwksUrl }
+}
+
+function stripe(given: Given, local: boolean): StripeConfig | undefined {
+  const { stripeKey: key, stripeWebhookSecrets: webhookSecrets = [], stripeReturnUrl: returnUrl } = given
+  if (key === undefined) {
+    if (given.stripeWebhookSecrets === undefined && returnUrl === undefined && !given.stripeOrigin)
+      return undefined
+    throw new ConfigError('PENSTOCK_STRIPE_KEY: is required with the other PENSTOCK_STRIPE_ variables')
+  }
+  if (returnUrl === undefined)
+    throw new ConfigError('PENSTOCK_STRIPE_RETURN_URL: is required with PENSTOCK_STRIPE_KEY')
+  if (webhookSecrets.length > 2)
+    throw new ConfigError('PENSTOCK_STRIPE_WEBHOOK_SECRETS: must be one or two secrets')
+  checkProviderUrl('PENSTOCK_STRIPE_RETURN_URL', returnUrl, local)
+  if (given.stripeOrigin) checkProviderUrl('PENSTOCK_STRIPE_ORIGIN', given.stripeOrigin, local)
+  return { key, webhookSecrets, returnUrl, origin: given.stripeOrigin }
 }
 
 /** The value is not repeated: a password may be in it. */

@@ -22,6 +22,8 @@ const SYNC = 'always or an interval such as 10s'
 const BASE_URL = 'an http or https URL without credentials and query'
 const BLOCKS = 'address blocks such as 10.0.0.0/8, comma-separated'
 const NAME_SERVERS = 'addresses of name servers such as 10.0.0.10 or [fd00::10]:5353, comma-separated'
+const STRIPE_KEY = 'a secret or restricted key of Stripe, sk_… or rk_…'
+const STRIPE_SECRETS = 'one or two signing secrets of an endpoint, whsec_…, comma-separated'
 const NAMESPACE = 'the name of a namespace'
 const NAMESPACES = 'names of namespaces, comma-separated'
 const LEASE = 'the name of a Lease'
@@ -44,6 +46,13 @@ export const SETTINGS = {
   sync: { name: 'PENSTOCK_SYNC', accepts: SYNC, parse: syncInterval },
   ownerKeys: { ...list('PENSTOCK_OWNER_KEYS', OWNER_KEYS, ownerKey), secret: true },
   secretKeys: { name: 'PENSTOCK_SECRET_KEY', accepts: SECRET_KEYS, parse: parseSecretKeys, secret: true },
+  stripeKey: { name: 'PENSTOCK_STRIPE_KEY', accepts: STRIPE_KEY, parse: stripeKey, secret: true },
+  stripeWebhookSecrets: {
+    ...list('PENSTOCK_STRIPE_WEBHOOK_SECRETS', STRIPE_SECRETS, stripeSecret),
+    secret: true,
+  },
+  stripeReturnUrl: url('PENSTOCK_STRIPE_RETURN_URL', ['https', 'http']),
+  stripeOrigin: url('PENSTOCK_STRIPE_ORIGIN', ['https', 'http']),
   local: flag('PENSTOCK_LOCAL'),
   allowDestinations: list('PENSTOCK_ALLOW_DESTINATIONS', BLOCKS, cidr),
   dnsServers: list('PENSTOCK_DNS_SERVERS', NAME_SERVERS, nameServer),
@@ -113,6 +122,15 @@ function ownerKey(text: string): Parsed<OwnerKey> {
     return refuse(`must be ${OWNER_KEYS}`)
   }
   return accept({ customerId, secret })
+}
+
+/** The value itself is not repeated: it is a secret. */
+function stripeKey(text: string): Parsed<string> {
+  return /^[sr]k_(test|live)_\w{8,255}$/.test(text) ? accept(text) : refuse(`must be ${STRIPE_KEY}`)
+}
+
+function stripeSecret(text: string): Parsed<string> {
+  return /^whsec_[\w+/=]{8,255}$/.test(text) ? accept(text) : refuse(`must be ${STRIPE_SECRETS}`)
 }
 
 function syncInterval(text: string): Parsed<string> {

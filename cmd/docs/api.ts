@@ -27,6 +27,7 @@ const SECTIONS = {
   plans: ['/v1/admin/plans', '/v1/admin/subscription/checkout-url'],
   subscriptions: ['/v1/admin/subscription'],
   invoices: ['/v1/admin/invoices'],
+  notifications: ['/v1/payments/'],
   health: ['/health'],
 } as const satisfies Record<string, readonly string[]>
 
@@ -51,6 +52,7 @@ const NAMED: Readonly<Record<string, string>> = {
   keyId: 'API key',
   packId: 'credit pack',
   invoiceId: 'invoice',
+  provider: 'payment provider',
 }
 
 const ACTIONS: Record<Action, string> = {

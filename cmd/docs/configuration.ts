@@ -15,7 +15,7 @@ import { SETTINGS } from '../config/settings.ts'
 import { code, table } from './table.ts'
 
 type Key = keyof typeof SETTINGS
-type Command = 'account' | 'shards' | 'repair'
+type Command = 'account' | 'shards' | 'repair' | 'payments'
 
 export interface Variable {
   readonly meaning: string
@@ -116,6 +116,31 @@ export const variables: Readonly<Record<Key, Variable>> = {
     meaning: 'Keys that encrypt secrets in the database. The first encrypts, all of them decrypt.',
     unset: 'generated in the data folder, on the local instance',
     readers: NODES,
+  },
+  stripeKey: {
+    meaning: 'Secret or restricted key of Stripe. Plans and packs are sold there.',
+    unset: 'no payments by Stripe',
+    readers: ADMINS,
+    commands: ['payments'],
+  },
+  stripeWebhookSecrets: {
+    meaning:
+      'Signing secrets of the webhook endpoint at Stripe, one, or two while they change. It needs `PENSTOCK_STRIPE_KEY`.',
+    unset: 'Stripe cannot tell anything; the hourly sweep asks',
+    readers: ADMINS,
+    commands: ['payments'],
+  },
+  stripeReturnUrl: {
+    meaning: 'Page that checkouts and the portal lead back to. `PENSTOCK_STRIPE_KEY` needs it.',
+    unset: 'none',
+    readers: ADMINS,
+    commands: ['payments'],
+  },
+  stripeOrigin: {
+    meaning: 'Another address of the API of Stripe, for tests.',
+    unset: 'that of Stripe',
+    readers: ADMINS,
+    commands: ['payments'],
   },
   local: {
     meaning:

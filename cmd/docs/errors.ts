@@ -58,7 +58,8 @@ export const errorGroups = {
     ...(['currencyUnsupported', 'packNotFound', 'packUnavailable', 'subscriptionRequired'] as const),
     ...(['planNotFound', 'planInactive', 'planWithoutCheckout', 'subscriptionNotFound'] as const),
     ...(['subscriptionCancelling', 'subscriptionCancelled', 'invoiceNotFound', 'invoiceForeign'] as const),
-    ...(['providerUnconfigured', 'providerUnavailable'] as const),
+    ...(['subscriptionExists', 'portalNotFound', 'providerUnconfigured', 'providerUnavailable'] as const),
+    ...(['notificationInvalid', 'notificationLater'] as const),
   ],
 } as const satisfies Record<string, readonly ErrorKey[]>
 
@@ -362,6 +363,23 @@ const ADVICE: Record<ErrorKey, Advice> = {
   invoiceForeign: {
     means: 'The invoice belongs to another customer.',
     action: 'Use a credential of that customer.',
+  },
+  subscriptionExists: {
+    means:
+      'The account has a subscription that is active, past due, or cancelled for a period that still runs.',
+    action: 'Change the plan in the portal of the payment provider, or wait until the period is over.',
+  },
+  portalNotFound: {
+    means: 'The payment provider does not know the account, because it has not begun to buy anything.',
+    action: 'Ask for a checkout first.',
+  },
+  notificationInvalid: {
+    means: 'The notification is not signed by the payment provider, is older than 300 s, or cannot be read.',
+    action: 'For whoever runs the installation: compare the signing secrets.',
+  },
+  notificationLater: {
+    means: 'What the notification names cannot be applied yet. The log says why.',
+    action: 'Nothing: the payment provider tells it again.',
   },
   providerUnconfigured: {
     means: 'This needs a payment provider, and the installation has none.',

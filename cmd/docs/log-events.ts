@@ -16,6 +16,20 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'keys of secrets are missing': 'So many rows (`missing`) have secrets of keys that are not configured.',
   'no key of a secret is missing any more': 'All rows can be opened by the configured keys again.',
   'the count of rows without their key waits': 'Postgres did not answer it. The next count follows.',
+  'a payment object cannot be used yet':
+    'The payment provider told of an object (`kind`, `id`) that cannot be applied: `reason` says why. It is told again.',
+  'a payment object is of a stranger':
+    'The object names `customerId`, but another customer of the provider pays for it. Nothing was changed.',
+  'a second subscription is ended and paid back':
+    'A customer had two subscriptions. The newer one was ended at the provider, and what was paid for it went back.',
+  'a payment notification is refused':
+    'A notification is not the provider’s: `reason` says why. At most ten lines a minute; the metric counts all.',
+  'events of the local payment provider wait':
+    'They could not be told now; the next change there tells them.',
+  'the payment provider was swept':
+    'What may have changed at the provider was read: `read` objects, of which `later` could not be applied yet.',
+  'the sweep of the payment provider waits':
+    'The provider or Postgres did not answer. The next try follows in a minute.',
   pack: 'The broker stored a pack of items.',
 
   // Shards

@@ -10,6 +10,7 @@ import type { LookupOutcome } from '../../internal/delivery/ports.ts'
 import { errors } from '../../internal/domain/errors.ts'
 import type { DlqReason, ErrorClass, FlushReason } from '../../internal/domain/model.ts'
 import type { IngestTelemetry } from '../../internal/ingest/ports.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { LogUsage, ShardTelemetry } from '../../internal/shard/ports.ts'
 import { createAuditTelemetry } from '../../internal/telemetry/audit-telemetry.ts'
 import { createHttpTelemetry, RATE_LIMITS } from '../../internal/telemetry/http-telemetry.ts'
@@ -17,6 +18,7 @@ import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry
 import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
 import { createLogger, type Logger } from '../../internal/telemetry/logger.ts'
 import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
+import { createPaymentTelemetry } from '../../internal/telemetry/payment-telemetry.ts'
 import { createSecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { PassResult } from '../../operator/controller/controller.ts'
@@ -54,6 +56,7 @@ export const telemetrySources = {
   lookups: tellLookups,
   logs: tellLogs,
   secrets: tellSecrets,
+  payments: tellPayments,
   operator: tellOperator,
 } as const
 
@@ -200,6 +203,17 @@ function tellSecrets(log: Logger, meter: Meter): void {
   telemetry.rowsWithoutKey([{ table: 'buffers', keyId: 'k', rows: 1 }])
   telemetry.rowsWithoutKey([])
   telemetry.unreadable({ bufferId: 'b', uid: 'u', error: 'e' })
+}
+
+function tellPayments(log: Logger, meter: Meter): void {
+  const telemetry = createPaymentTelemetry(log, meter, systemClock(), () => 1)
+  const reference = { kind: 'invoice', id: 'i' } as const
+  telemetry.unusable({ reference, reason: 'r' })
+  telemetry.stranger({ reference, customerId: 'c' })
+  telemetry.secondSubscription({ subscriptionId: 's', customerId: 'c' })
+  telemetry.refused('r')
+  telemetry.swept({ read: 1, later: 0 })
+  telemetry.sweepFailed(new Error('away'))
 }
 
 function tellHttp(log: Logger, meter: Meter): void {

@@ -5,6 +5,7 @@
 import { ownRequests } from '../../internal/http/own-requests.ts'
 import { backendsOfCluster } from '../wiring/backends.ts'
 import { runProgram } from '../wiring/program.ts'
+import { localPayments } from './local-payments.ts'
 import { refuseTroublesAt, tableWith } from './process-shards.ts'
 import { forwardTo } from './shared-receiver.ts'
 
@@ -21,5 +22,6 @@ runProgram({
     table: (own) => tableWith(own, actors),
   }),
   port: () => 'joining',
+  ownProvider: localPayments,
   routes: ({ config }) => (receiver === '-' ? [] : [ownRequests(config.host), forwardTo(receiver)]),
 })

@@ -17,6 +17,7 @@ import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
 import { addressLines, welcomeLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
+import { localPayments } from './local-payments.ts'
 import { refuseTroublesAt, tableWith } from './process-shards.ts'
 import { Processes, shareOut } from './processes.ts'
 import { offer } from './shared-receiver.ts'
@@ -47,6 +48,7 @@ runProgram({
   },
   port: (config) => (isAlone(config) ? undefined : 'first'),
   routes: ({ config }) => (config.local ? [ownRequests(config.host), receiver.middleware] : []),
+  ownProvider: localPayments,
   /** Not log lines: they are there to be read and pasted. */
   async greet(node, { url = '', opsPort, owner }) {
     const { host } = node.config

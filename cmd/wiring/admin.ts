@@ -7,6 +7,7 @@ import { createAnalytics } from '../../internal/analytics/analytics.ts'
 import { createAuditReading } from '../../internal/audit/reading.ts'
 import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
+import type { PaymentProvider } from '../../internal/billing/ports.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
 import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
 import { checkDestination } from '../../internal/delivery/addresses.ts'
@@ -44,6 +45,8 @@ export function createAdmin(
   deliveries: DeliveryClient,
   ledger: LedgerOfNode,
   http: { bodies: BodyBudget; telemetry: HttpTelemetry; audit: AuditTrail },
+  /** undefined: what needs one answers 503. */
+  provider: PaymentProvider | undefined,
 ): Admin {
   const { config, clock } = node
   const { db, box, buffers: records, keys } = store
@@ -59,12 +62,11 @@ export function createAdmin(
     randomness: systemRandomness(),
     newKeyId: randomUUID,
   })
-  // No payment provider has an adapter yet: what needs one answers 503.
-  const billing = createBilling({ db, clock, local: config.local, provider: undefined, ledger })
+  const billing = createBilling({ db, clock, local: config.local, provider, ledger })
   const buffers = createBufferStore(db, box, caps)
   const deadLetters = createDeadLetterStore(db)
   const table = adminTable({
-    ...billing.services,
+    ...billing,
     customers,
     projects: createProjects({ projects: createProjectStore(db, caps) }),
     buffers: {

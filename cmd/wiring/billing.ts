@@ -6,13 +6,11 @@ import { createCredits } from '../../internal/billing/credits.ts'
 import { createInvoices } from '../../internal/billing/invoices.ts'
 import { createPlans } from '../../internal/billing/plans.ts'
 import type { PaymentProvider } from '../../internal/billing/ports.ts'
-import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { createSubscriptions } from '../../internal/billing/subscription.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
 import type { Database } from '../../internal/postgres/connection.ts'
 import { createCreditAccounts } from '../../internal/postgres/credits.ts'
 import { createInvoiceStore } from '../../internal/postgres/invoices.ts'
-import { createProviderEventLog } from '../../internal/postgres/provider-events.ts'
 import { createSubscriptionStore } from '../../internal/postgres/subscriptions.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { ConfigError } from '../config/config.ts'
@@ -27,19 +25,18 @@ export interface BillingOptions {
   ledger: LedgerOfNode
 }
 
-/** `services` are the management API's; `providerEvents` is what an adapter of a payment provider calls. */
+/** The use cases of the management API. */
 export function createBilling({ db, clock, local, provider, ledger }: BillingOptions) {
   const credited = (customerId: string) => ledger.credited(customerId)
   const catalogue = createCatalogueStore(db)
   const subscriptions = createSubscriptionStore(db)
-  const services = {
+  return {
     credits: createCredits({ accounts: reportedAccounts(ledger, createCreditAccounts(db)), local, credited }),
     creditPacks: createCreditPacks({ catalogue, subscriptions, provider, clock }),
-    plans: createPlans({ catalogue, provider }),
+    plans: createPlans({ catalogue, subscriptions, clock, provider }),
     subscriptions: createSubscriptions({ subscriptions, provider }),
     invoices: createInvoices({ invoices: createInvoiceStore(db) }),
   }
-  return { services, providerEvents: createProviderEvents({ log: createProviderEventLog(db), credited }) }
 }
 
 const DEFAULT_CATALOGUE = new URL('../../internal/billing/catalogue/default.json', import.meta.url)

@@ -32,6 +32,7 @@ import { startIngress } from './ingress.ts'
 import { listening } from './listening.ts'
 import { announceWebhooks, joinInstallation, startClosingLedgers } from './membership.ts'
 import { ensureOwners, type OwnerKey } from './owners.ts'
+import { type OwnProvider, openPayments } from './payments.ts'
 import { reportStart } from './report-start.ts'
 import { type LedgerOfNode, noLedger } from './reported.ts'
 import { startSecretWatch } from './secret-watch.ts'
@@ -58,6 +59,8 @@ export interface Program {
   readonly port?: (config: Config) => ListenerOptions['shared']
   /** Further routes, behind those of ingest and before the management API's. */
   readonly routes?: (node: Node) => readonly Middleware[]
+  /** Of an installation that is configured with no other. */
+  readonly ownProvider?: OwnProvider
   /** Once it is ready. */
   readonly greet?: (node: Node, started: Started) => Promise<void>
 }
@@ -157,8 +160,18 @@ async function start(
     : undefined
   const telemetry = createHttpTelemetry(log, metrics.meter)
   const ledger: LedgerOfNode = ingress?.ledger ?? noLedger
+  let address = ''
+  const payments = program.admin
+    ? await openPayments(node, store, {
+        meter: metrics.meter,
+        bodies,
+        ledger,
+        address: () => address,
+        own: program.ownProvider,
+      })
+    : undefined
   const admin = program.admin
-    ? createAdmin(node, store, deliveries, ledger, { bodies, telemetry, audit })
+    ? createAdmin(node, store, deliveries, ledger, { bodies, telemetry, audit }, payments?.provider)
     : undefined
   const shards = () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards)
   const checks = { ...dependencies(store, logs), ...((program.actor || prepared) && { shards }) }
@@ -169,7 +182,7 @@ async function start(
     health,
     ingress: ingress?.route,
     admin,
-    routes: program.routes?.(node),
+    routes: [...(program.routes?.(node) ?? []), ...(payments?.routes ?? [])],
   }
   await lifecycle.acquire(
     'key cache',
@@ -185,6 +198,7 @@ async function start(
   // Before it listens: a key of the configuration works as soon as the program says that it is ready.
   const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
   const http = ingress || admin ? await serve(node, program, endpoints) : undefined
+  address = http?.url ?? ''
   if (http) await prepared?.join?.(http.url)
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
@@ -217,12 +231,12 @@ interface Endpoints {
   readonly health: () => Promise<Health>
   readonly ingress: IngestRoute | undefined
   readonly admin: Admin | undefined
-  readonly routes: readonly Middleware[] | undefined
+  readonly routes: readonly Middleware[]
 }
 
 function serve(node: Node, program: Program, endpoints: Endpoints): Promise<Listener> {
   const { config, clock, lifecycle } = node
-  const { telemetry, gate, health, ingress, admin, routes = [] } = endpoints
+  const { telemetry, gate, health, ingress, admin, routes } = endpoints
   const { host, port, maxConnections } = config
   const shared = program.port?.(config)
   const options = { host, port, maxConnections, shared, onRefused: telemetry.refused }

@@ -7,7 +7,7 @@ import type { Principal } from '../domain/principal.ts'
 import { isUsable } from '../domain/subscription.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { CatalogueStore, PaymentProvider, SubscriptionStore } from './ports.ts'
-import { askProvider } from './provider.ts'
+import { askProvider, isOffered } from './provider.ts'
 
 export interface CreditPacks {
   /** Those that are active. 400 `unsupported_currency` for anything but BRL and USD. */
@@ -41,7 +41,7 @@ export function createCreditPacks(options: CreditPacksOptions): CreditPacks {
       }
       const [packs, plans] = await Promise.all([catalogue.packs(), catalogue.plans()])
       const active = packs.filter((pack) => pack.isActive)
-      const offers = active.map((pack) => ({ ...pack, offered: pack.offerId !== null }))
+      const offers = active.map((pack) => ({ ...pack, offered: isOffered(pack, provider) }))
       return listPacks(offers, plans, currency)
     },
     async checkoutUrl({ customerId }, packId) {
@@ -52,9 +52,9 @@ export function createCreditPacks(options: CreditPacksOptions): CreditPacks {
         throw new ServiceError('subscriptionRequired')
       }
       const checkoutUrl = await askProvider(provider, async (it) =>
-        pack.offerId === null
-          ? undefined
-          : it.checkoutUrl({ buys: 'pack', packId, customerId, offerId: pack.offerId }),
+        isOffered(pack, it)
+          ? it.checkoutUrl({ buys: 'pack', packId, customerId, offerId: pack.offerId })
+          : undefined,
       )
       if (checkoutUrl === undefined) throw new ServiceError('packUnavailable')
       return { checkoutUrl, packId, credits: pack.credits }

@@ -3,16 +3,18 @@
 import { ServiceError } from '../domain/errors.ts'
 import type { Plan } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
+import { isUsable } from '../domain/subscription.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { CataloguePlan } from './catalogue.ts'
-import type { CatalogueStore, PaymentProvider } from './ports.ts'
-import { askProvider } from './provider.ts'
+import type { CatalogueStore, PaymentProvider, SubscriptionStore } from './ports.ts'
+import { askProvider, isOffered } from './provider.ts'
 
 export interface Plans {
   /** All of them, also those that are not active: `isActive` says which are sold. Smallest first. */
   list(): Promise<Plan[]>
   /**
-   * 404 unknown, 400 not active, 503 without a provider, 404 without a checkout (docs/architecture/protocol.md,
-   * "Admin requests").
+   * 404 unknown, 400 not active, 409 while the customer has a subscription, 503 without a provider, 404 without a
+   * checkout (docs/architecture/protocol.md, "Admin requests").
    */
   checkoutUrl(
     principal: Principal,
@@ -22,11 +24,13 @@ export interface Plans {
 
 export interface PlansOptions {
   catalogue: CatalogueStore
+  subscriptions: SubscriptionStore
+  clock: Clock
   /** undefined: not configured. */
   provider: PaymentProvider | undefined
 }
 
-export function createPlans({ catalogue, provider }: PlansOptions): Plans {
+export function createPlans({ catalogue, subscriptions, clock, provider }: PlansOptions): Plans {
   return {
     async list() {
       return (await catalogue.plans()).map(withoutOffer)
@@ -35,10 +39,14 @@ export function createPlans({ catalogue, provider }: PlansOptions): Plans {
       const plan = (await catalogue.plans()).find((each) => each.planId === planId)
       if (plan === undefined) throw new ServiceError('planNotFound')
       if (!plan.isActive) throw new ServiceError('planInactive')
+      const current = await subscriptions.current(customerId)
+      if (current !== undefined && isUsable(current.subscription, clock.now())) {
+        throw new ServiceError('subscriptionExists')
+      }
       const checkoutUrl = await askProvider(provider, async (it) =>
-        plan.offerId === null
-          ? undefined
-          : it.checkoutUrl({ buys: 'plan', planId, customerId, offerId: plan.offerId }),
+        isOffered(plan, it)
+          ? it.checkoutUrl({ buys: 'plan', planId, customerId, offerId: plan.offerId })
+          : undefined,
       )
       if (checkoutUrl === undefined) throw new ServiceError('planWithoutCheckout')
       return { checkoutUrl, planId, planName: plan.name }

@@ -4,8 +4,8 @@
  */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
-import type { KnownSubscription } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
+import type { ObjectReference, Reading } from './readings.ts'
 
 /** docs/reference/api.md, "Credits". Credits are integers; `lastResetAt` in Unix ms. */
 export interface CreditAccount {
@@ -107,23 +107,53 @@ export interface InvoiceStore {
 }
 
 /**
- * The payment provider. Every call rejects within 10 s when it fails or is not answered; each may be made
- * again, and then answers as the first time. What happens at the provider comes back as events
- * (`provider-events.ts`).
+ * The payment provider (docs/architecture/billing.md, "A payment provider"). Every call but `changes` settles within
+ * 10 s, and rejects when the provider fails or does not answer. Each may be made again, and then answers as the first
+ * time. What happens at the provider is told by notifications, which only name an object: it is read anew.
  */
 export interface PaymentProvider {
+  /** Lower-case letters: the last part of the path of its notifications, and the key of its rows. */
+  readonly name: string
+  /** Whether plans and packs without an `offerId` can be bought, too. */
+  readonly sellsWithoutOffer: boolean
   /**
-   * Where this customer buys the offer, an absolute URL; undefined: the provider has no such offer. Events
-   * about what is bought there name the customer, and the plan or the pack.
+   * Where this customer buys the offer, an absolute URL; undefined: the provider has no such offer. What is bought there
+   * names the customer, and the plan or the pack. An open checkout of the same offer is answered again, a completed one
+   * never.
    */
   checkoutUrl(checkout: Checkout): Promise<string | undefined>
+  /** Where the customer manages what he has bought, an absolute URL; undefined: the provider does not know him. */
+  portalUrl(customerId: string): Promise<string | undefined>
   /** No renewal after the period that runs. Also resolves when that, or the end, was agreed before. */
   cancelAtPeriodEnd(cancellation: Cancellation): Promise<void>
   /** The end, now. Also resolves when it has ended before. */
   cancelNow(cancellation: Cancellation): Promise<void>
+  /** The end, now, of a subscription that should not be: all that was paid for it goes back. */
+  cancelAndRefund(subscriptionId: string): Promise<void>
+  /**
+   * The object as it stands now. undefined: it is not of this installation, or does not exist. Rejects with
+   * UnusableReadingError when it is of this installation and says what cannot be used, such as an offer that the
+   * catalogue does not have.
+   */
+  read(reference: ObjectReference): Promise<Reading | undefined>
+  /** What may have changed since then (Unix ms), in any order, also repeatedly. */
+  changes(since: number): AsyncIterable<ObjectReference>
+  /**
+   * The objects that a notification names; none when it is not about what is sold here. Rejects with
+   * BadNotificationError when the notification is not the provider's.
+   */
+  notification(notification: Notification): Promise<ObjectReference[]>
 }
 
-export type Checkout = { customerId: string; offerId: string } & (
+/** A request of the provider as it came. */
+export interface Notification {
+  readonly body: Uint8Array
+  /** `name` in lower case. */
+  header(name: string): string | undefined
+}
+
+/** `offerId` is null only with a provider that sells without offers. */
+export type Checkout = { customerId: string; offerId: string | null } & (
   | { buys: 'plan'; planId: string }
   | { buys: 'pack'; packId: string }
 )
@@ -134,40 +164,73 @@ export interface Cancellation {
   reason: string | null
 }
 
-export interface ProviderEventLog {
-  /**
-   * Runs `apply` in one transaction with the mark of the event. false: it was applied before, and nothing
-   * ran. When `apply` rejects, nothing has happened and the event may be told again.
-   */
-  once(
-    event: { eventId: string; kind: string; at: number },
-    apply: (billing: BillingTransaction) => Promise<void>,
-  ): Promise<boolean>
+/** Which customer of the provider an account is: one, made once. `provider`: its name. */
+export interface ProviderCustomers {
+  find(provider: string, customerId: string): Promise<string | undefined>
+  /** Keeps the first that is told, and answers it. */
+  keep(provider: string, customerId: string, providerCustomerId: string): Promise<string>
 }
 
-/** What events change, inside their transaction. */
+/** How far the changes of a provider were read. Times are Unix ms by Postgres' clock. */
+export interface ProviderSweeps {
+  /** undefined: never. */
+  sweptUntil(provider: string): Promise<number | undefined>
+  /**
+   * Runs `sweep` unless another node does so at the moment. When it answers true, all changes until its beginning count
+   * as read; when it rejects or answers false, none. `since`: as `sweptUntil`. false: another node sweeps.
+   */
+  once(provider: string, sweep: (since: number | undefined) => Promise<boolean>): Promise<boolean>
+}
+
+/** Applies what was read at the provider. */
+export interface ReadingLog {
+  /** Postgres' clock, in its own words: what is read from now on is at least as new. */
+  now(): Promise<ReadingTime>
+  apply<T>(apply: (billing: BillingTransaction) => Promise<T>): Promise<T>
+}
+
+/** When a reading began, by Postgres' clock, in ISO 8601: compared there only, for it is finer than a millisecond. */
+export type ReadingTime = string & { readonly __brand: 'ReadingTime' }
+
+/** What readings change, inside one transaction. */
 export interface BillingTransaction {
-  /** The customer of a subscription, undefined: there is none. */
-  ownerOf(subscriptionId: string): Promise<string | undefined>
-  /** Before all that follows: the events of a customer go one after the other. false: no such customer. */
+  /** Before all that follows: what changes a customer goes one after the other. false: no such customer. */
   lockCustomer(customerId: string): Promise<boolean>
-  subscription(subscriptionId: string): Promise<KnownSubscription | undefined>
-  putSubscription(subscription: KnownSubscription): Promise<void>
-  /** Notes that the credits of this period are granted; false: they were before. `periodStart`: Unix ms. */
-  beginCycle(subscriptionId: string, periodStart: number): Promise<boolean>
-  invoice(invoiceId: string): Promise<KnownInvoice | undefined>
-  putInvoice(invoice: KnownInvoice): Promise<void>
+  /** The account that this customer of the provider is; undefined: none. */
+  accountOf(provider: string, providerCustomerId: string): Promise<string | undefined>
+  subscription(subscriptionId: string): Promise<Subscription | undefined>
+  /** Those of the customer that are ACTIVE, PAST_DUE or CANCELLING; the oldest at the provider first. */
+  livingSubscriptions(customerId: string): Promise<string[]>
+  /** The subscription that an invoice of a pack names: the one that counts, else none. */
+  currentSubscription(customerId: string): Promise<string | undefined>
+  /** Writes it unless a reading that began later was written before; false then. */
+  putSubscription(subscription: Subscription & { createdAt: number }, begun: ReadingTime): Promise<boolean>
+  invoice(invoiceId: string): Promise<Invoice | undefined>
+  /** As `putSubscription`. */
+  putInvoice(invoice: Invoice, begun: ReadingTime): Promise<boolean>
+  /** The credits of the best plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
+  cycleCredits(subscriptionId: string, periodStart: number): Promise<number | undefined>
+  putCycleCredits(subscriptionId: string, periodStart: number, credits: number): Promise<void>
+  /** undefined: nothing was granted for it. */
+  sale(saleId: string): Promise<Sale | undefined>
+  /** Notes what was granted for a payment. false: it was noted before. */
+  beginSale(saleId: string, customerId: string, credits: number): Promise<boolean>
+  /** Notes how many credits of a sale are taken back, unless a reading that began later did; false then. */
+  putReturned(saleId: string, returnedCredits: number, begun: ReadingTime): Promise<boolean>
   plans(): Promise<CataloguePlan[]>
   packs(): Promise<CataloguePack[]>
-  /** Adds credits (at least 1) as one transaction. */
+  /** Adds credits (at least 1) as one transaction. A debt is paid from them, as a second one of type `refund`. */
   addCredits(
     customerId: string,
-    entry: { credits: number; type: 'grant' | 'purchase'; description: string },
+    entry: { credits: number; type: 'grant' | 'purchase' | 'refund'; description: string },
   ): Promise<void>
+  /** Takes credits (at least 1) as one transaction of type `refund`. What is spent becomes a debt. */
+  takeCredits(customerId: string, entry: { credits: number; description: string }): Promise<void>
   setCreditLimit(customerId: string, credits: number): Promise<void>
 }
 
-/** An invoice with the provider's time of the newest event that was applied, Unix ms. */
-export interface KnownInvoice extends Invoice {
-  toldAt: number
+/** What one payment brought: an invoice of a plan's period, or a checkout of a pack. */
+export interface Sale {
+  credits: number
+  returnedCredits: number
 }

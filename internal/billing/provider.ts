@@ -18,3 +18,11 @@ export async function askProvider<T>(
     throw new ServiceError('providerUnavailable', {}, { cause })
   }
 }
+
+/** Whether there is something to buy, whether or not a provider is configured (docs/architecture/billing.md). */
+export function isOffered(
+  { offerId }: { offerId: string | null },
+  provider: PaymentProvider | undefined,
+): boolean {
+  return offerId !== null || provider?.sellsWithoutOffer === true
+}

@@ -3,7 +3,7 @@
  *
  * A cancellation is the provider's yes first, our row second. Whatever dies in between has changed nothing
  * here: the subscription is still active, cancelling it again asks the provider again, which agrees to what it
- * has agreed to, and its event brings the state as well.
+ * has agreed to, and its event or the sweep brings the state as well.
  */
 
 import { ServiceError } from '../domain/errors.ts'
@@ -31,6 +31,8 @@ export interface Subscriptions {
   ): Promise<{ message: string; endsAt: number; status: SubscriptionStatus }>
   /** The same, except that one that is cancelling already can still be ended now. */
   cancelNow(principal: Principal, request: CancelRequest): Promise<void>
+  /** Where he manages what he has bought. 403 as above, 503 without a provider, 404 when it does not know him. */
+  portalUrl(principal: Principal): Promise<{ portalUrl: string }>
 }
 
 export interface CancelRequest {
@@ -63,11 +65,7 @@ const NOW: End = {
 
 export function createSubscriptions({ subscriptions, provider }: SubscriptionsOptions): Subscriptions {
   async function cancel(principal: Principal, request: CancelRequest, end: End): Promise<Subscription> {
-    if (principal.projectIds !== undefined) {
-      throw new ServiceError('projectForeign', {
-        error: 'A project-scoped key cannot cancel the subscription',
-      })
-    }
+    refuseScoped(principal, 'cancel')
     const { subscriptionId } = await cancellable(principal, end)
     const reason = request.reason ?? null
     await askProvider(provider, (it) => end.ask(it, { subscriptionId, reason }))
@@ -94,7 +92,18 @@ export function createSubscriptions({ subscriptions, provider }: SubscriptionsOp
     async cancelNow(principal, request) {
       await cancel(principal, request, NOW)
     },
+    async portalUrl(principal) {
+      refuseScoped(principal, 'manage')
+      const portalUrl = await askProvider(provider, (it) => it.portalUrl(principal.customerId))
+      if (portalUrl === undefined) throw new ServiceError('portalNotFound')
+      return { portalUrl }
+    },
   }
+}
+
+function refuseScoped({ projectIds }: Principal, verb: string): void {
+  if (projectIds === undefined) return
+  throw new ServiceError('projectForeign', { error: `A project-scoped key cannot ${verb} the subscription` })
 }
 
 /** Of a subscription that cannot be cancelled. */

@@ -158,6 +158,18 @@ export const errors = {
   providerUnconfigured: { status: 503, error: 'Payment provider is not configured' },
   /** It failed, refused or did not answer: nothing was changed here, and the request may be repeated. */
   providerUnavailable: { status: 503, error: 'Payment provider did not agree, try again', retryAfter: 5 },
+  subscriptionExists: {
+    status: 409,
+    error: 'Account already has a subscription',
+    code: 'subscription_exists',
+  },
+  portalNotFound: { status: 404, error: 'Account has bought nothing yet' },
+  notificationInvalid: { status: 400, error: 'Notification is not valid' },
+  notificationLater: {
+    status: 503,
+    error: 'Notification cannot be applied yet, tell it again',
+    retryAfter: 60,
+  },
   planNotFound: { status: 404, error: 'Plan not found' },
   planInactive: { status: 400, error: 'Plan is not active' },
   planWithoutCheckout: { status: 404, error: 'Plan has no checkout URL' },

@@ -5,6 +5,7 @@
 
 import { type Currency, currencies } from './currency.ts'
 import type { CreditPack, Plan } from './model.ts'
+import { proportion } from './proportion.ts'
 
 export interface PackOffer {
   packId: string
@@ -106,12 +107,6 @@ function betterValueOf(pack: CreditPack, packs: readonly CreditPack[]): CreditPa
   if (better === undefined) return null
   const { packId, credits, priceInCents } = better
   return { packId, credits, priceInCents }
-}
-
-/** `amount` × `part` ÷ `whole`, rounded half up. The product may exceed 2^53, so it is taken in big integers. */
-function proportion(amount: number, part: number, whole: number): number {
-  const doubled = 2n * BigInt(amount) * BigInt(part)
-  return Number((doubled + BigInt(whole)) / (2n * BigInt(whole)))
 }
 
 /** By code units: the same on every machine. */

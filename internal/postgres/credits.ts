@@ -39,12 +39,7 @@ async function grantCredits(
   credits: number,
   description: string,
 ): Promise<number | undefined> {
-  const [row] = await db<{ balance_after: number }[]>`
-    WITH granted AS (
-      UPDATE customers SET credits = credits + ${credits} WHERE customer_id = ${customerId} RETURNING credits
-    )
-    INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
-    SELECT ${customerId}, ${credits}, 'grant', ${description}, credits FROM granted
-    RETURNING balance_after`
-  return row?.balance_after
+  const [row] = await db<{ balance: number | null }[]>`
+    SELECT add_credits(${customerId}, ${credits}, 'grant', ${description}) AS balance`
+  return row?.balance ?? undefined
 }

@@ -11,7 +11,6 @@ export interface InvoiceRow {
   status: InvoiceStatus
   amount: number
   paid_at: Date | null
-  told_at: Date
   created_at: Date
 }
 

@@ -13,7 +13,7 @@ export interface SubscriptionRow {
   current_period_start: Date
   current_period_end: Date
   auto_renew: boolean
-  told_at: Date
+  answered_status: SubscriptionStatus | null
 }
 
 export function createSubscriptionStore(db: Database): SubscriptionStore {
@@ -56,9 +56,11 @@ async function endSubscription(
   const [found] = await db<SubscriptionRow[]>`
     SELECT * FROM subscriptions WHERE subscription_id = ${subscriptionId} FOR UPDATE`
   if (found === undefined) throw new Error(`there is no subscription ${subscriptionId}`)
-  if (!from.includes(found.status)) return { changed: false, subscription: subscriptionOf(found) }
+  // A reading may have told of the provider's yes before this answer: the first that asked for it still succeeds.
+  const isOurs = found.status === to && found.answered_status !== to
+  if (!isOurs && !from.includes(found.status)) return { changed: false, subscription: subscriptionOf(found) }
   const [ended] = await db<SubscriptionRow[]>`
-    UPDATE subscriptions SET status = ${to}, auto_renew = false,
+    UPDATE subscriptions SET status = ${to}, answered_status = ${to}, auto_renew = false, read_at = clock_timestamp(),
       cancel_reason = coalesce(${reason}::text, cancel_reason)
     WHERE subscription_id = ${subscriptionId} RETURNING *`
   return { changed: true, subscription: subscriptionOf(ended!) }

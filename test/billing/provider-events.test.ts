@@ -1,142 +1,31 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { after, before, beforeEach, describe, it } from 'mocha'
-import {
-  createProviderEvents,
-  type ProviderEvent,
-  UnusableEventError,
-} from '../../internal/billing/provider-events.ts'
-import type { Plan } from '../../internal/domain/model.ts'
-import { connect, type Database } from '../../internal/postgres/connection.ts'
-import { createCreditAccounts } from '../../internal/postgres/credits.ts'
-import { createInvoiceStore } from '../../internal/postgres/invoices.ts'
-import { createProviderEventLog } from '../../internal/postgres/provider-events.ts'
+import { describe, it } from 'mocha'
+import type { ReadingTime } from '../../internal/billing/ports.ts'
+import type { InvoiceReading, Reading } from '../../internal/billing/readings.ts'
+import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
 import { createSubscriptionStore } from '../../internal/postgres/subscriptions.ts'
-import { DAY_MS, insertPack, insertPlan } from '../support/billing-rows.ts'
-import { insertCustomer } from '../support/rows.ts'
-import { freshDatabase } from '../support/servers.ts'
+import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
 
-const START = Date.UTC(2026, 0, 1)
-const PERIOD = 30 * DAY_MS
+describe('billing: what is read at a payment provider', () => {
+  const on = providerHarnessOfSuite()
 
-/** A union member without its event id, which the test gives. */
-type Told<E extends ProviderEvent = ProviderEvent> = E extends ProviderEvent
-  ? Omit<E, 'eventId' | 'at'> & { eventId?: string; at?: number }
-  : never
-
-describe('billing: what a payment provider tells', () => {
-  let db: Database
-  let plan: Plan
-  let customerId: string
-  let subscriptionId: string
-  const credited: string[] = []
-
-  before(async () => {
-    db = connect(await freshDatabase(), { max: 4 })
-    plan = await insertPlan(db, {
-      planId: 'basic',
-      name: 'Basic',
-      prices: { BRL: 1_000 },
-      creditsPerCycle: 100,
-    })
-    await insertPlan(db, { planId: 'large', prices: { BRL: 5_000 }, creditsPerCycle: 1_000 })
-    await insertPack(db, { packId: 'fifty', credits: 50 })
-    await insertPack(db, { packId: 'old', credits: 50, isActive: false })
-  })
-  after(() => db.end())
-
-  beforeEach(async () => {
-    credited.length = 0
-    customerId = await insertCustomer(db, 10)
-    subscriptionId = `sub-${randomUUID()}`
-  })
-
-  function tell(told: Told): Promise<'applied' | 'repeated'> {
-    const log = createProviderEventLog(db)
-    const events = createProviderEvents({ log, credited: (id) => credited.push(id) })
-    return events.receive({ eventId: randomUUID(), at: START, ...told } as ProviderEvent)
-  }
-
-  const activated = (more: object = {}): Told => ({
-    kind: 'subscription_activated',
-    subscriptionId,
-    customerId,
-    planId: 'basic',
-    autoRenew: true,
-    periodStart: START,
-    periodEnd: START + PERIOD,
-    ...more,
-  })
-  const renewed = (period: number, more: object = {}): Told => ({
-    kind: 'subscription_renewed',
-    subscriptionId,
-    at: START + period * PERIOD,
-    periodStart: START + period * PERIOD,
-    periodEnd: START + (period + 1) * PERIOD,
-    ...more,
-  })
-  const status = (kind: 'subscription_past_due' | 'subscription_cancelled', at = START + 1): Told => ({
-    kind,
-    subscriptionId,
-    at,
-  })
-  const packPaid = (more: object = {}): Told => ({
-    kind: 'pack_paid',
-    customerId,
-    packId: 'fifty',
-    paidInCents: 500,
-    currency: 'BRL',
-    ...more,
-  })
-  const invoice = (invoiceId: string, more: object = {}): Told => ({
-    kind: 'invoice_changed',
-    invoiceId,
-    subscriptionId,
-    status: 'open',
-    amount: 1_000,
-    createdAt: START,
-    ...more,
-  })
-
-  const subscription = async () =>
-    (await createSubscriptionStore(db).current(customerId))?.subscription ?? null
-  const account = async () => {
-    const { credits, creditLimit } = (await createCreditAccounts(db).read(customerId))!
-    return { credits, creditLimit }
-  }
-  const movements = async () => {
-    const rows = await createCreditAccounts(db).transactions(customerId, 500)
-    return rows.map(({ type, amount, description, balanceAfter }) => [
-      type,
-      amount,
-      description,
-      balanceAfter,
-    ])
-  }
-  const everything = async () => ({
-    subscription: await subscription(),
-    account: await account(),
-    movements: await movements(),
-    invoices: await createInvoiceStore(db).list(customerId, 500),
-    events: (await db`SELECT count(*)::int AS count FROM provider_events`)[0]?.count,
-  })
-
-  async function refuses(told: Told, error: RegExp): Promise<void> {
-    const before = await everything()
-    const refused = await tell(told).then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )
-    expect(refused).to.be.instanceOf(UnusableEventError)
-    expect((refused as Error).message).to.match(error)
-    expect(await everything()).to.deep.equal(before)
-    expect(credited).to.deep.equal([])
+  /** Nothing is written; `reported` is the one line. */
+  async function changesNothing(reading: Reading, outcome: string, reported: RegExp): Promise<void> {
+    const before = await on.everything()
+    expect(await on.tell(reading)).to.equal(outcome)
+    expect(on.reported).to.have.length(1)
+    expect(on.reported[0]).to.match(reported)
+    expect(on.credited).to.deep.equal([])
+    expect(await on.everything()).to.equal(before)
+    on.reported.length = 0
   }
 
   describe('a subscription', () => {
-    it('begins with its first cycle of credits, which is the limit too', async () => {
-      expect(await tell(activated())).to.equal('applied')
-      expect(await subscription()).to.deep.equal({
+    it('is what was read, and its paid period brings the credits', async () => {
+      expect(await on.tell(on.subscription())).to.equal('applied')
+      const { subscriptionId, customerId } = on
+      expect(await on.current()).to.deep.equal({
         subscriptionId,
         customerId,
         planId: 'basic',
@@ -145,239 +34,435 @@ describe('billing: what a payment provider tells', () => {
         currentPeriodStart: START,
         currentPeriodEnd: START + PERIOD,
       })
-      expect(await account()).to.deep.equal({ credits: 110, creditLimit: plan.creditsPerCycle })
-      expect((await movements())[0]).to.deep.equal(['grant', 100, 'Credits of plan Basic', 110])
-      expect(credited).to.deep.equal([customerId])
+      expect(await on.account()).to.deep.equal({ credits: 10, creditLimit: 0, debt: 0 })
+      await on.tell(on.invoice())
+      expect(await on.account()).to.deep.equal({ credits: 110, creditLimit: 100, debt: 0 })
+      expect((await on.movements())[0]).to.deep.equal(['grant', 100, 'Credits of plan Basic', 110])
+      expect(on.credited).to.deep.equal([customerId])
     })
 
-    it('waits for its first payment without credits', async () => {
-      await tell({ ...activated(), kind: 'subscription_pending' } as Told)
-      expect((await subscription())?.status).to.equal('PENDING')
-      expect(await account()).to.deep.equal({ credits: 10, creditLimit: 0 })
-      expect(credited).to.deep.equal([])
-      await tell(activated({ at: START + 1 }))
-      expect((await subscription())?.status).to.equal('ACTIVE')
-      expect(await account()).to.deep.equal({ credits: 110, creditLimit: 100 })
-    })
-
-    it('gets a cycle with each period, on top of what is left', async () => {
-      await tell(activated())
-      await tell(renewed(1))
-      await tell(renewed(2))
-      expect(await account()).to.deep.equal({ credits: 310, creditLimit: 100 })
-      expect(await subscription()).to.include({
-        currentPeriodStart: START + 2 * PERIOD,
-        currentPeriodEnd: START + 3 * PERIOD,
+    for (const status of ['PENDING', 'PAST_DUE', 'CANCELLING', 'CANCELLED', 'ACTIVE'] as const) {
+      it(`may be ${status}`, async () => {
+        await on.tell(on.subscription({ status }))
+        const autoRenew = status !== 'CANCELLING' && status !== 'CANCELLED'
+        expect(await on.current()).to.include({ status, autoRenew })
       })
-    })
+    }
 
-    it('gets one cycle a period, however many events tell it', async () => {
-      await tell(activated())
-      await tell(activated({ at: START + 5 }))
-      await tell(renewed(0, { at: START + 6 }))
-      await tell(renewed(1))
-      await tell(renewed(1))
-      expect((await account()).credits).to.equal(210)
-    })
-
-    it('gets the cycle of a period that is told after a later one', async () => {
-      await tell(activated())
-      await tell(renewed(2))
-      await tell(renewed(1))
-      await tell(renewed(2))
-      expect((await account()).credits).to.equal(310)
-      expect(await subscription()).to.include({ currentPeriodStart: START + 2 * PERIOD })
-    })
-
-    it('changes to another plan with its next period', async () => {
-      await tell(activated())
-      const periodStart = START + PERIOD
-      await tell(
-        activated({ planId: 'large', at: periodStart, periodStart, periodEnd: periodStart + PERIOD }),
-      )
-      expect(await account()).to.deep.equal({ credits: 1_110, creditLimit: 1_000 })
-      expect((await subscription())?.planId).to.equal('large')
-      // A payment for the first plan that is told late brings its credits, and leaves the limit.
-      await tell(activated({ periodStart: START - PERIOD, periodEnd: START }))
-      expect(await account()).to.deep.equal({ credits: 1_210, creditLimit: 1_000 })
-      expect((await subscription())?.planId).to.equal('large')
-    })
-
-    it('is past due and paid again', async () => {
-      await tell(activated())
-      await tell(status('subscription_past_due'))
-      expect((await subscription())?.status).to.equal('PAST_DUE')
-      await tell(renewed(1))
-      expect((await subscription())?.status).to.equal('ACTIVE')
-      // It was late: the payment that it speaks of has arrived since.
-      await tell(status('subscription_past_due', START + 2))
-      expect((await subscription())?.status).to.equal('ACTIVE')
+    it('that was cancelled at the provider, and taken back there, follows', async () => {
+      await on.tell(on.subscription(), on.subscription({ status: 'CANCELLING' }))
+      expect(await on.current()).to.include({ status: 'CANCELLING', autoRenew: false })
+      await on.tell(on.subscription())
+      expect(await on.current()).to.include({ status: 'ACTIVE', autoRenew: true })
     })
 
     it('is over for good', async () => {
-      await tell(activated())
-      await tell(status('subscription_cancelled'))
-      expect(await subscription()).to.include({ status: 'CANCELLED', autoRenew: false })
-      await tell(renewed(1))
-      await tell(activated({ at: START + PERIOD }))
-      expect(await subscription()).to.include({ status: 'CANCELLED', currentPeriodStart: START })
-      expect((await account()).credits).to.equal(110)
+      await on.tell(on.subscription(), on.subscription({ status: 'CANCELLED' }))
+      expect(await on.tell(on.subscription())).to.equal('applied')
+      expect(await on.current()).to.include({ status: 'CANCELLED', autoRenew: false })
     })
 
-    it('stays cancelled for the end of its period when a renewal was on its way', async () => {
-      await tell(activated())
-      const change = { from: ['ACTIVE'], to: 'CANCELLING', reason: null } as const
-      await createSubscriptionStore(db).end(subscriptionId, change)
-      await tell(renewed(1))
-      expect(await subscription()).to.include({
-        status: 'CANCELLING',
-        autoRenew: false,
-        currentPeriodEnd: START + 2 * PERIOD,
-      })
-      await tell(status('subscription_cancelled', START + 2 * PERIOD))
-      expect((await subscription())?.status).to.equal('CANCELLED')
+    it('is what the reading says that began last, not the one that ended last', async () => {
+      await on.tell(on.subscription())
+      const [reference] = on.set(on.subscription({ status: 'PAST_DUE' }))
+      on.provider.beforeAnswer = async () => {
+        on.provider.beforeAnswer = async () => {}
+        await on.tell(on.subscription({ status: 'CANCELLING' }))
+      }
+      expect(await on.events().receive(reference!)).to.equal('applied')
+      expect((await on.current())?.status).to.equal('CANCELLING')
     })
 
-    it('must be of a customer and a plan that are known, and keeps its customer', async () => {
-      await refuses(activated({ customerId: 'nobody' }), /customer nobody/)
-      await refuses(activated({ planId: 'none' }), /plan none/)
-      await refuses(renewed(1), /no subscription/)
-      await refuses(status('subscription_past_due'), /no subscription/)
-      await refuses(status('subscription_cancelled'), /no subscription/)
-      await tell(activated())
-      credited.length = 0
-      await refuses(activated({ customerId: await insertCustomer(db), at: START + 1 }), /^customerId /)
+    it('keeps the provider’s yes to its customer against a reading that began before', async () => {
+      await on.tell(on.subscription())
+      const [reference] = on.set(on.subscription())
+      on.provider.beforeAnswer = async () => {
+        const change = { from: ['ACTIVE'], to: 'CANCELLING', reason: null } as const
+        await createSubscriptionStore(on.db).end(on.subscriptionId, change)
+      }
+      await on.events().receive(reference!)
+      expect((await on.current())?.status).to.equal('CANCELLING')
+    })
+
+    it('is decided by Postgres’ clock in microseconds', async () => {
+      const at = (fraction: string) => {
+        const now = async () => `2026-05-05T00:00:00.${fraction}Z` as ReadingTime
+        return on.events({ ...createReadingLog(on.db), now })
+      }
+      const [reference] = on.set(on.subscription({ status: 'PAST_DUE' }))
+      await at('000002').receive(reference!)
+      on.set(on.subscription({ status: 'CANCELLING' }))
+      await at('000001').receive(reference!)
+      expect((await on.current())?.status).to.equal('PAST_DUE')
+      await at('000002').receive(reference!)
+      expect((await on.current())?.status, 'of one time the later told').to.equal('CANCELLING')
+    })
+  })
+
+  describe('a change of plan', () => {
+    const half = { planId: 'large', planChangedAt: START + PERIOD / 2 }
+
+    it('brings the difference for the rest of the period, once', async () => {
+      await on.tell(on.subscription(), on.invoice(), on.subscription(half), on.subscription(half))
+      expect(await on.account()).to.deep.equal({ credits: 560, creditLimit: 1_000, debt: 0 })
+      expect((await on.movements())[0]).to.deep.equal(['grant', 450, 'Change to plan Large', 560])
+      const proration = on.invoice(0, { invoiceId: `up-${on.subscriptionId}`, cycle: null, amount: 2_000 })
+      await on.tell(proration)
+      expect((await on.account()).credits, 'its invoice brings nothing').to.equal(560)
+    })
+
+    it('brings nothing more when it goes back and forth', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      for (const fields of [half, {}, half, {}, half]) await on.tell(on.subscription(fields))
+      expect((await on.account()).credits).to.equal(560)
+      expect((await on.current())?.planId).to.equal('large')
+    })
+
+    it('to a lesser plan takes nothing, and the next period brings that one', async () => {
+      await on.tell(on.subscription({ planId: 'large' }))
+      await on.tell(
+        on.invoice(0, { cycle: { planId: 'large', periodStart: START, periodEnd: START + PERIOD } }),
+      )
+      await on.tell(on.subscription())
+      expect(await on.account()).to.include({ credits: 1_010, creditLimit: 1_000 })
+      const next = { currentPeriodStart: START + PERIOD, currentPeriodEnd: START + 2 * PERIOD }
+      await on.tell(on.subscription(next), on.invoice(1))
+      expect(await on.account()).to.include({ credits: 1_110, creditLimit: 100 })
+    })
+
+    it('waits until it is paid', async () => {
+      await on.tell(on.subscription(), on.invoice(), on.subscription({ ...half, status: 'PAST_DUE' }))
+      expect((await on.account()).credits).to.equal(110)
+      await on.tell(on.subscription(half))
+      expect((await on.account()).credits).to.equal(560)
+    })
+
+    it('counts also when the first invoice is told after it', async () => {
+      on.set(on.subscription(half))
+      expect(await on.tell(on.invoice())).to.equal('applied')
+      expect(await on.account()).to.deep.equal({ credits: 560, creditLimit: 1_000, debt: 0 })
     })
   })
 
   describe('an invoice', () => {
-    let invoiceId: string
-    beforeEach(async () => {
-      invoiceId = `in-${randomUUID()}`
-      await tell(activated())
-      credited.length = 0
-    })
-    const stored = () => createInvoiceStore(db).find(invoiceId)
+    const stored = async () => (await on.invoices())[0]
 
-    it('is issued, paid and refunded', async () => {
-      await tell(invoice(invoiceId))
-      const open = { invoiceId, customerId, subscriptionId, amount: 1_000, createdAt: START }
-      expect(await stored()).to.deep.equal({ ...open, status: 'open', paidAt: null })
-      await tell(invoice(invoiceId, { status: 'paid', at: START + 5 }))
-      expect(await stored()).to.deep.equal({ ...open, status: 'paid', paidAt: START + 5 })
-      await tell(invoice(invoiceId, { status: 'refunded', at: START + 9 }))
-      expect(await stored()).to.deep.equal({ ...open, status: 'refunded', paidAt: START + 5 })
-      expect(credited).to.deep.equal([])
+    it('is open, then paid', async () => {
+      await on.tell(on.subscription(), on.invoice(0, { status: 'open', paidAt: null }))
+      const { customerId, subscriptionId } = on
+      const { invoiceId } = on.invoice()
+      const fixed = { invoiceId, customerId, subscriptionId, amount: 1_000, createdAt: START }
+      expect(await stored()).to.deep.equal({ ...fixed, status: 'open', paidAt: null })
+      expect((await on.account()).credits).to.equal(10)
+      await on.tell(on.invoice())
+      expect(await stored()).to.deep.equal({ ...fixed, status: 'paid', paidAt: START + 5 })
     })
 
-    it('may be first heard of when it is paid, and does not go back', async () => {
-      await tell(invoice(invoiceId, { status: 'paid', at: START + 5 }))
-      expect(await tell(invoice(invoiceId, { at: START + 4 }))).to.equal('applied')
-      expect(await stored()).to.include({ status: 'paid', paidAt: START + 5 })
+    it('may be given up', async () => {
+      await on.tell(on.subscription(), on.invoice(0, { status: 'void', paidAt: null }))
+      expect(await stored()).to.include({ status: 'void' })
+      expect((await on.account()).credits).to.equal(10)
     })
 
-    it('takes the later told of two events of one time', async () => {
-      await tell(invoice(invoiceId))
-      await tell(invoice(invoiceId, { status: 'paid' }))
-      expect(await stored()).to.include({ status: 'paid', paidAt: START })
+    it('that is told first reads its subscription', async () => {
+      on.set(on.subscription())
+      expect(await on.tell(on.invoice())).to.equal('applied')
+      expect((await on.current())?.status).to.equal('ACTIVE')
+      expect((await on.account()).credits).to.equal(110)
     })
 
-    it('must be of one known subscription', async () => {
-      await refuses(invoice(invoiceId, { subscriptionId: 'none' }), /no subscription none/)
-      await tell(invoice(invoiceId))
-      const other = `sub-${randomUUID()}`
-      await tell(activated({ subscriptionId: other }))
-      credited.length = 0
-      await refuses(invoice(invoiceId, { subscriptionId: other }), /^subscriptionId /)
+    it('whose subscription is not there yet is told again', async () => {
+      expect(await on.tell(on.invoice())).to.equal('later')
+      expect(await on.invoices()).to.deep.equal([])
+    })
+
+    it('of nothing brings the credits all the same', async () => {
+      await on.tell(on.subscription(), on.invoice(0, { amount: 0 }))
+      expect((await on.account()).credits).to.equal(110)
+      expect(await stored()).to.include({ status: 'paid', amount: 0 })
+    })
+
+    it('brings its period once, whichever invoice and however many nodes tell it', async () => {
+      await on.tell(on.subscription())
+      const [first] = on.set(on.invoice())
+      const [second] = on.set(on.invoice(0, { invoiceId: `again-${on.subscriptionId}` }))
+      const nodes = [on.events(), on.events()]
+      const told = Array.from({ length: 20 }, (_, n) => nodes[n % 2]!.receive(n % 3 ? first! : second!))
+      expect(new Set(await Promise.all(told))).to.deep.equal(new Set(['applied']))
+      expect((await on.account()).credits).to.equal(110)
+      expect(on.credited).to.deep.equal([on.customerId])
+    })
+
+    it('of a period that is over brings its credits and leaves the limit', async () => {
+      const next = { currentPeriodStart: START + PERIOD, currentPeriodEnd: START + 2 * PERIOD }
+      await on.tell(on.subscription({ planId: 'large', ...next }), on.invoice(0))
+      expect(await on.account()).to.include({ credits: 110, creditLimit: 0 })
     })
   })
 
-  describe('a pack that was paid', () => {
-    it('brings its credits', async () => {
-      await tell(packPaid())
-      expect((await movements())[0]).to.deep.equal(['purchase', 50, 'Credit pack fifty', 60])
-      expect(await account()).to.deep.equal({ credits: 60, creditLimit: 0 })
-      expect(credited).to.deep.equal([customerId])
+  describe('money that goes back', () => {
+    const back = (returnedInCents: number, more: Partial<InvoiceReading> = {}) =>
+      on.invoice(0, { returnedInCents, ...more })
+
+    it('takes its part of the credits, as often as it is told, and the rest later', async () => {
+      await on.tell(on.subscription(), on.invoice(), back(250), back(250))
+      expect((await on.account()).credits).to.equal(85)
+      expect((await on.invoices())[0]).to.include({ status: 'paid' })
+      const { invoiceId } = on.invoice()
+      expect((await on.movements())[0]).to.deep.equal([
+        'refund',
+        -25,
+        `Money back of invoice ${invoiceId}`,
+        85,
+      ])
+      await on.tell(back(1_000))
+      expect((await on.account()).credits).to.equal(10)
+      expect((await on.invoices())[0]).to.include({ status: 'refunded', paidAt: START + 5 })
     })
+
+    it('leaves a debt of what is spent, which the next credits pay', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      await on.spend(80)
+      await on.tell(back(1_000))
+      expect(await on.account()).to.include({ credits: 0, debt: 70 })
+      expect((await on.movements()).map(([type, amount]) => [type, amount]).slice(0, 2)).to.deep.include(
+        ...[['refund', -30]],
+      )
+      await on.tell(on.invoice(1))
+      expect(await on.account()).to.include({ credits: 30, debt: 0 })
+      // Consumption stands above all that happened in its minute.
+      const [paid, granted] = (await on.movements()).filter(([type]) => type !== 'consumption')
+      expect(paid).to.deep.equal(['refund', -70, 'Credits owed for money that went back', 110])
+      expect(granted?.slice(0, 2)).to.deep.equal(['grant', 100])
+      for (const [, , , balance] of await on.movements()) expect(balance).to.be.at.least(0)
+    })
+
+    it('is paid in parts when the next credits are fewer', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      await on.spend(110)
+      await on.tell(back(1_000), on.pack())
+      expect(await on.account()).to.include({ credits: 0, debt: 50 })
+    })
+
+    it('comes back when a dispute is won', async () => {
+      await on.tell(on.subscription(), on.invoice(), back(1_000))
+      expect((await on.invoices())[0]).to.include({ status: 'refunded' })
+      on.credited.length = 0
+      await on.tell(back(0))
+      expect((await on.account()).credits).to.equal(110)
+      expect((await on.invoices())[0]).to.include({ status: 'paid' })
+      expect(on.credited).to.deep.equal([on.customerId])
+    })
+
+    it('is what the reading says that began last', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      const [reference] = on.set(back(0))
+      on.provider.beforeAnswer = async () => {
+        on.provider.beforeAnswer = async () => {}
+        await on.tell(back(1_000))
+      }
+      await on.events().receive(reference!)
+      expect((await on.account()).credits).to.equal(10)
+      expect((await on.invoices())[0]).to.include({ status: 'refunded' })
+    })
+
+    it('may have gone back before anything was told', async () => {
+      await on.tell(on.subscription(), back(500))
+      expect((await on.account()).credits).to.equal(60)
+    })
+  })
+
+  describe('a pack', () => {
+    it('brings its credits and an invoice of the subscription', async () => {
+      await on.tell(on.subscription(), on.pack())
+      expect((await on.movements())[0]).to.deep.equal(['purchase', 50, 'Credit pack fifty', 60])
+      const { customerId, subscriptionId } = on
+      const { invoiceId } = on.pack()
+      expect(await on.invoices()).to.deep.equal([
+        {
+          invoiceId,
+          customerId,
+          subscriptionId,
+          status: 'paid',
+          amount: 500,
+          paidAt: START,
+          createdAt: START,
+        },
+      ])
+      expect(on.credited).to.deep.equal([customerId])
+    })
+
+    for (const state of ['open', 'failed', 'expired'] as const) {
+      it(`that is ${state} brings nothing`, async () => {
+        expect(await on.tell(on.subscription(), on.pack({ state, paidAt: null }))).to.equal('applied')
+        expect((await on.account()).credits).to.equal(10)
+        expect(await on.invoices()).to.deep.equal([])
+      })
+    }
 
     for (const [paidInCents, credits] of [
       [250, 25],
       [499, 50],
       [10, 1],
       [1_000, 100],
+      [0, 0],
     ] as const) {
       it(`brings ${credits} of 50 credits for ${paidInCents} of 500 cents`, async () => {
-        await tell(packPaid({ paidInCents }))
-        expect((await account()).credits).to.equal(10 + credits)
+        await on.tell(on.pack({ paidInCents, amount: paidInCents + 90 }))
+        expect((await on.account()).credits).to.equal(10 + credits)
       })
     }
 
-    it('brings nothing when nothing was paid', async () => {
-      expect(await tell(packPaid({ paidInCents: 0 }))).to.equal('applied')
-      expect(await movements()).to.have.length(1)
-      expect(credited).to.deep.equal([])
+    it('brings them once, however often it is told', async () => {
+      const [reference] = on.set(on.pack())
+      const nodes = [on.events(), on.events()]
+      await Promise.all(Array.from({ length: 20 }, (_, n) => nodes[n % 2]!.receive(reference!)))
+      expect((await on.account()).credits).to.equal(60)
     })
 
-    it('brings its credits also when it is not sold any more', async () => {
-      await tell(packPaid({ packId: 'old' }))
-      expect((await account()).credits).to.equal(60)
+    it('brings what it brought when it was paid, whatever plans cost since', async () => {
+      await on.tell(on.pack())
+      await on.db`UPDATE plans SET prices = '{"BRL": 10}'::jsonb WHERE plan_id = 'basic'`
+      try {
+        await on.tell(on.pack({ returnedInCents: 250 }))
+      } finally {
+        await on.db`UPDATE plans SET prices = '{"BRL": 1000}'::jsonb WHERE plan_id = 'basic'`
+      }
+      expect((await on.account()).credits).to.equal(35)
     })
 
-    it('must be known, of a known customer, with a price in the currency', async () => {
-      await refuses(packPaid({ packId: 'none' }), /pack none/)
-      await refuses(packPaid({ customerId: 'nobody' }), /customer nobody/)
-      await refuses(packPaid({ currency: 'USD' }), /price in USD/)
+    it('gives them back with its money, and shows it', async () => {
+      await on.tell(on.subscription(), on.pack(), on.pack({ returnedInCents: 500 }))
+      expect((await on.account()).credits).to.equal(10)
+      expect((await on.invoices())[0]).to.include({ status: 'refunded' })
+    })
+
+    it('is sold also when it is not on sale any more, or nobody has a subscription', async () => {
+      await on.tell(on.pack({ packId: 'old' }))
+      expect((await on.account()).credits).to.equal(60)
+      expect(await on.invoices()).to.deep.equal([])
     })
   })
 
-  describe('an event', () => {
-    it('is applied once, however often and at once it is told', async () => {
-      for (const told of [activated(), packPaid()]) {
-        const eventId = randomUUID()
-        const answers = await Promise.all(Array.from({ length: 8 }, () => tell({ ...told, eventId } as Told)))
-        expect(answers.toSorted()).to.deep.equal(['applied', ...Array(7).fill('repeated')])
-        expect(await tell({ ...told, eventId } as Told)).to.equal('repeated')
-      }
-      expect((await account()).credits).to.equal(160)
-      expect(credited).to.deep.equal([customerId, customerId])
+  describe('a second subscription', () => {
+    it('is ended and paid back: the newer one, whichever is told first', async () => {
+      const older = on.subscription()
+      const newer = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      await on.tell(newer)
+      expect(on.reported).to.deep.equal([])
+      await on.tell(older)
+      expect(on.reported).to.deep.equal([`second: ${newer.subscriptionId}`])
+      expect(on.provider.asked).to.deep.equal([
+        { call: 'cancelAndRefund', subscriptionId: newer.subscriptionId },
+      ])
+      expect((await on.current())?.subscriptionId).to.equal(older.subscriptionId)
+      const [row] = await on.db`
+        SELECT status FROM subscriptions WHERE subscription_id = ${newer.subscriptionId}`
+      expect(row).to.deep.equal({ status: 'CANCELLED' })
     })
 
-    it('that could not be applied can be told again', async () => {
-      const eventId = randomUUID()
-      await refuses({ ...renewed(1), eventId } as Told, /no subscription/)
-      await tell(activated())
-      expect(await tell({ ...renewed(1), eventId } as Told)).to.equal('applied')
-      expect((await account()).credits).to.equal(210)
+    it('is ended once the provider answers', async () => {
+      const second = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      await on.tell(on.subscription())
+      const [reference] = on.set(second)
+      const { provider } = on
+      const { cancelAndRefund } = provider
+      provider.cancelAndRefund = () => Promise.reject(new Error('the provider says 500'))
+      const failed = await on
+        .events()
+        .receive(reference!)
+        .catch((error: Error) => error.message)
+      expect(failed).to.equal('the provider says 500')
+      provider.cancelAndRefund = cancelAndRefund
+      expect(await on.events().receive(reference!)).to.equal('applied')
+      expect(on.reported).to.deep.equal([`second: ${second.subscriptionId}`])
     })
 
-    it('of one customer does not get in the way of another’s of the same', async () => {
-      await tell(activated())
-      const many = [1, 2, 3, 4].map((period) => tell(renewed(period)))
-      const paid = Array.from({ length: 6 }, () => tell(packPaid({ paidInCents: 100 })))
-      const invoices = Array.from({ length: 6 }, () => tell(invoice(`in-${randomUUID()}`)))
-      await Promise.all([...many, ...paid, ...invoices])
-      expect((await account()).credits).to.equal(110 + 4 * 100 + 6 * 10)
-      expect(await subscription()).to.include({ currentPeriodStart: START + 4 * PERIOD })
+    it('that the provider does not end makes no loop', async () => {
+      on.provider.cancelAndRefund = async () => {}
+      await on.tell(on.subscription())
+      const second = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      expect(await on.tell(second)).to.equal('applied')
+      expect(on.reported.length).to.be.within(1, 4)
     })
 
-    const bad: [string, () => Told, RegExp][] = [
-      ['an event id with a space', () => ({ ...activated(), eventId: 'a b' }) as Told, /^eventId /],
-      ['an empty event id', () => ({ ...activated(), eventId: '' }) as Told, /^eventId /],
-      ['a customer that is no identifier', () => activated({ customerId: 'a/b' }), /^customerId /],
-      ['a subscription that is no identifier', () => activated({ subscriptionId: '' }), /^subscriptionId /],
-      ['an invoice that is no identifier', () => invoice('a b'), /^invoiceId /],
-      ['a pack that is no identifier', () => packPaid({ packId: null }), /^packId /],
-      ['a time in the text form', () => activated({ at: '2026-01-01' }), /^at /],
-      ['a time without end', () => activated({ periodEnd: Number.POSITIVE_INFINITY }), /^periodEnd /],
-      ['a time beyond all dates', () => invoice('in', { createdAt: 8.65e15 }), /^createdAt /],
-      ['a period that ends as it begins', () => activated({ periodEnd: START }), /^periodEnd /],
-      ['half a cent', () => packPaid({ paidInCents: 0.5 }), /^paidInCents /],
-      ['a payment below zero', () => packPaid({ paidInCents: -1 }), /^paidInCents /],
-      ['an amount below zero', () => invoice('in', { amount: -1 }), /^amount /],
-      ['another currency', () => packPaid({ currency: 'EUR' }), /^currency /],
+    it('is none when the first is over or was never paid', async () => {
+      await on.tell(on.subscription({ status: 'CANCELLED' }))
+      await on.tell(on.subscription({ subscriptionId: `sub-${randomUUID()}`, status: 'PENDING' }))
+      await on.tell(on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 }))
+      expect(on.reported).to.deep.equal([])
+    })
+  })
+
+  describe('what is not of the customer that it names', () => {
+    it('changes nothing: no such object, customer or payer', async () => {
+      const before = await on.everything()
+      const nothing = { kind: 'invoice', id: 'none' } as const
+      expect(await on.events().receive(nothing)).to.equal('ignored')
+      expect(on.reported).to.deep.equal([])
+      expect(await on.everything()).to.equal(before)
+      const stranger = { customerId: 'nobody' }
+      await changesNothing(on.subscription(stranger), 'ignored', /^stranger: nobody$/)
+      await changesNothing(on.pack({ providerCustomerId: 'cus-none' }), 'ignored', /^stranger: /)
+    })
+
+    it('changes nothing when another customer pays for it', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      on.credited.length = 0
+      const other = await on.newCustomer(0)
+      const payer = `cus-${other}`
+      await changesNothing(on.pack({ providerCustomerId: payer }), 'ignored', /^stranger: /)
+      const stolen = on.subscription({ customerId: other, providerCustomerId: payer })
+      await changesNothing(stolen, 'ignored', /^stranger: /)
+      const invoice = on.invoice(1, { customerId: other, providerCustomerId: payer })
+      await changesNothing(invoice, 'ignored', /^stranger: /)
+    })
+  })
+
+  describe('what cannot be used', () => {
+    const bad: [what: string, reading: () => unknown, error: RegExp][] = [
+      ['an unknown plan', () => on.subscription({ planId: 'none' }), /no plan none/],
+      ['an unknown pack', () => on.pack({ packId: 'none' }), /no pack none/],
+      ['a currency without prices', () => on.pack({ currency: 'USD' }), /price in USD/],
+      ['another currency', () => ({ ...on.pack(), currency: 'EUR' }), /currency /],
+      ['a customer that is no identifier', () => on.subscription({ customerId: 'a/b' }), /customerId /],
+      ['no customer', () => ({ ...on.pack(), customerId: undefined }), /customerId /],
+      ['a plan of another type', () => ({ ...on.subscription(), planId: 5 }), /planId /],
+      ['a huge pack', () => on.pack({ packId: 'x'.repeat(1_000_000) }), /packId /],
+      ['a payer with a space', () => on.pack({ providerCustomerId: 'a b' }), /providerCustomerId /],
+      ['another state', () => ({ ...on.subscription(), status: 'GONE' }), /status /],
+      ['no state of a pack', () => ({ ...on.pack(), state: null }), /status /],
+      ['half a cent', () => on.pack({ paidInCents: 0.5 }), /paidInCents /],
+      ['an amount below zero', () => on.invoice(0, { amount: -1 }), /amount /],
+      ['more back than was paid', () => on.invoice(0, { returnedInCents: 1_001 }), /returnedInCents /],
+      ['credits beyond all numbers', () => on.pack({ paidInCents: 9e15 }), /paidInCents /],
+      ['a time in text', () => ({ ...on.subscription(), createdAt: '2026-01-01' }), /createdAt /],
+      ['a time beyond all dates', () => on.subscription({ currentPeriodEnd: 8.65e15 }), /currentPeriodEnd /],
+      ['a paid time of another type', () => ({ ...on.invoice(), paidAt: 'now' }), /paidAt /],
+      [
+        'a period that ends as it begins',
+        () => on.subscription({ currentPeriodEnd: START }),
+        /currentPeriodEnd /,
+      ],
+      [
+        'a cycle that ends as it begins',
+        () => on.invoice(0, { cycle: { planId: 'basic', periodStart: START, periodEnd: START } }),
+        /periodEnd /,
+      ],
     ]
-    for (const [what, told, error] of bad) {
-      it(`with ${what} is refused`, () => refuses(told(), error))
+    for (const [what, reading, error] of bad) {
+      it(`with ${what} changes nothing and is told again`, async () => {
+        const told = reading() as Reading
+        if (told.kind === 'invoice') await on.tell(on.subscription())
+        await changesNothing(told, 'later', new RegExp(`^unusable: .*${error.source}`))
+      })
     }
+
+    it('of another object than was asked for changes nothing', async () => {
+      on.provider.objects.set('wanted', on.subscription())
+      expect(await on.events().receive({ kind: 'subscription', id: 'wanted' })).to.equal('later')
+      expect(on.reported).to.deep.equal(['unusable: another object was read'])
+      expect(await on.current()).to.equal(null)
+    })
   })
 })

@@ -24,6 +24,8 @@ const secrets: Record<string, string> = {
   PENSTOCK_DATABASE_URL: 'postgresql://app:pw@db/app',
   PENSTOCK_SECRET_KEY: randomBytes(32).toString('base64'),
   PENSTOCK_OWNER_KEYS: `acme=svk_${'0'.repeat(48)}`,
+  PENSTOCK_STRIPE_KEY: 'sk_test_0123456789',
+  PENSTOCK_STRIPE_WEBHOOK_SECRETS: 'whsec_0123456789',
   NATS_PASSWORD: 'n4ts',
   DATABASE_PASSWORD: 'p0stgres',
 }
@@ -75,6 +77,14 @@ describe('the variables of pods', function () {
       expect(read.get(role)!.secretKeys).to.have.lengthOf(1)
     }
     expect(read.get('admin')!.ownerKeys).to.have.lengthOf(1)
+    expect(read.get('admin')!.stripe).to.deep.equal({
+      key: secrets.PENSTOCK_STRIPE_KEY,
+      webhookSecrets: [secrets.PENSTOCK_STRIPE_WEBHOOK_SECRETS],
+      returnUrl: 'https://app.example.com/billing',
+      origin: undefined,
+    })
+    expect(read.get('ingress')!.stripe).to.equal(undefined)
+    expect(read.get('actor')!.stripe).to.equal(undefined)
     expect(read.get('ingress')!.ownerKeys).to.equal(undefined)
     expect(read.get('actor')!.ownerKeys).to.equal(undefined)
     expect(read.get('operator')!.operator).to.deep.include({

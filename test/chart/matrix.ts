@@ -49,6 +49,11 @@ export const everything = {
   database: { urlSecret: { name: 'postgres-app' } },
   encryptionKeySecret: { name: 'keys' },
   ownerKeysSecret: { name: 'keys' },
+  stripe: {
+    keySecret: { name: 'stripe' },
+    webhookSecret: { name: 'stripe' },
+    returnUrl: 'https://app.example.com/billing',
+  },
   trustedAuthorities: { configMap: 'authorities' },
   config: {
     subjects: 'shard',
@@ -108,6 +113,7 @@ export function namesLike(own: string, other: string): Values {
     database: { url: '', urlSecret: secret, passwordSecret: secret },
     encryptionKeySecret: secret,
     ownerKeysSecret: secret,
+    stripe: { keySecret: secret, webhookSecret: secret, returnUrl: 'https://app.example.com' },
     local,
     migrate,
     trustedAuthorities: { configMap: other, key: other },

@@ -234,6 +234,14 @@ describe('values that are refused', function () {
       { config: { oidc: { issuer: 'https://id' } } },
       'config.oidc.issuer and config.oidc.audience are required together',
     ],
+    [
+      { stripe: { keySecret: { name: 'stripe' } } },
+      'stripe.keySecret.name and stripe.returnUrl are required together',
+    ],
+    [
+      { stripe: { webhookSecret: { name: 'stripe' } } },
+      'stripe.keySecret.name is required with stripe.webhookSecret',
+    ],
     [{ actor: { replicas: 17 } }, 'config.shards: 16 shards cannot occupy 17 actors'],
     [
       { config: { shards: 8 }, actor: { autoscaling: { enabled: true } } },

@@ -91,8 +91,11 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
     [400, 'Plan is not active'],
     [404, 'Plan not found'],
     [404, 'no checkout URL'],
+    [409, 'already has a subscription'],
     [503, 'not configured'],
   ],
+  readBillingPortal: [[200], [403], [404, 'bought nothing'], [503, 'not configured']],
+  receiveNotification: [[200], [400, 'not valid'], [404], [413], [503, 'tell it again']],
   readHealth: [[200]],
 }
 

@@ -37,7 +37,7 @@ describe('the reference pages', () => {
     expect(headings(pageText('api.md'), 2)).to.deep.equal([
       ...['Conventions', 'Ingest', 'Authentication', 'Roles', 'Customers', 'Projects', 'Buffers'],
       ...['Dead letters', 'Analytics', 'API keys', 'Audit', 'Credits', 'Credit packs', 'Plans'],
-      ...['Subscriptions', 'Invoices', 'Health', 'Limits'],
+      ...['Subscriptions', 'Invoices', 'Notifications of the payment provider', 'Health', 'Limits'],
     ])
     expect(headings(pageText('buffers.md'), 2)).to.deep.equal([
       ...['Fields', 'Processing', 'Deliveries', 'Retries', 'Automatic pause', 'Deduplication'],

@@ -29,6 +29,7 @@ describe('the error registry', () => {
       ['delivery_failed', 502],
       ['unsupported_currency', 400],
       ['subscription_required', 403],
+      ['subscription_exists', 409],
       ['account_suspended', 403],
       ['secret_unreadable', 503],
       ['email_not_verified', 403],

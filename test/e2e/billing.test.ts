@@ -13,7 +13,7 @@ describe('billing', function () {
   this.timeout(120_000)
 
   describe('with the default catalogue', () => {
-    it('offers plans, and packs at their rates that nobody can buy yet', async () => {
+    it('offers plans, and packs at their rates, which the local provider sells', async () => {
       const api = (await sharedInstallation()).api()
       const plans = await api.expect<Plan[]>(200, 'GET', '/v1/admin/plans')
       expect(plans.map(({ planId, isActive }) => [planId, isActive])).to.deep.equal([
@@ -26,7 +26,7 @@ describe('billing', function () {
       for (const currency of ['BRL', 'USD'] as const) {
         const list = await packsIn(api, currency)
         expect(list.currencies).to.deep.equal(['BRL', 'USD'])
-        expect(list.packs.every((pack) => !pack.available && pack.currency === currency)).to.equal(true)
+        expect(list.packs.every((pack) => pack.available && pack.currency === currency)).to.equal(true)
         const tiers = list.packs.map(({ packId, tier }) => [packId, tier.planId])
         expect(tiers).to.deep.equal([
           ['credits-10k', 'starter'],
@@ -39,18 +39,14 @@ describe('billing', function () {
       }
     })
 
-    it('sells nothing without a payment provider, and has no subscription or invoice', async () => {
+    it('refuses what is not there, and has no subscription or invoice', async () => {
       const api = (await sharedInstallation()).api()
       const refusals: [method: string, path: string, status: number, error: string][] = [
-        [
-          'GET',
-          '/v1/admin/subscription/checkout-url?planId=starter',
-          503,
-          'Payment provider is not configured',
-        ],
         ['GET', '/v1/admin/subscription/checkout-url?planId=none', 404, 'Plan not found'],
         [
-          ...(['GET', '/v1/admin/credit-packs/credits-10k/checkout-url', 403] as const),
+          'GET',
+          '/v1/admin/credit-packs/credits-10k/checkout-url',
+          403,
           'Credit packs can be bought only with an active subscription',
         ],
         ['GET', '/v1/admin/credit-packs/none/checkout-url', 404, 'Credit pack not found'],
@@ -67,6 +63,12 @@ describe('billing', function () {
         plan: null,
       })
       expect(await api.expect(200, 'GET', '/v1/admin/invoices')).to.deep.equal([])
+      const checkout = await api.expect<{ checkoutUrl: string }>(
+        200,
+        'GET',
+        '/v1/admin/subscription/checkout-url?planId=starter',
+      )
+      expect(checkout.checkoutUrl).to.match(/^http:\/\/127\.0\.0\.1:\d+\/local\/payments\/checkouts\/cs_\w+$/)
     })
 
     it('tells what moved the balance', async () => {

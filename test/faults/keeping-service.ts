@@ -71,7 +71,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   const actor = await startKeepingActor(node, store, logs, meter, deliveries)
   const ingress = await startIngress(node, store, logs, meter, { gate, bodies, audit }, fail)
   const telemetry = createHttpTelemetry(log, meter)
-  const admin = createAdmin(node, store, deliveries, ingress.ledger, { bodies, telemetry, audit })
+  const admin = createAdmin(node, store, deliveries, ingress.ledger, { bodies, telemetry, audit }, undefined)
   await ensureOwners(node, store, admin.apiKeys, config.dataDir)
   const handler = createHandler({
     telemetry,

@@ -81,6 +81,27 @@ describe('plans', () => {
       await answers(harness.as('owner').get(checkout('basic')), 404, { error: 'Plan has no checkout URL' })
     })
 
+    for (const status of ['ACTIVE', 'PAST_DUE', 'CANCELLING'] as const) {
+      it(`are none while a subscription is ${status}`, async () => {
+        await harness.subscribe({ status })
+        const refused = { error: 'Account already has a subscription', code: 'subscription_exists' }
+        await answers(harness.as('owner').get(checkout('basic')), 409, refused)
+        // Before the provider: it is a state of ours.
+        await answers(harness.withoutProvider().get(checkout('basic')), 409, refused)
+        await answers(harness.as('owner').get(checkout('gone')), 400, { error: 'Plan is not active' })
+        expect(harness.provider.asked).to.deep.equal([])
+      })
+    }
+
+    it('are there again for whoever has none that lives', async () => {
+      const past = { currentPeriodStart: Date.now() - 2_000, currentPeriodEnd: Date.now() - 1_000 }
+      await harness.subscribe({ status: 'CANCELLED' })
+      await harness.subscribe({ status: 'PENDING' })
+      expect((await harness.as('owner').get(checkout('basic'))).status).to.equal(200)
+      await harness.subscribe({ status: 'CANCELLING', ...past })
+      expect((await harness.as('owner').get(checkout('basic'))).status).to.equal(200)
+    })
+
     it('wait for a provider that fails', async () => {
       harness.provider.failing = true
       await answers(harness.as('owner').get(checkout('basic')), 503, {

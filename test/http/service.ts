@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Middleware } from 'koa'
 import { createBilling } from '../../cmd/wiring/billing.ts'
 import { createTenantLimits, type LimitSettings } from '../../cmd/wiring/limits.ts'
 import { reportedCustomers } from '../../cmd/wiring/reported.ts'
@@ -92,6 +93,8 @@ export interface TestServiceOptions {
   patienceMs?: number
   /** Default: none, as the service has it. */
   provider?: PaymentProvider
+  /** Further routes. Default: none. */
+  others?: readonly Middleware[]
   listener?: Partial<ListenerOptions>
   /** Of tenants. Default: none. */
   limits?: Partial<LimitSettings>
@@ -189,7 +192,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const buffers = createBufferStore(db, box, caps)
   const deadLetters = createDeadLetterStore(db)
   const services = {
-    ...billing.services,
+    ...billing,
     customers,
     projects: createProjects({ projects: createProjectStore(db, caps) }),
     buffers: {
@@ -266,7 +269,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       audit,
       isOutage,
     }),
-    others: local ? [new Receiver(clock).middleware] : [],
+    others: [...(local ? [new Receiver(clock).middleware] : []), ...(options.others ?? [])],
   })
   const listener = await listen(clock, handler, gate, {
     host: '127.0.0.1',

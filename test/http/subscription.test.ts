@@ -94,6 +94,15 @@ describe('the subscription of a customer', () => {
       expect(all.filter(({ status }) => status === 409)).to.have.length(4)
     })
 
+    it('answers 200 when a reading was faster than the answer of the provider', async () => {
+      const { subscriptionId } = await harness.subscribe()
+      harness.provider.afterYes = () =>
+        harness.db`UPDATE subscriptions SET status = 'CANCELLING' WHERE subscription_id = ${subscriptionId}`
+      expect((await harness.as('owner').delete(PATH)).status).to.equal(200)
+      await answers(harness.as('owner').delete(PATH), 409, cancelling)
+      expect(harness.provider.asked).to.have.length(1)
+    })
+
     it('answers 409 when the provider has ended it meanwhile', async () => {
       const { subscriptionId } = await harness.subscribe()
       harness.provider.afterYes = () =>
@@ -116,6 +125,14 @@ describe('the subscription of a customer', () => {
       })
     }
 
+    it('answers 204 once when a reading was faster than the answer of the provider', async () => {
+      const { subscriptionId } = await harness.subscribe({ status: 'CANCELLING' })
+      harness.provider.afterYes = () =>
+        harness.db`UPDATE subscriptions SET status = 'CANCELLED' WHERE subscription_id = ${subscriptionId}`
+      const all = await Promise.all([harness.as('owner').delete(NOW), harness.as('owner').delete(NOW)])
+      expect(all.map(({ status }) => status).sort()).to.deep.equal([204, 409])
+    })
+
     it('is refused a second time', async () => {
       await harness.subscribe()
       expect((await harness.as('owner').delete(NOW)).status).to.equal(204)
@@ -129,6 +146,32 @@ describe('the subscription of a customer', () => {
         await deniesRole(harness.as(key).delete(NOW), 'admin, owner')
       }
       expect(await harness.current()).to.deep.equal(before)
+    })
+  })
+
+  describe('in the portal of the provider', () => {
+    const PORTAL = `${PATH}/portal-url`
+
+    it('is managed by admins and owners', async () => {
+      for (const key of ['admin', 'owner'] as const) {
+        await answers(harness.as(key).get(PORTAL), 200, {
+          portalUrl: `https://pay.example/portal/${harness.customerId}`,
+        })
+      }
+      for (const key of ['viewer', 'member'] as const) {
+        await deniesRole(harness.as(key).get(PORTAL), 'admin, owner')
+      }
+      await answers(harness.as('scoped').get(PORTAL), 403, {
+        error: 'A project-scoped key cannot manage the subscription',
+      })
+    })
+
+    it('is nowhere for whoever has bought nothing, and without a provider or its answer', async () => {
+      harness.provider.unknownOffers.add(harness.customerId)
+      await answers(harness.as('owner').get(PORTAL), 404, { error: 'Account has bought nothing yet' })
+      await answers(harness.withoutProvider().get(PORTAL), 503, noProvider)
+      harness.provider.failing = true
+      await answers(harness.as('owner').get(PORTAL), 503, notAgreed)
     })
   })
 

@@ -14,7 +14,7 @@ import { World } from './tenancy/world.ts'
 
 const REFUSAL = { error: 'Account is suspended', code: 'account_suspended' }
 /** Reads that begin a purchase. */
-const CHECKOUTS = ['readCreditPackCheckout', 'readPlanCheckout']
+const CHECKOUTS = ['readCreditPackCheckout', 'readPlanCheckout', 'readBillingPortal']
 
 const suspend = (db: Database, customerId: string, suspended: boolean) =>
   createSuspensions(createSuspensionStore(db)).set(customerId, suspended)

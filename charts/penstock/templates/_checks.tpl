@@ -50,6 +50,12 @@
 {{- if ne (empty .config.oidc.issuer) (empty .config.oidc.audience) }}
 {{- fail "config.oidc.issuer and config.oidc.audience are required together" }}
 {{- end }}
+{{- if ne (empty .stripe.keySecret.name) (empty .stripe.returnUrl) }}
+{{- fail "stripe.keySecret.name and stripe.returnUrl are required together" }}
+{{- end }}
+{{- if and .stripe.webhookSecret.name (not .stripe.keySecret.name) }}
+{{- fail "stripe.keySecret.name is required with stripe.webhookSecret" }}
+{{- end }}
 {{- $own := include "penstock.ownVariables" $ | fromYaml }}
 {{- range $name, $_ := .config.env }}
 {{- with index $own $name }}
@@ -94,6 +100,9 @@ NATS_PASSWORD: by nats.passwordSecret
 PENSTOCK_NATS_CREDS: by nats.credsSecret
 PENSTOCK_SECRET_KEY: by encryptionKeySecret
 PENSTOCK_OWNER_KEYS: by ownerKeysSecret
+PENSTOCK_STRIPE_KEY: by stripe.keySecret
+PENSTOCK_STRIPE_WEBHOOK_SECRETS: by stripe.webhookSecret
+PENSTOCK_STRIPE_RETURN_URL: by stripe.returnUrl
 PENSTOCK_ADMIN_URL: by operator.adminUrl
 PENSTOCK_ADMIN_CA_FILE: by operator.adminAuthority
 PENSTOCK_WATCH_NAMESPACES: by operator.watchNamespaces

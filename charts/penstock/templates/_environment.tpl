@@ -109,8 +109,20 @@ NODE_EXTRA_CA_CERTS: {{ printf "/etc/penstock/authorities/%s" .Values.trustedAut
 {{- end }}
 {{- end }}
 {{- $owners := include "penstock.ownerKeysSecret" .root }}
-{{- if and $owners (has .component (list "admin" "local")) }}
+{{- if has .component (list "admin" "local") }}
+{{- if $owners }}
 {{ include "penstock.secretVariable" (dict "name" "PENSTOCK_OWNER_KEYS" "secret" $owners "key" .root.Values.ownerKeysSecret.key) }}
+{{- end }}
+{{- with .root.Values.stripe }}
+{{- if .keySecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_STRIPE_KEY" "secret" .keySecret.name "key" .keySecret.key) }}
+- name: PENSTOCK_STRIPE_RETURN_URL
+  value: {{ .returnUrl | quote }}
+{{- end }}
+{{- if .webhookSecret.name }}
+{{ include "penstock.secretVariable" (dict "name" "PENSTOCK_STRIPE_WEBHOOK_SECRETS" "secret" .webhookSecret.name "key" .webhookSecret.key) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -41,6 +41,20 @@ export const publicEndpoints: readonly PublicEndpoint[] = [
     ],
   },
   {
+    method: 'POST',
+    path: '/v1/payments/{provider}',
+    operationId: 'receiveNotification',
+    summary: 'Notification of the payment provider',
+    description:
+      'For the payment provider alone, whose signature is the credential. What it names is read anew at the provider.',
+    body: { description: 'What the provider sends, up to a megabyte.' },
+    answers: { status: 200, schema: 'NotificationReceived' },
+    errors: [
+      ...(['notificationInvalid', 'routeNotFound', 'bodyTimeout', 'bodyTooLarge', 'bodyEncoded'] as const),
+      ...(['notificationLater', 'providerUnavailable', 'bodiesBusy', 'connectionsBusy', 'internal'] as const),
+    ],
+  },
+  {
     method: 'GET',
     path: '/health',
     operationId: 'readHealth',

@@ -26,6 +26,7 @@ const byResource: Readonly<Record<string, Tag>> = {
   credits: 'Credits',
   'credit-packs': 'Credits',
   plans: 'Subscription',
+  payments: 'Subscription',
   subscription: 'Subscription',
   invoices: 'Subscription',
   dlq: 'Dead letter queue',

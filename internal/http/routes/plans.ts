@@ -44,6 +44,7 @@ function checkoutUrl(plans: PlansService): Route {
       'planInactive',
       'planNotFound',
       'planWithoutCheckout',
+      'subscriptionExists',
       'providerUnconfigured',
       'providerUnavailable',
     ],

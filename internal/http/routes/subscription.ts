@@ -13,6 +13,8 @@ export interface SubscriptionsService {
   /** `{message, endsAt, status}`. */
   cancelAtPeriodEnd(principal: Principal, cancellation: Cancellation): Promise<unknown>
   cancelNow(principal: Principal, cancellation: Cancellation): Promise<void>
+  /** `{portalUrl}`. */
+  portalUrl(principal: Principal): Promise<unknown>
 }
 
 const PATH = '/v1/admin/subscription'
@@ -23,7 +25,12 @@ const cancellation = body('Why it is cancelled.', {
 
 /** docs/reference/api.md, "Subscriptions". */
 export function subscriptionRoutes(subscriptions: SubscriptionsService): Route[] {
-  return [read(subscriptions), cancelAtPeriodEnd(subscriptions), cancelNow(subscriptions)]
+  return [
+    read(subscriptions),
+    cancelAtPeriodEnd(subscriptions),
+    cancelNow(subscriptions),
+    portalUrl(subscriptions),
+  ]
 }
 
 function read(subscriptions: SubscriptionsService): Route {
@@ -89,5 +96,20 @@ function cancelNow(subscriptions: SubscriptionsService): Route {
       await subscriptions.cancelNow(call.principal, call.body)
       return { status: 204 }
     },
+  })
+}
+
+function portalUrl(subscriptions: SubscriptionsService): Route {
+  return route({
+    method: 'GET',
+    path: `${PATH}/portal-url`,
+    operationId: 'readBillingPortal',
+    summary: 'Where to manage the subscription and the ways to pay',
+    action: 'checkout',
+    customerId: 'optional',
+    answers: { status: 200, schema: 'BillingPortal' },
+    waitsForOthers: true,
+    errors: ['projectForeign', 'portalNotFound', 'providerUnconfigured', 'providerUnavailable'],
+    handler: async ({ principal }) => ({ status: 200, body: await subscriptions.portalUrl(principal) }),
   })
 }

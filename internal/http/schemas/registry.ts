@@ -18,7 +18,12 @@ import { acceptedSchema, healthSchema } from './ingest.ts'
 import { invoiceSchema } from './invoices.ts'
 import { planCheckoutSchema, planSchema } from './plans.ts'
 import type { Schema } from './shape.ts'
-import { cancelledSubscriptionSchema, currentSubscriptionSchema } from './subscription.ts'
+import {
+  billingPortalSchema,
+  cancelledSubscriptionSchema,
+  currentSubscriptionSchema,
+  notificationReceivedSchema,
+} from './subscription.ts'
 
 /**
  * Every body that the service answers, by the name that the rows of the route table give in `answers.schema`.
@@ -30,6 +35,7 @@ export const responseSchemas = {
   AnalyticsTimeseries: analyticsTimeseriesSchema,
   ApiKey: apiKeySchema,
   AuditPage: auditPageSchema,
+  BillingPortal: billingPortalSchema,
   Buffer: bufferSchema,
   BufferTest: bufferTestSchema,
   CancelledSubscription: cancelledSubscriptionSchema,
@@ -48,6 +54,7 @@ export const responseSchemas = {
   Health: healthSchema,
   InsufficientCredits: insufficientCreditsSchema,
   Invoice: invoiceSchema,
+  NotificationReceived: notificationReceivedSchema,
   PackCheckout: packCheckoutSchema,
   Plan: planSchema,
   PlanCheckout: planCheckoutSchema,

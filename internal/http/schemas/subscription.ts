@@ -25,3 +25,11 @@ export const cancelledSubscriptionSchema = closed('A subscription that will not 
   endsAt: instant('Until when it stays usable'),
   status: oneOf('State reached.', ['CANCELLING']),
 })
+
+export const notificationReceivedSchema = closed('A notification that need not be told again.', {
+  received: flag('Always true.'),
+})
+
+export const billingPortalSchema = closed('Where an account manages what it has bought.', {
+  portalUrl: text('Page of the payment provider.', { format: 'uri' }),
+})

@@ -322,11 +322,53 @@ describe('the configuration', () => {
     )
   })
 
+  describe('of Stripe', () => {
+    const stripe = {
+      PENSTOCK_STRIPE_KEY: 'sk_test_0123456789',
+      PENSTOCK_STRIPE_WEBHOOK_SECRETS: 'whsec_01234567, whsec_89abcdef',
+      PENSTOCK_STRIPE_RETURN_URL: 'https://app.example/billing',
+    }
+
+    it('is a key with one or two secrets and the way back', () => {
+      expect(readConfig(stripe, 'penstock').stripe).to.deep.equal({
+        key: 'sk_test_0123456789',
+        webhookSecrets: ['whsec_01234567', 'whsec_89abcdef'],
+        returnUrl: 'https://app.example/billing',
+        origin: undefined,
+      })
+      const { PENSTOCK_STRIPE_WEBHOOK_SECRETS: _, ...untold } = stripe
+      expect(readConfig(untold, 'penstock').stripe?.webhookSecrets).to.deep.equal([])
+      expect(readConfig({}, 'penstock').stripe).to.equal(undefined)
+    })
+
+    it('names the variable that is wrong or missing, and no secret', () => {
+      const wrong: [Record<string, string>, RegExp][] = [
+        [{ ...stripe, PENSTOCK_STRIPE_KEY: 'pk_test_hunter2222' }, /^PENSTOCK_STRIPE_KEY: must be a secret /],
+        [{ ...stripe, PENSTOCK_STRIPE_KEY: '' }, /^PENSTOCK_STRIPE_KEY: is required with the other /],
+        [{ ...stripe, PENSTOCK_STRIPE_RETURN_URL: '' }, /^PENSTOCK_STRIPE_RETURN_URL: is required with /],
+        [{ ...stripe, PENSTOCK_STRIPE_RETURN_URL: 'https://u:hunter2@x.y' }, /^PENSTOCK_STRIPE_RETURN_URL: /],
+        [{ ...stripe, PENSTOCK_STRIPE_WEBHOOK_SECRETS: 'hunter22222' }, /^PENSTOCK_STRIPE_WEBHOOK_SECRETS: /],
+        [
+          { ...stripe, PENSTOCK_STRIPE_WEBHOOK_SECRETS: 'whsec_01234567,whsec_01234568,whsec_01234569' },
+          /^PENSTOCK_STRIPE_WEBHOOK_SECRETS: must be one or two/,
+        ],
+      ]
+      for (const [env, text] of wrong) {
+        expect(problem(env), JSON.stringify(env)).to.match(text)
+        expect(problem(env)).to.not.include('hunter')
+      }
+      const plain = { ...CLUSTER, ...stripe, PENSTOCK_STRIPE_RETURN_URL: 'http://app.example' }
+      expect(problem(plain, 'admin')).to.match(/^PENSTOCK_STRIPE_RETURN_URL: must be https/)
+    })
+  })
+
   it('is shown without its secrets', () => {
     const shown = describeEnvironment({ ...CLUSTER, PENSTOCK_PORT: '80', HOME: '/root' })
     expect(shown).to.deep.equal({
       PENSTOCK_PORT: '80',
       PENSTOCK_NATS_URL: 'set',
+      PENSTOCK_STRIPE_KEY: 'unset',
+      PENSTOCK_STRIPE_WEBHOOK_SECRETS: 'unset',
       PENSTOCK_DATABASE_URL: 'set',
       PENSTOCK_SECRET_KEY: 'set',
       PENSTOCK_OWNER_KEYS: 'unset',

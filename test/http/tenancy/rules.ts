@@ -20,6 +20,7 @@ export interface Rule {
 const customerOnly = (_: Ids, customerId: string) => ({ customerId })
 const nothing = async (): Promise<Ids> => ({})
 const freshName = async (): Promise<Ids> => ({ bufferId: `new-${crypto.randomUUID()}` })
+const onSale = (world: World) => world.plan()
 const subscribed = (world: World) => world.subscription()
 const byBuffer = (world: World, projectId: string) => world.buffer(projectId)
 const byDeadLetter = (world: World, projectId: string) => world.deadLetter(projectId)
@@ -135,10 +136,11 @@ export const rules: Readonly<Record<string, Rule>> = {
   listPlans: { least: 'viewer', target: nothing, query: customerOnly, answers: [200, 200, null, 200] },
   readPlanCheckout: {
     least: 'admin',
-    target: subscribed,
+    target: onSale,
     query: ({ planId }, customerId) => ({ planId: planId!, customerId }),
     answers: [200, 200, null, 200],
   },
+  readBillingPortal: { least: 'admin', target: nothing, query: customerOnly, answers: [200, 403, null, 200] },
   readSubscription: {
     least: 'viewer',
     target: subscribed,

@@ -175,6 +175,15 @@ export class World {
     return { projectId }
   }
 
+  /** Something to subscribe to, for a customer without a subscription. */
+  async plan(): Promise<Ids> {
+    await this.subscription()
+    const { db } = this.#service
+    await db`DELETE FROM invoices WHERE customer_id = 'acme'`
+    await db`DELETE FROM subscriptions WHERE customer_id = 'acme'`
+    return { planId: 'basic' }
+  }
+
   async subscription(): Promise<Ids> {
     const { db } = this.#service
     await db`DELETE FROM invoices WHERE customer_id = 'acme'`

@@ -1,0 +1,85 @@
+/**
+ * What an adapter of a payment provider reads there (docs/architecture/billing.md, "A payment provider"). Money is in
+ * cents, times are Unix ms by the provider's clock. Identifiers of subscriptions, invoices and checkouts are the
+ * provider's own, and follow the rules of ours.
+ */
+
+import type { Currency } from '../domain/currency.ts'
+import type { SubscriptionStatus } from '../domain/model.ts'
+
+/** Names an object at the provider. `pack`: the checkout of a credit pack. */
+export interface ObjectReference {
+  readonly kind: 'subscription' | 'invoice' | 'pack'
+  readonly id: string
+}
+
+export type Reading = SubscriptionReading | InvoiceReading | PackReading
+
+interface Owned {
+  /** Whom the object names: what the checkout was given. */
+  customerId: string
+  /** Who pays for it at the provider. It counts only when this is the customer's own one. */
+  providerCustomerId: string
+}
+
+export interface SubscriptionReading extends Owned {
+  kind: 'subscription'
+  subscriptionId: string
+  /** Of the offer that is being paid for at the moment. */
+  planId: string
+  /** PENDING: not paid yet. CANCELLING: it ends with its period. PAST_DUE: a renewal failed and is tried again. */
+  status: SubscriptionStatus
+  /** `currentPeriodStart` before `currentPeriodEnd`. */
+  currentPeriodStart: number
+  currentPeriodEnd: number
+  createdAt: number
+  /** When `planId` replaced another plan in the current period; null: it did not, or the provider does not tell. */
+  planChangedAt: number | null
+}
+
+/** An invoice of a subscription. */
+export interface InvoiceReading extends Owned {
+  kind: 'invoice'
+  invoiceId: string
+  subscriptionId: string
+  status: 'open' | 'paid' | 'void'
+  /** With tax, at least 0. */
+  amount: number
+  /** null: it is not paid. */
+  paidAt: number | null
+  createdAt: number
+  /** The period that it pays for. null: it grants nothing, as for the difference of a plan that changes. */
+  cycle: { planId: string; periodStart: number; periodEnd: number } | null
+  /** What went back, or is held by a dispute that is not won. At most `amount`. */
+  returnedInCents: number
+}
+
+export interface PackReading extends Owned {
+  kind: 'pack'
+  checkoutId: string
+  packId: string
+  /** `open` until the money came, also when the customer has chosen a slow way to pay. */
+  state: 'open' | 'paid' | 'failed' | 'expired'
+  /** Without tax, after coupons: credits are granted in proportion. */
+  paidInCents: number
+  currency: Currency
+  /** With tax. */
+  amount: number
+  /** Of `amount`: as for an invoice. */
+  returnedInCents: number
+  createdAt: number
+  /** null: it is not paid. */
+  paidAt: number | null
+  /** Of the invoice that shows it to its customer. */
+  invoiceId: string
+}
+
+/** The object is of this installation, and says what cannot be used (yet). The message says what. */
+export class UnusableReadingError extends Error {
+  override readonly name = 'UnusableReadingError'
+}
+
+/** The notification is not the provider's, too old, or not to be understood. The message says why, in one line. */
+export class BadNotificationError extends Error {
+  override readonly name = 'BadNotificationError'
+}

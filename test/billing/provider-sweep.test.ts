@@ -1,0 +1,90 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import type { ProviderSweeps } from '../../internal/billing/ports.ts'
+import { createProviderSweep, SWEEP_EVERY_MS } from '../../internal/billing/provider-sweep.ts'
+import { createProviderSweeps } from '../../internal/postgres/provider-customers.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
+
+describe('billing: the sweep of a payment provider', () => {
+  const on = providerHarnessOfSuite()
+  let sweeps: ProviderSweeps
+
+  beforeEach(async () => {
+    await on.db`DELETE FROM provider_sweeps`
+    sweeps = createProviderSweeps(on.db)
+  })
+
+  /** Of a node. */
+  const sweep = () =>
+    createProviderSweep({ provider: on.provider, sweeps, events: on.events(), clock: systemClock() })
+  const since = () => on.provider.asked.flatMap((asked) => (asked.call === 'changes' ? [asked.since] : []))
+  const age = (ms: number) => on.db`
+    UPDATE provider_sweeps SET swept_until = swept_until - ${ms}::int * interval '1 millisecond'`
+
+  it('reads what no notification told: all at first, then what changed', async () => {
+    on.set(on.subscription(), on.invoice(), on.pack())
+    const node = sweep()
+    expect(node.lagMs()).to.equal(undefined)
+    expect(await node.run()).to.deep.equal({ read: 3, later: 0 })
+    expect(await on.account()).to.include({ credits: 160 })
+    expect((await on.current())?.status).to.equal('ACTIVE')
+    expect(since()).to.deep.equal([0])
+    expect(node.lagMs()).to.be.within(0, 60_000)
+
+    on.set(on.subscription({ status: 'CANCELLING' }), on.invoice(1))
+    expect(await node.run(), 'not due').to.equal(undefined)
+    await age(SWEEP_EVERY_MS)
+    const last = (await sweeps.sweptUntil('recording'))!
+    expect(await node.run()).to.deep.equal({ read: 4, later: 0 })
+    expect(since()[1]).to.equal(last - 600_000)
+    expect((await on.current())?.status).to.equal('CANCELLING')
+    expect(await on.account()).to.include({ credits: 260 })
+  })
+
+  it('is run by one of several nodes that start together', async () => {
+    on.set(on.subscription())
+    const results = await Promise.all([sweep().run(), sweep().run(), sweep().run()])
+    expect(results.filter((result) => result !== undefined)).to.have.length(1)
+  })
+
+  it('begins where the last one did after one that failed', async () => {
+    const node = sweep()
+    await node.run()
+    await age(2 * SWEEP_EVERY_MS)
+    const last = (await sweeps.sweptUntil('recording'))!
+    on.provider.failing = true
+    expect(await node.run().catch((error: Error) => error.message)).to.equal('the provider says 500')
+    expect(await sweeps.sweptUntil('recording')).to.equal(last)
+    expect(node.lagMs()).to.be.at.least(SWEEP_EVERY_MS)
+    on.provider.failing = false
+    expect(await node.run()).to.deep.equal({ read: 0, later: 0 })
+    expect(since().at(-1)).to.equal(last - 600_000)
+  })
+
+  it('reads the rest when one object cannot be used, and that one again', async () => {
+    on.set(on.subscription({ planId: 'none' }), on.pack())
+    const node = sweep()
+    expect(await node.run()).to.deep.equal({ read: 2, later: 1 })
+    expect((await on.account()).credits).to.equal(60)
+    expect(await sweeps.sweptUntil('recording')).to.equal(undefined)
+    on.set(on.subscription())
+    expect(await node.run()).to.deep.equal({ read: 2, later: 0 })
+    expect((await on.current())?.status).to.equal('ACTIVE')
+  })
+
+  it('finds what a node left between the provider’s yes and its row', async () => {
+    await on.tell(on.subscription())
+    on.set(on.subscription({ status: 'CANCELLED', currentPeriodEnd: START + PERIOD }))
+    await sweep().run()
+    expect((await on.current())?.status).to.equal('CANCELLED')
+  })
+
+  it('is done by another node when the one that claimed it is gone', async () => {
+    await on.db`
+      INSERT INTO provider_sweeps (provider, claimed_until) VALUES ('recording', now() + interval '10 minutes')`
+    expect(await sweep().run()).to.equal(undefined)
+    await on.db`UPDATE provider_sweeps SET claimed_until = now()`
+    expect(await sweep().run()).to.deep.equal({ read: 0, later: 0 })
+  })
+})
