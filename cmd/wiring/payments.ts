@@ -12,6 +12,7 @@ import { createProviderCustomers, createProviderSweeps } from '../../internal/po
 import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
 import { Rounds } from '../../internal/runtime/rounds.ts'
 import { createPaymentTelemetry } from '../../internal/telemetry/payment-telemetry.ts'
+import type { StripeConfig } from '../config/config.ts'
 import type { Node, Store } from './foundation.ts'
 import type { LedgerOfNode } from './reported.ts'
 
@@ -63,7 +64,7 @@ export async function openPayments(
     notifications: () => notifications!,
     address: options.address,
   }
-  const opened = options.own?.(node, parts)
+  const opened = config.stripe ? await stripe(config.stripe, node, parts) : options.own?.(node, parts)
   if (opened === undefined) return undefined
   const { provider } = opened
   let sweep: ProviderSweep | undefined
@@ -81,6 +82,25 @@ export async function openPayments(
   const { name } = provider
   const route = { name, notifications, clock, bodies: options.bodies, onRefused: telemetry.refused }
   return { provider, routes: [...opened.routes, ...(isTold ? [paymentRoute(route)] : [])] }
+}
+
+/** Its package is loaded where it is used alone. */
+async function stripe(
+  { key, webhookSecrets, returnUrl, origin }: StripeConfig,
+  { clock }: Node,
+  { catalogue, customers }: ProviderParts,
+): Promise<Payments> {
+  const { createStripeProvider } = await import('../../internal/payments/stripe/provider.ts')
+  const provider = createStripeProvider({
+    key,
+    webhookSecrets,
+    returnUrl,
+    catalogue,
+    customers,
+    clock,
+    ...(origin !== undefined && { origin }),
+  })
+  return { provider, routes: [] }
 }
 
 async function startSweep(

@@ -25,7 +25,11 @@ async function run(parts: Parts): Promise<{ code: number; last: string | undefin
   cpSync(CI, join(folder, '.ci'), { recursive: true })
   mkdirSync(bin)
   // Its clone has nothing but the scripts that are run in it.
-  const scripts = ['test/kube/build.sh', 'test/cluster/backup/nats-cli.sh']
+  const scripts = [
+    'test/kube/build.sh',
+    'test/payments/stripe/stripe-mock.sh',
+    'test/cluster/backup/nats-cli.sh',
+  ]
   const clone = scripts.map((path) => `mkdir -p "$4/$(dirname ${path})"; echo true > "$4/${path}"`)
   const cases = Object.entries(parts).map(([words, [output, code]]) => {
     writeFileSync(join(folder, encodeURIComponent(words)), output === '' ? '' : `${output}\n`)

@@ -1,0 +1,72 @@
+/** The end of subscriptions at Stripe, agreed as often as it is asked for. */
+
+import type Stripe from 'stripe'
+import type { Cancellation } from '../../billing/ports.ts'
+import { type Connection, idempotencyKey, isInvalid } from './client.ts'
+import { paymentsOf } from './invoice-reading.ts'
+import type { PaymentName } from './returned.ts'
+
+/** Stripe takes so many characters of a comment. */
+const COMMENT_LENGTH = 5_000
+const ENDED = ['canceled', 'incomplete_expired']
+
+export async function cancelAtPeriodEnd(stripe: Stripe, cancellation: Cancellation): Promise<void> {
+  const { subscriptionId } = cancellation
+  await unlessEnded(
+    stripe,
+    subscriptionId,
+    stripe.subscriptions.update(subscriptionId, { cancel_at_period_end: true, ...detailsOf(cancellation) }),
+  )
+}
+
+export async function cancelNow(stripe: Stripe, cancellation: Cancellation): Promise<void> {
+  const { subscriptionId } = cancellation
+  await unlessEnded(
+    stripe,
+    subscriptionId,
+    stripe.subscriptions.cancel(subscriptionId, {
+      invoice_now: false,
+      prorate: false,
+      ...detailsOf(cancellation),
+    }),
+  )
+}
+
+/** Ends it, and pays back what its paid invoices brought and is not back yet. */
+export async function cancelAndRefund(connection: Connection, subscriptionId: string): Promise<void> {
+  const { stripe } = connection
+  // First the end: what is paid after the list would not be in it.
+  await cancelNow(stripe, { subscriptionId, reason: null })
+  const invoices = await stripe.invoices
+    .list({ subscription: subscriptionId, status: 'paid', limit: 100, expand: ['data.payments'] })
+    .autoPagingToArray({ limit: 1_000 })
+  await Promise.all(invoices.flatMap(paymentsOf).map((payment) => refund(connection, payment)))
+}
+
+async function refund({ stripe, clock }: Connection, payment: PaymentName): Promise<void> {
+  try {
+    await stripe.refunds.create(payment, { idempotencyKey: idempotencyKey(clock, 'refund', payment) })
+  } catch (error) {
+    if (!isInvalid(error) || !ALREADY_BACK.includes((error as Stripe.errors.StripeError).code ?? '')) {
+      throw error
+    }
+  }
+}
+
+const ALREADY_BACK = ['charge_already_refunded', 'charge_disputed']
+
+/** A subscription that has ended is refused as one that never was. It is read to tell them apart. */
+async function unlessEnded(stripe: Stripe, id: string, change: Promise<unknown>): Promise<void> {
+  try {
+    await change
+  } catch (error) {
+    if (!isInvalid(error)) throw error
+    const { status } = await stripe.subscriptions.retrieve(id)
+    if (!ENDED.includes(status)) throw error
+  }
+}
+
+function detailsOf({ reason }: Cancellation) {
+  if (reason === null || reason === '') return {}
+  return { cancellation_details: { comment: reason.slice(0, COMMENT_LENGTH) } }
+}

@@ -1,0 +1,83 @@
+/** The end of subscriptions at Stripe (docs/architecture/billing.md, "Stripe"). */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+import { rejection, shop } from './shop.ts'
+
+describe('a cancellation at Stripe', () => {
+  const on = shop()
+
+  it('at the end of the period keeps the subscription until then, with the reason', async () => {
+    const subscriptionId = await on.current.subscribe()
+    await on.current.provider.cancelAtPeriodEnd({ subscriptionId, reason: 'too dear' })
+    expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLING' })
+    const { cancellation_details } = on.current.double.store.get('subscriptions', subscriptionId)
+    expect(cancellation_details).to.include({ comment: 'too dear' })
+  })
+
+  it('now ends it at once', async () => {
+    const subscriptionId = await on.current.subscribe()
+    await on.current.provider.cancelNow({ subscriptionId, reason: null })
+    expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+  })
+
+  it('shortens a reason that is longer than Stripe takes', async () => {
+    const subscriptionId = await on.current.subscribe()
+    await on.current.provider.cancelNow({ subscriptionId, reason: 'x'.repeat(9_000) })
+    const { cancellation_details } = on.current.double.store.get('subscriptions', subscriptionId)
+    expect(cancellation_details!.comment).to.have.length(5_000)
+  })
+
+  it('is agreed again, also when the end has come before', async () => {
+    const subscriptionId = await on.current.subscribe()
+    const cancellation = { subscriptionId, reason: 'why' }
+    const { provider } = on.current
+    for (let time = 0; time < 2; time++) await provider.cancelAtPeriodEnd(cancellation)
+    for (let time = 0; time < 2; time++) await provider.cancelNow(cancellation)
+    await provider.cancelAtPeriodEnd(cancellation)
+    expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+  })
+
+  it('of a subscription that never was is refused', async () => {
+    const cancellation = { subscriptionId: 'sub_of-nobody_1', reason: null }
+    const { provider } = on.current
+    for (const work of [
+      provider.cancelAtPeriodEnd(cancellation),
+      provider.cancelNow(cancellation),
+      provider.cancelAndRefund(cancellation.subscriptionId),
+    ]) {
+      expect((await rejection(work)).message).to.match(/No such subscription/)
+    }
+  })
+
+  it('with a refund pays back every paid invoice, what is left of it, once', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    const first = on.current.latestInvoice(subscriptionId)
+    await double.refund(first, 900)
+    await double.advance(32)
+    const second = on.current.latestInvoice(subscriptionId)
+    for (let time = 0; time < 2; time++) await provider.cancelAndRefund(subscriptionId)
+    expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+    for (const id of [first, second]) {
+      expect(await on.current.invoice(id)).to.include({ returnedInCents: 4_900 })
+    }
+    expect(double.store.list('refunds').map(({ amount }) => amount)).to.have.members([900, 4_000, 4_900])
+  })
+
+  it('with a refund leaves to the bank what it holds', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    await double.dispute(on.current.latestInvoice(subscriptionId), 'lost')
+    await provider.cancelAndRefund(subscriptionId)
+    expect(double.store.list('refunds')).to.have.length(0)
+  })
+
+  it('with a refund fails when Stripe refuses it for another reason', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    const charge = double.money.chargeOf(on.current.latestInvoice(subscriptionId))
+    double.alter('paymentIntents', String(charge.payment_intent), { latest_charge: 'ch_gone' })
+    expect((await rejection(provider.cancelAndRefund(subscriptionId))).message).to.match(/No such charge/)
+  })
+})

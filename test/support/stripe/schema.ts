@@ -1,0 +1,101 @@
+/**
+ * Stripe's OpenAPI document, which comes with the Go module of stripe-mock (test/payments/stripe/stripe-mock.sh): what
+ * its objects must look like. Objects within objects are judged by themselves, so that no schema holds all of them.
+ */
+
+import { readFileSync } from 'node:fs'
+import { Ajv, type ValidateFunction } from 'ajv'
+
+type Schema = Record<string, unknown>
+
+/** Where schemas of other objects are cut off; these hold no `object` of their own. */
+const DEPTH = 12
+
+export class StripeSchema {
+  readonly version: string
+  readonly #schemas: Readonly<Record<string, Schema>>
+  readonly #byObject = new Map<string, Schema>()
+  readonly #ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false })
+  readonly #compiled = new Map<string, ValidateFunction>()
+
+  /** `file`: `spec3.json`. */
+  constructor(file: string) {
+    const document = JSON.parse(readFileSync(file, 'utf8'))
+    this.version = document.info.version
+    this.#schemas = document.components.schemas
+    for (const schema of Object.values(this.#schemas)) {
+      const name = objectName(schema)
+      // A deleted object has the name of what it was.
+      if (name !== undefined && !(schema.properties as Schema).deleted) this.#byObject.set(name, schema)
+    }
+  }
+
+  /** One line a fault, with its path; none: the object and all in it are as the document says. */
+  faults(value: unknown, path = ''): string[] {
+    if (typeof value !== 'object' || value === null) return []
+    const inside = Object.entries(value).flatMap(([name, each]) => this.faults(each, `${path}/${name}`))
+    const name = (value as Schema).object
+    if (typeof name !== 'string' || name === 'list') return inside
+    const validate = this.#validator(name)
+    if (validate === undefined) return [`${path}: no object of Stripe is a ${name}`, ...inside]
+    const valid = validate(value)
+    const own = valid ? [] : (validate.errors ?? []).map((error) => describe(`${path}(${name})`, error))
+    return [...own, ...inside]
+  }
+
+  #validator(name: string): ValidateFunction | undefined {
+    const known = this.#compiled.get(name)
+    const schema = this.#byObject.get(name)
+    if (known !== undefined || schema === undefined) return known
+    const made = this.#ajv.compile(this.#plain(schema, DEPTH, true))
+    this.#compiled.set(name, made)
+    return made
+  }
+
+  /** JSON Schema of an OpenAPI schema: null where it may be, no fields that it does not have, other objects cut off. */
+  #plain(schema: Schema, depth: number, isRoot = false): Schema {
+    const { nullable, $ref, ...rest } = schema
+    if (typeof $ref === 'string') {
+      const target = this.#schemas[$ref.split('/').at(-1)!]!
+      return this.#plain({ ...target, nullable }, depth)
+    }
+    if (nullable === true) return { anyOf: [{ type: 'null' }, this.#plain(rest, depth, isRoot)] }
+    if (depth === 0) return {}
+    if (!isRoot && isWhole(rest)) return { type: 'object', required: ['id', 'object'] }
+    const plain: Schema = {}
+    for (const keyword of ['type', 'enum', 'required', 'maxLength', 'minimum']) {
+      if (keyword in rest) plain[keyword] = rest[keyword]
+    }
+    for (const keyword of ['anyOf', 'oneOf', 'allOf']) {
+      const inner = rest[keyword] as Schema[] | undefined
+      if (inner)
+        plain[keyword === 'oneOf' ? 'anyOf' : keyword] = inner.map((each) => this.#plain(each, depth - 1))
+    }
+    if (rest.items) plain.items = this.#plain(rest.items as Schema, depth - 1)
+    if (rest.properties) {
+      const properties = Object.entries(rest.properties as Record<string, Schema>)
+      plain.properties = Object.fromEntries(
+        properties.map(([key, each]) => [key, this.#plain(each, depth - 1)]),
+      )
+      plain.additionalProperties = false
+    }
+    const extra = rest.additionalProperties
+    if (typeof extra === 'object') plain.additionalProperties = this.#plain(extra as Schema, depth - 1)
+    return plain
+  }
+}
+
+function describe(path: string, error: { instancePath: string; message?: string; params: object }): string {
+  return `${path}${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`
+}
+
+/** The value of its `object`, where it can have one only. */
+function objectName({ properties }: Schema): string | undefined {
+  const { object } = (properties ?? {}) as { object?: { enum?: string[] } }
+  return object?.enum?.length === 1 && object.enum[0] !== 'list' ? object.enum[0] : undefined
+}
+
+/** An object with an id: it is judged where it stands. */
+function isWhole(schema: Schema): boolean {
+  return objectName(schema) !== undefined && 'id' in (schema.properties as Schema)
+}
