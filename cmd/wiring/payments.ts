@@ -117,9 +117,11 @@ async function startSweep(
         everyMs: ROUND_EVERY_MS,
         onProblem: telemetry.sweepFailed,
         async round() {
-          const result = await sweep.run(isFirst ? AT_START_MS : undefined)
+          // However young the last sweep is: what was told since, this node may have missed.
+          const result = await sweep.run(isFirst ? 0 : undefined)
+          if (result === undefined) return
           isFirst = false
-          if (result) telemetry.swept(result)
+          telemetry.swept(result)
         },
       })
       rounds.start()
@@ -128,6 +130,3 @@ async function startSweep(
     (it) => it.stop(),
   )
 }
-
-/** Processes that start together need one sweep. */
-const AT_START_MS = 10_000

@@ -21,7 +21,7 @@ export interface SweepResult {
 
 export interface ProviderSweep {
   /**
-   * Sweeps when the last sweep is `afterMs` old (default: an hour). undefined: it is not due, or another node sweeps.
+   * Sweeps when the last sweep is `afterMs` old (default: an hour; 0: in any case). undefined: it is not due, or another node sweeps.
    * Rejects when the provider or Postgres is away; the next sweep begins where this one did.
    */
   run(afterMs?: number): Promise<SweepResult | undefined>
