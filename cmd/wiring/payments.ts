@@ -5,7 +5,7 @@ import { createNotifications, type Notifications } from '../../internal/billing/
 import type { CatalogueStore, PaymentProvider, ProviderCustomers } from '../../internal/billing/ports.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { createProviderSweep, type ProviderSweep } from '../../internal/billing/provider-sweep.ts'
-import type { BodyBudget } from '../../internal/http/body.ts'
+import { BodyBudget } from '../../internal/http/body.ts'
 import { paymentRoute } from '../../internal/http/payments.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
 import { createProviderCustomers, createProviderSweeps } from '../../internal/postgres/provider-customers.ts'
@@ -16,6 +16,11 @@ import type { StripeConfig } from '../config/config.ts'
 import type { Node, Store } from './foundation.ts'
 import type { LedgerOfNode } from './reported.ts'
 
+/**
+ * Of notifications that arrive. They are not of the budget of webhooks: anybody can send one, and the signature is known to
+ * be good when the whole body is there. Bytes.
+ */
+const BODIES_BYTES = 8_000_000
 /** A sweep that failed is tried again after so long, and one that is due is noticed, ms. */
 const ROUND_EVERY_MS = 60_000
 
@@ -41,7 +46,6 @@ export type OwnProvider = (node: Node, parts: ProviderParts) => Payments | undef
 
 export interface PaymentOptions {
   readonly meter: Meter
-  readonly bodies: BodyBudget
   readonly ledger: LedgerOfNode
   /** Where this process listens, once it does. */
   readonly address: () => string
@@ -68,7 +72,7 @@ export async function openPayments(
   if (opened === undefined) return undefined
   const { provider } = opened
   let sweep: ProviderSweep | undefined
-  const telemetry = createPaymentTelemetry(log, options.meter, clock, () => sweep?.lagMs())
+  const telemetry = createPaymentTelemetry(log, options.meter, clock, () => sweep?.lagMs() ?? 0)
   const events = createProviderEvents({
     provider,
     log: createReadingLog(store.db),
@@ -80,7 +84,13 @@ export async function openPayments(
   await startSweep(node, sweep, telemetry)
   const isTold = config.stripe !== undefined && config.stripe.webhookSecrets.length > 0
   const { name } = provider
-  const route = { name, notifications, clock, bodies: options.bodies, onRefused: telemetry.refused }
+  const route = {
+    name,
+    notifications,
+    clock,
+    bodies: new BodyBudget(BODIES_BYTES),
+    onRefused: telemetry.refused,
+  }
   return { provider, routes: [...opened.routes, ...(isTold ? [paymentRoute(route)] : [])] }
 }
 
@@ -116,9 +126,9 @@ async function startSweep(
         clock,
         everyMs: ROUND_EVERY_MS,
         onProblem: telemetry.sweepFailed,
-        async round() {
+        async round(stopped) {
           // However young the last sweep is: what was told since, this node may have missed.
-          const result = await sweep.run(isFirst ? 0 : undefined)
+          const result = await sweep.run(isFirst ? 0 : undefined, stopped)
           if (result === undefined) return
           isFirst = false
           telemetry.swept(result)

@@ -164,7 +164,6 @@ async function start(
   const payments = program.admin
     ? await openPayments(node, store, {
         meter: metrics.meter,
-        bodies,
         ledger,
         address: () => address,
         own: program.ownProvider,

@@ -5,12 +5,17 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import type { PaymentProvider, ProviderSweeps } from './ports.ts'
-import type { ProviderEvents } from './provider-events.ts'
+import type { Outcome, ProviderEvents } from './provider-events.ts'
+import type { ObjectReference } from './readings.ts'
 
 /** An hour, ms. */
 export const SWEEP_EVERY_MS = 3_600_000
 /** What changed shortly before the last sweep is read again: the provider may list it late. Ms. */
 const OVERLAP_MS = 600_000
+/** A sweep that left something is done again after this, ms: it reads all from the same point. */
+const AGAIN_MS = 600_000
+/** So many objects one after the other that fail end a sweep. */
+const FAILURES = 3
 
 export interface SweepResult {
   /** Objects that were read. */
@@ -21,12 +26,13 @@ export interface SweepResult {
 
 export interface ProviderSweep {
   /**
-   * Sweeps when the last sweep is `afterMs` old (default: an hour; 0: in any case). undefined: it is not due, or another node sweeps.
-   * Rejects when the provider or Postgres is away; the next sweep begins where this one did.
+   * Sweeps when the last sweep is `afterMs` old (default: an hour; 0: in any case). undefined: it is not due, or another
+   * node sweeps. Rejects when the provider or Postgres is away; the next sweep begins where this one did. `stopped`: it ends
+   * before the next object.
    */
-  run(afterMs?: number): Promise<SweepResult | undefined>
-  /** Age of the last sweep, ms; undefined: there was none. As of the last `run`, whose answers it keeps. */
-  lagMs(): number | undefined
+  run(afterMs?: number, stopped?: () => boolean): Promise<SweepResult | undefined>
+  /** Age of the last complete sweep, ms; before the first one, since this node began. */
+  lagMs(): number
 }
 
 export interface ProviderSweepOptions {
@@ -42,33 +48,52 @@ export function createProviderSweep({
   events,
   clock,
 }: ProviderSweepOptions): ProviderSweep {
+  const began = clock.now()
   let last: number | undefined
+  let notBefore = 0
 
-  async function sweep(since: number | undefined): Promise<SweepResult> {
+  async function sweep(since: number | undefined, stopped: () => boolean): Promise<SweepResult> {
     const seen = new Set<string>()
     const result = { read: 0, later: 0 }
     for await (const reference of provider.changes(since === undefined ? 0 : since - OVERLAP_MS)) {
       const name = `${reference.kind} ${reference.id}`
       if (seen.has(name)) continue
       seen.add(name)
+      if (stopped()) return { ...result, later: result.later + 1 }
       result.read++
-      if ((await events.receive(reference)) === 'later') result.later++
+      if ((await received(reference)) === 'later') result.later++
     }
     return result
   }
 
+  /** One object that fails does not hold up the others. When all do, the provider or Postgres is away. */
+  let failures = 0
+  async function received(reference: ObjectReference): Promise<Outcome> {
+    try {
+      const outcome = await events.receive(reference)
+      failures = 0
+      return outcome
+    } catch (error) {
+      if (++failures >= FAILURES) throw error
+      return 'later'
+    }
+  }
+
   return {
-    async run(afterMs = SWEEP_EVERY_MS) {
+    async run(afterMs = SWEEP_EVERY_MS, stopped = () => false) {
       last = await sweeps.sweptUntil(provider.name)
-      if (last !== undefined && clock.now() - last < afterMs) return undefined
+      const now = clock.now()
+      if ((last !== undefined && now - last < afterMs) || (afterMs > 0 && now < notBefore)) return undefined
       let result: SweepResult | undefined
       await sweeps.once(provider.name, async (since) => {
-        result = await sweep(since)
+        failures = 0
+        result = await sweep(since, stopped)
+        notBefore = result.later === 0 ? 0 : clock.now() + AGAIN_MS
         return result.later === 0
       })
       last = await sweeps.sweptUntil(provider.name)
       return result
     },
-    lagMs: () => (last === undefined ? undefined : Math.max(0, clock.now() - last)),
+    lagMs: () => Math.max(0, clock.now() - (last ?? began)),
   }
 }

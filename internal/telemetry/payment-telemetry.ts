@@ -21,7 +21,7 @@ export function createPaymentTelemetry(
   log: Logger,
   meter: Meter,
   clock: Clock,
-  lagMs: () => number | undefined,
+  lagMs: () => number,
 ): PaymentTelemetry {
   meter
     .createObservableGauge('penstock_payment_sweep_lag_seconds', {
@@ -29,8 +29,7 @@ export function createPaymentTelemetry(
       unit: 's',
     })
     .addCallback((result) => {
-      const lag = lagMs()
-      if (lag !== undefined) result.observe(lag / 1_000)
+      result.observe(lagMs() / 1_000)
     })
   const refused = counter(
     meter,
