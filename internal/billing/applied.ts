@@ -4,8 +4,8 @@
 export interface Applied {
   /** Whether the customer's balance rose. */
   raised?: boolean
-  /** Subscriptions that must be ended and paid back: another one of the customer is older. */
-  seconds?: readonly string[]
+  /** Those of the customer that live, by our rows, when there are several: the oldest first. All but that one must end. */
+  living?: readonly string[]
   /** A subscription that has to be read before, or once more behind. */
   first?: string
   next?: string

@@ -29,8 +29,8 @@ export async function applySubscription(
     begun,
   )
   const raised = written && (await upgrade(billing, reading, plan, begun))
-  const [, ...seconds] = await billing.livingSubscriptions(customerId)
-  return { raised, seconds }
+  const living = await billing.livingSubscriptions(customerId)
+  return { raised, ...(living.length > 1 && { living }) }
 }
 
 /** Once for each better plan of a period, however often it is told and however often the plan goes up and down. */

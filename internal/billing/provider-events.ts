@@ -75,7 +75,7 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
   async function follow(
     reference: ObjectReference,
     customerId: string,
-    { first, seconds = [], next }: Applied,
+    { first, living, next }: Applied,
     left: number,
   ): Promise<Outcome> {
     if (left === 0) return first === undefined ? 'applied' : 'later'
@@ -84,13 +84,23 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
       // Ours, and not known yet: what it tells is applied once its subscription is.
       return (await read(first)) === 'applied' ? await receive(reference, left - 1) : 'later'
     }
-    // Each step may be done again: when one fails, the event is told again and finds the same.
-    for (const subscriptionId of seconds) {
+    if (living !== undefined) await endSeconds(customerId, living)
+    return next === undefined ? 'applied' : await read(next)
+  }
+
+  /**
+   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. Each step may be done
+   * again. When one fails, the event is told again and finds the same.
+   */
+  async function endSeconds(customerId: string, [oldest, ...seconds]: readonly string[]): Promise<void> {
+    await receive({ kind: 'subscription', id: oldest! }, 0)
+    const living = await log.apply((billing) => billing.livingSubscriptions(customerId))
+    if (!living.includes(oldest!)) return
+    for (const subscriptionId of seconds.filter((id) => living.includes(id))) {
       await provider.cancelAndRefund(subscriptionId)
       reports.secondSubscription({ subscriptionId, customerId })
-      await read(subscriptionId)
+      await receive({ kind: 'subscription', id: subscriptionId }, 0)
     }
-    return next === undefined ? 'applied' : await read(next)
   }
 
   return { receive: (reference) => receive(reference, FOLLOWING) }

@@ -386,6 +386,16 @@ describe('billing: what is read at a payment provider', () => {
       expect(on.reported.length).to.be.within(1, 4)
     })
 
+    it('is none when the first has ended at the provider, and our row does not know yet', async () => {
+      await on.tell(on.subscription({ status: 'CANCELLING' }))
+      on.set(on.subscription({ status: 'CANCELLED' }))
+      const next = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      expect(await on.tell(next)).to.equal('applied')
+      expect(on.reported).to.deep.equal([])
+      expect(on.provider.asked).to.deep.equal([])
+      expect(await on.current()).to.include({ subscriptionId: next.subscriptionId, status: 'ACTIVE' })
+    })
+
     it('is none when the first is over or was never paid', async () => {
       await on.tell(on.subscription({ status: 'CANCELLED' }))
       await on.tell(on.subscription({ subscriptionId: `sub-${randomUUID()}`, status: 'PENDING' }))

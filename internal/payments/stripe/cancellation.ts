@@ -2,7 +2,7 @@
 
 import type Stripe from 'stripe'
 import type { Cancellation } from '../../billing/ports.ts'
-import { type Connection, idempotencyKey, isInvalid } from './client.ts'
+import { type Connection, idempotencyKey, idOf, isInvalid } from './client.ts'
 import { paymentsOf } from './invoice-reading.ts'
 import type { PaymentName } from './returned.ts'
 
@@ -12,11 +12,20 @@ const ENDED = ['canceled', 'incomplete_expired']
 
 export async function cancelAtPeriodEnd(stripe: Stripe, cancellation: Cancellation): Promise<void> {
   const { subscriptionId } = cancellation
-  await unlessEnded(
-    stripe,
-    subscriptionId,
-    stripe.subscriptions.update(subscriptionId, { cancel_at_period_end: true, ...detailsOf(cancellation) }),
-  )
+  const cancel = () =>
+    stripe.subscriptions.update(subscriptionId, { cancel_at_period_end: true, ...detailsOf(cancellation) })
+  await unlessEnded(stripe, subscriptionId, cancel().catch(withoutSchedule(stripe, subscriptionId, cancel)))
+}
+
+/** A lesser plan that waits for the end of the period is a schedule, and nothing else may be changed beside one. */
+function withoutSchedule(stripe: Stripe, id: string, change: () => Promise<unknown>) {
+  return async (error: unknown): Promise<unknown> => {
+    if (!isInvalid(error)) throw error
+    const schedule = idOf((await stripe.subscriptions.retrieve(id)).schedule)
+    if (schedule === undefined) throw error
+    await stripe.subscriptionSchedules.release(schedule)
+    return await change()
+  }
 }
 
 export async function cancelNow(stripe: Stripe, cancellation: Cancellation): Promise<void> {
@@ -34,9 +43,14 @@ export async function cancelNow(stripe: Stripe, cancellation: Cancellation): Pro
 
 /** Ends it, and pays back what its paid invoices brought and is not back yet. */
 export async function cancelAndRefund(connection: Connection, subscriptionId: string): Promise<void> {
+  // The money first: once it has ended, nobody finds it to do what is left. Then what was paid in between.
+  await refundPaid(connection, subscriptionId)
+  await cancelNow(connection.stripe, { subscriptionId, reason: null })
+  await refundPaid(connection, subscriptionId)
+}
+
+async function refundPaid(connection: Connection, subscriptionId: string): Promise<void> {
   const { stripe } = connection
-  // First the end: what is paid after the list would not be in it.
-  await cancelNow(stripe, { subscriptionId, reason: null })
   const invoices = await stripe.invoices
     .list({ subscription: subscriptionId, status: 'paid', limit: 100, expand: ['data.payments'] })
     .autoPagingToArray({ limit: 1_000 })
