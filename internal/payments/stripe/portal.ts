@@ -83,6 +83,10 @@ function featuresOf(products: NonNullable<Products>): Features {
             default_allowed_updates: ['price'],
             // An invoice of its own at once: its time is the time of the change (subscription-reading.ts).
             proration_behavior: 'always_invoice',
+            // At once it would give back money of a period whose credits the customer keeps.
+            schedule_at_period_end: {
+              conditions: [{ type: 'decreasing_item_amount' }, { type: 'shortening_interval' }],
+            },
             products,
           },
   }

@@ -14,7 +14,7 @@ export interface Reader {
 }
 
 /** Of these a cancellation may be agreed. */
-const LIVING = ['active', 'trialing', 'past_due']
+const LIVING = ['active', 'trialing', 'past_due', 'unpaid']
 
 const STATUSES: Readonly<Record<string, SubscriptionStatus>> = {
   incomplete: 'PENDING',
@@ -25,8 +25,8 @@ const STATUSES: Readonly<Record<string, SubscriptionStatus>> = {
   // A trial that ended without a means of payment: it goes on once there is one.
   paused: 'PAST_DUE',
   canceled: 'CANCELLED',
-  // All tries to renew it failed, and Stripe makes no further one.
-  unpaid: 'CANCELLED',
+  // All tries to renew it failed. It lives on once its customer pays, so it has not ended.
+  unpaid: 'PAST_DUE',
 }
 
 /** undefined: there is none, or it is not of this installation. */

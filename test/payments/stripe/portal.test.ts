@@ -27,6 +27,9 @@ describe('the billing portal of Stripe', () => {
       enabled: true,
       default_allowed_updates: ['price'],
       proration_behavior: 'always_invoice',
+      schedule_at_period_end: {
+        conditions: [{ type: 'decreasing_item_amount' }, { type: 'shortening_interval' }],
+      },
     })
     expect(features.subscription_update.products!.flatMap(({ prices }) => prices)).to.have.members([
       on.current.starter.id,

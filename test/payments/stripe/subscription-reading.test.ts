@@ -13,7 +13,7 @@ const STATUSES: readonly (readonly [string, string])[] = [
   ['past_due', 'PAST_DUE'],
   ['paused', 'PAST_DUE'],
   ['canceled', 'CANCELLED'],
-  ['unpaid', 'CANCELLED'],
+  ['unpaid', 'PAST_DUE'],
 ]
 
 describe('a subscription at Stripe', () => {

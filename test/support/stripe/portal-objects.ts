@@ -33,7 +33,9 @@ export function newConfiguration(store: Store, form: Form): Stripe.BillingPortal
         enabled: isOn('subscription_update'),
         products: Object.values(inner(update, 'products')).map((product) => productOf(product as Form)),
         proration_behavior: text(update, 'proration_behavior') ?? 'none',
-        schedule_at_period_end: { conditions: [] },
+        schedule_at_period_end: {
+          conditions: Object.values(inner(inner(update, 'schedule_at_period_end'), 'conditions')),
+        },
         trial_update_behavior: 'end_trial',
       },
     },
