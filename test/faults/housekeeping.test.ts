@@ -63,7 +63,9 @@ describe('a service killed while it keeps its logs short', function () {
   it('and the whole history holds, with what was carried along', async () => {
     expect(held).to.have.length(HELD)
     // Under load: without it nothing outweighs what is held, and the last of it need not be carried.
-    await trial.readLogs((logs) => eventually(async () => (await logs.keptItems()) === HELD))
+    await trial.readLogs((logs) =>
+      eventually(async () => (await logs.keptItems()) === HELD, { timeoutMs: 60_000, everyMs: 100 }),
+    )
     await within(load.stop(), 30_000, 'the writers do not end')
     const here = new Set(trial.history.deliveries.flatMap(({ items }) => items.map(({ n }) => n)))
     expect(
