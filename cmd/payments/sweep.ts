@@ -56,6 +56,7 @@ async function sweepInto(
     sweeps: createProviderSweeps(db),
     events,
     clock,
+    onFailed: (error) => lines.push(String(error)),
   }).run(0)
   if (result === undefined) return { lines: ['a node sweeps at the moment: try again later'], isFine: false }
   const { read, later } = result

@@ -80,7 +80,8 @@ export async function openPayments(
     reports: telemetry,
   })
   notifications = createNotifications({ provider, events, clock })
-  sweep = createProviderSweep({ provider, sweeps: createProviderSweeps(store.db), events, clock })
+  const onFailed = telemetry.sweepFailed
+  sweep = createProviderSweep({ provider, sweeps: createProviderSweeps(store.db), events, clock, onFailed })
   await startSweep(node, sweep, telemetry)
   const isTold = config.stripe !== undefined && config.stripe.webhookSecrets.length > 0
   const { name } = provider

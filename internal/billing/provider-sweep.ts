@@ -40,6 +40,8 @@ export interface ProviderSweepOptions {
   sweeps: ProviderSweeps
   events: ProviderEvents
   clock: Clock
+  /** Told of an object that failed, when the sweep goes on behind it. */
+  onFailed: (error: unknown) => void
 }
 
 export function createProviderSweep({
@@ -47,6 +49,7 @@ export function createProviderSweep({
   sweeps,
   events,
   clock,
+  onFailed,
 }: ProviderSweepOptions): ProviderSweep {
   const began = clock.now()
   let last: number | undefined
@@ -75,6 +78,7 @@ export function createProviderSweep({
       return outcome
     } catch (error) {
       if (++failures >= FAILURES) throw error
+      onFailed(error)
       return 'later'
     }
   }
@@ -86,6 +90,8 @@ export function createProviderSweep({
       if ((last !== undefined && now - last < afterMs) || (afterMs > 0 && now < notBefore)) return undefined
       let result: SweepResult | undefined
       await sweeps.once(provider.name, async (since) => {
+        // Another node may have finished one since.
+        if (since !== undefined && clock.now() - since < afterMs) return false
         failures = 0
         result = await sweep(since, stopped)
         notBefore = result.later === 0 ? 0 : clock.now() + AGAIN_MS

@@ -9,15 +9,23 @@ import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
 describe('billing: the sweep of a payment provider', () => {
   const on = providerHarnessOfSuite()
   let sweeps: ProviderSweeps
+  const failed: string[] = []
 
   beforeEach(async () => {
     await on.db`DELETE FROM provider_sweeps`
     sweeps = createProviderSweeps(on.db)
+    failed.length = 0
   })
 
   /** Of a node. */
   const sweep = () =>
-    createProviderSweep({ provider: on.provider, sweeps, events: on.events(), clock: systemClock() })
+    createProviderSweep({
+      provider: on.provider,
+      sweeps,
+      events: on.events(),
+      clock: systemClock(),
+      onFailed: (error) => failed.push(String(error)),
+    })
   const since = () => on.provider.asked.flatMap((asked) => (asked.call === 'changes' ? [asked.since] : []))
   const age = (ms: number) => on.db`
     UPDATE provider_sweeps SET swept_until = swept_until - ${ms}::int * interval '1 millisecond'`
@@ -81,6 +89,7 @@ describe('billing: the sweep of a payment provider', () => {
       if (failing.includes(id)) throw new Error('the provider says 500')
     }
     expect(await sweep().run()).to.deep.equal({ read: 2, later: 1 })
+    expect(failed).to.deep.equal(['Error: the provider says 500'])
     expect((await on.account()).credits).to.equal(60)
     on.set(on.invoice(1), on.invoice(2), on.invoice(3))
     failing = [...on.provider.objects.keys()]

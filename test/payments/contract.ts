@@ -110,6 +110,7 @@ export function contractOf(name: string, { hasTax }: { hasTax: boolean }, open: 
         sweeps: createProviderSweeps(world.db),
         events: node(),
         clock: systemClock(),
+        onFailed: (error) => expect.fail(String(error)),
       })
       await made.run()
     }
