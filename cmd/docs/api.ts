@@ -15,7 +15,7 @@ import { code, table, wrapped } from './table.ts'
 /** Headings of the page that have endpoints, by how their paths begin. The longest beginning counts. */
 const SECTIONS = {
   ingest: ['/v1/ingest/'],
-  customers: ['/v1/admin/customers'],
+  customers: ['/v1/admin/customers', '/v1/admin/whoami'],
   projects: ['/v1/admin/projects'],
   buffers: ['/v1/admin/buffers'],
   'dead letters': ['/v1/dlq'],
@@ -28,7 +28,7 @@ const SECTIONS = {
   subscriptions: ['/v1/admin/subscription'],
   invoices: ['/v1/admin/invoices'],
   notifications: ['/v1/payments/'],
-  health: ['/health'],
+  health: ['/health', '/'],
 } as const satisfies Record<string, readonly string[]>
 
 export type ApiSection = keyof typeof SECTIONS

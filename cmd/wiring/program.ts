@@ -244,6 +244,7 @@ function serve(node: Node, program: Program, endpoints: Endpoints): Promise<List
     gate,
     isOutage,
     health,
+    version,
     others: routes,
     ...(ingress && { ingest: ingress }),
     ...(admin && { admin: admin.router }),

@@ -68,7 +68,6 @@ function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): 
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
   404: errors.routeNotFound.error,
   405: 'Method not allowed',
-  501: 'Method not implemented',
 }
 
 /** The router answers these without a body; every error of ours has one. */

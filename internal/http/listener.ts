@@ -179,17 +179,18 @@ function hasAnswered(socket: HttpSocket): boolean {
   return !socket.writable || (running?.headersSent === true && !running.req.complete)
 }
 
-/** Node lets go of the connection of such a request. */
+/** CONNECT names no path. Node lets go of the connection of such a request. */
 function refuseTunnel(turns: Turns, socket: Socket): void {
   socket.on('error', () => socket.destroy())
   socket.resume()
-  turns.refuse(socket, plainAnswer('501 Not Implemented', 'Tunnels are not supported'))
+  turns.refuse(socket, plainAnswer('405 Method Not Allowed', 'Tunnels are not supported', 'Allow: \r\n'))
 }
 
-function plainAnswer(line: string, error: string): string {
+/** `more`: further header lines, each with its end. */
+function plainAnswer(line: string, error: string, more = ''): string {
   const body = JSON.stringify({ error })
   return (
-    `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n${ANSWER_HEADER_LINES}` +
+    `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n${ANSWER_HEADER_LINES}${more}` +
     `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
   )
 }

@@ -7,6 +7,7 @@ import type { Health } from './health.ts'
 import type { IngestRoute } from './ingest.ts'
 import type { Gate } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
+import { entryRoute, serviceEntry } from './service-entry.ts'
 import type { Handler } from './turns.ts'
 
 /**
@@ -19,6 +20,8 @@ export interface AppParts {
   /** Whether an error of a use case only says that the database cannot be asked now: 503, not 500. */
   isOutage: (error: unknown) => boolean
   health: () => Promise<Health>
+  /** Of the software, as `/` tells it. */
+  version: string
   /** Absent: this process takes no webhooks. */
   ingest?: IngestRoute
   /** `mountRoutes`, with its documents; absent: no management API here. */
@@ -47,6 +50,8 @@ function createApp(parts: AppParts): Koa {
   app.use(requestIds)
   app.use(closeWith(parts.gate))
   app.use(healthRoute(parts.health))
+  const { ingest, admin } = parts
+  app.use(entryRoute(serviceEntry(parts.version, { ingest: !!ingest, management: !!admin })))
   for (const other of parts.others ?? []) app.use(other)
   if (parts.admin) {
     app.use(documentsRoute())

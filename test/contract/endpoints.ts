@@ -22,6 +22,7 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
   ],
   createCustomer: [[201], [400, 'customerId is required'], [400, 'name is required'], [409]],
   readCustomer: [[200], [404]],
+  whoAmI: [[200]],
   createProject: [
     [201],
     [400, 'projectId is required'],
@@ -97,6 +98,7 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
   readBillingPortal: [[200], [403], [404, 'bought nothing'], [503, 'not configured']],
   receiveNotification: [[200], [400, 'not valid'], [404], [413], [503, 'tell it again']],
   readHealth: [[200]],
+  readEntry: [[200]],
 }
 
 const others: readonly Row[] = [

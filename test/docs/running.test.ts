@@ -140,9 +140,9 @@ describe('a running service', function () {
       'GET /health HTTP/1.1\r\n\r\n',
       'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n',
       `PUT /v1/admin/projects HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 0\r\n\r\n`,
+      'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
       'POST /v1/ingest/a/b HTTP/1.1\r\nHost: x\r\nExpect: something\r\nContent-Length: 0\r\n\r\n',
       `GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(33_000)}\r\n\r\n`,
-      `PROPFIND /v1/admin/projects HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`,
     ]
     const answered: string[] = []
     for (const request of requests) {

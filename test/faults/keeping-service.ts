@@ -80,6 +80,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     ingest: ingress.route,
     admin: admin.router,
     others: [],
+    version: '0.0.0',
     health: createHealth(clock, 'keeping', {
       shards: async () => {
         const [first] = actor.troubles()

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { adminHarnessOfSuite, refuses } from './admin-harness.ts'
 import { type Admin, adminOf, bufferBody, call } from './caller.ts'
+import { type RawAnswer, RawClient } from './raw-client.ts'
 
 describe('requests to the management API', () => {
   const harness = adminHarnessOfSuite()
@@ -176,13 +177,25 @@ describe('requests to the management API', () => {
       expect((await harness.owner.get('/v1/admin/credits')).status).to.equal(200)
     })
 
+    it('refuses query parameters that the endpoint does not know, each by its name', async () => {
+      const list = '/v1/admin/projects?customerId=acme'
+      await refuses(harness.owner.get(`${list}&page=2`), 400, /^Query parameter page is not known$/)
+      await refuses(
+        harness.owner.get(`${list}&x=1&x=2&=3`),
+        400,
+        /parameter x is not known; .*"" is not known$/,
+      )
+      await refuses(harness.owner.get(`${list}&CustomerId=acme&__proto__=1`), 400, /CustomerId.*__proto__/)
+      await refuses(harness.owner.delete('/v1/admin/projects/lab?force=true'), 400, /force/)
+      expect((await harness.owner.get('/v1/admin/projects/lab')).status).to.equal(200)
+    })
+
     it('refuses repeated query parameters and limits out of range', async () => {
       await refuses(
         harness.owner.get('/v1/admin/projects?customerId=acme&customerId=acme'),
         400,
-        /customerId/,
+        /^Query parameter customerId must be given once$/,
       )
-      await refuses(harness.owner.get('/v1/admin/projects?customerId=acme&x=1&x=2'), 400, /\bx\b/)
       for (const limit of ['0', '-1', '501', 'NaN', '1e2', '1.5', ' 1', '0x10', '99999999999999999999', '']) {
         await refuses(
           harness.owner.get(`/v1/dlq?customerId=acme&limit=${encodeURIComponent(limit)}`),
@@ -196,6 +209,12 @@ describe('requests to the management API', () => {
       await refuses(harness.owner.get('/v1/admin/buffers?customerId=acme&projectId=%00'), 400, /projectId/)
     })
   })
+
+  async function ask(bytes: string): Promise<RawAnswer> {
+    const client = await RawClient.open(harness.service.port)
+    client.send(bytes)
+    return client.answer().finally(() => client.close())
+  }
 
   describe('customerId in queries', () => {
     const lists = ['/v1/admin/projects', '/v1/admin/buffers', '/v1/dlq', '/v1/dlq/none']
@@ -220,6 +239,9 @@ describe('requests to the management API', () => {
       for (const path of [...lists, ...reads, '/v1/dlq/none/batch']) {
         await refuses(harness.owner.get(`${path}?customerId=rival`), 403)
       }
+      await refuses(harness.owner.delete('/v1/admin/projects/lab?customerId=rival'), 403)
+      const own = '/v1/admin/projects/lab?customerId=acme'
+      expect((await harness.owner.patch(own, { enabled: true })).status).to.equal(200)
       await refuses(harness.owner.delete('/v1/dlq/none?customerId=rival'), 403)
       await refuses(
         harness.owner.post('/v1/admin/projects', { projectId: 'p', name: 'n', customerId: 'rival' }),
@@ -231,7 +253,6 @@ describe('requests to the management API', () => {
   describe('routes', () => {
     it('answers unknown ones with 404 in JSON', async () => {
       for (const path of [
-        '/',
         '/v1',
         '/v1/admin',
         '/v2/admin/projects',
@@ -256,6 +277,43 @@ describe('requests to the management API', () => {
       })
       expect([head.status, head.text]).to.deep.equal([200, ''])
       expect(Number(head.headers.get('content-length'))).to.be.greaterThan(10)
+    })
+
+    it('answers methods that no endpoint has as one that the path lacks', async () => {
+      for (const [path, allow] of [
+        ['/v1/admin/projects/shop', ['HEAD', 'GET', 'PATCH', 'DELETE']],
+        ['/v1/ingest/shop/orders', ['POST', 'OPTIONS']],
+        ['/', ['GET', 'HEAD', 'OPTIONS']],
+      ] as const) {
+        for (const method of ['TRACE', 'PROPFIND', 'PUT']) {
+          const answer = await ask(`${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+          expect(answer.status, `${method} ${path}`).to.equal(405)
+          expect(answer.headers.get('allow')?.split(', ')).to.have.members([...allow])
+        }
+      }
+      expect((await ask('TRACE /none HTTP/1.1\r\nHost: x\r\n\r\n')).status).to.equal(404)
+      expect((await ask('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n')).headers.get('allow')).to.equal('')
+    })
+
+    it('tells at / what answers, and where to go', async () => {
+      const { status, json } = await call(`${harness.service.url}/`)
+      expect(status).to.equal(200)
+      expect(json).to.deep.include({ service: 'Penstock', version: '0.0.0' })
+      const { links } = json as { links: Record<string, string> }
+      expect(links).to.have.all.keys('health', 'ingest', 'docs', 'openapi', 'whoami')
+      for (const name of ['health', 'docs', 'openapi'])
+        expect((await call(harness.service.url + links[name])).status, name).to.equal(200)
+      expect((await harness.scoped.get(links.whoami!)).json).to.deep.include({ role: 'admin' })
+    })
+
+    it('tells a credential whom it stands for', async () => {
+      const whoAmI = async (caller: Admin) => (await caller.get('/v1/admin/whoami')).json
+      const { credits } = (await harness.owner.get('/v1/admin/credits')).json as { credits: number }
+      const acme = { customerId: 'acme', credits }
+      expect(await whoAmI(harness.owner)).to.deep.equal({ ...acme, role: 'owner', projects: null })
+      expect(await whoAmI(harness.viewer)).to.deep.equal({ ...acme, role: 'viewer', projects: null })
+      expect(await whoAmI(harness.scoped)).to.deep.equal({ ...acme, role: 'admin', projects: ['lab'] })
+      await refuses(call(`${harness.service.url}/v1/admin/whoami`), 401)
     })
 
     it('carries a request id, the caller’s own when it is harmless', async () => {

@@ -43,6 +43,7 @@ export class LocalPaymentsHarness {
       telemetry: { failed: () => {}, limited: () => {}, refused: () => {} },
       gate,
       isOutage: () => false,
+      version: '0.0.0',
       health: createHealth(clock, '0', {}),
       others: [localPaymentRoutes({ provider, clock, host: '127.0.0.1' })],
     })

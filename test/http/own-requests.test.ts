@@ -19,6 +19,7 @@ describe('requests to the receiver of the local instance', () => {
       telemetry: { failed: () => {}, limited: () => {}, refused: () => {} },
       gate,
       isOutage: () => false,
+      version: '0.0.0',
       health: createHealth(clock, '0', {}),
       others: [ownRequests('127.0.0.1'), new Receiver(clock).middleware],
     })

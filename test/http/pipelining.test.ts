@@ -98,7 +98,7 @@ describe('pipelined requests', () => {
       garbage: [GARBAGE, 400],
       'two lengths': [`${head('Content-Length: 2', 'Transfer-Encoding: chunked')}{}`, 400],
       'too many headers': [webhook(BODY, `X-Large: ${'x'.repeat(40_000)}`), 431],
-      'a tunnel': ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 501],
+      'a tunnel': ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
       'another protocol': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     }
     for (const [what, [bytes, status]] of Object.entries(cases)) {

@@ -22,6 +22,7 @@ function start(bounds?: ReceiverBounds, local = true): Promise<Listener> {
     telemetry: { failed: () => {}, limited: () => {}, refused: () => {} },
     gate,
     isOutage: () => false,
+    version: '0.0.0',
     health: createHealth(clock, '0', {}),
     others: local ? [new Receiver(clock, bounds).middleware] : [],
   })

@@ -251,6 +251,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     telemetry: httpTelemetry,
     gate,
     isOutage,
+    version: '0.0.0',
     health: createHealth(clock, '0.0.0', { postgres: () => db`SELECT 1` }),
     ingest: new IngestRoute({
       ingest,

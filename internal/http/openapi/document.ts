@@ -22,8 +22,7 @@ const INTERFACE_VERSION = '1.0.0'
 const DESCRIPTION = `Buffers webhooks by group key and delivers each group as one batched, signed HTTP request.
 
 Every refusal carries an \`error\` text and, where programs need one, a \`code\`. Beside the answers listed at
-each operation, an unknown path is 404, a method that a path lacks 405 (501 where nobody knows it), an
-expectation other than \`100-continue\` 417, headers beyond 32 KB 431 and what is no HTTP 400, all with the same
+each operation, an unknown path is 404, a method that a path lacks 405, an expectation other than \`100-continue\` 417, headers beyond 32 KB 431 and what is no HTTP 400, all with the same
 body. What an endpoint of the management API answers carries \`X-Request-Id\`, \`Cache-Control: no-store\`
 and \`X-Content-Type-Options: nosniff\`.`
 

@@ -64,4 +64,13 @@ export const publicEndpoints: readonly PublicEndpoint[] = [
     otherAnswers: [{ status: 503, schema: 'Health' }],
     errors: ['internal'],
   },
+  {
+    method: 'GET',
+    path: '/',
+    operationId: 'readEntry',
+    summary: 'What answers here, and where to go',
+    description: 'Names the service, its version, and the paths to begin with.',
+    answers: { status: 200, schema: 'ServiceEntry' },
+    errors: ['internal'],
+  },
 ]

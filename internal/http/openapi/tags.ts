@@ -19,6 +19,7 @@ type Tag = keyof typeof descriptions
 const byResource: Readonly<Record<string, Tag>> = {
   ingest: 'Ingest',
   customers: 'Customers',
+  whoami: 'Customers',
   projects: 'Projects',
   buffers: 'Buffers',
   'api-keys': 'API keys',
@@ -32,6 +33,7 @@ const byResource: Readonly<Record<string, Tag>> = {
   dlq: 'Dead letter queue',
   analytics: 'Analytics',
   health: 'Health',
+  '': 'Health',
 }
 
 export const tags = Object.entries(descriptions).map(([name, description]) => ({ name, description }))

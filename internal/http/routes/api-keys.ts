@@ -63,7 +63,6 @@ function list(keys: ApiKeysService): Route {
     operationId: 'listApiKeys',
     summary: 'List API keys',
     action: 'read',
-    customerId: 'optional',
     answers: { status: 200, schema: 'ApiKey', array: true },
     errors: [],
     handler: async (call) => ({ status: 200, body: await keys.list(call.principal) }),

@@ -32,7 +32,6 @@ export function auditRoutes(audit: AuditService): Route[] {
       operationId: 'listAuditRecords',
       summary: 'Read who did what, newest first',
       action: 'readAudit',
-      customerId: 'optional',
       query: {
         since: moment('Only records of this moment or later, Unix epoch milliseconds.'),
         until: moment('Only records before this moment, Unix epoch milliseconds.'),

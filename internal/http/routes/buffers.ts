@@ -58,7 +58,7 @@ function create(buffers: BuffersService): Route {
     body: bufferCreateSchema as unknown as Schema,
     bodyJudgedLater: true,
     answers: { status: 201, schema: 'Buffer' },
-    errors: ['projectUnknown', 'customerForeign', 'bufferExists', 'bufferLimit', 'idLimit'],
+    errors: ['projectUnknown', 'bufferExists', 'bufferLimit', 'idLimit'],
     handler: async (call) => ({ status: 201, body: await buffers.create(call.principal, call.body) }),
   })
 }
@@ -89,7 +89,6 @@ function read(buffers: BuffersService): Route {
     summary: 'Read a buffer',
     action: 'read',
     notFound: 'bufferNotFound',
-    customerId: 'optional',
     answers: { status: 200, schema: 'Buffer' },
     errors: [],
     handler: async ({ principal, params }) => ({

@@ -22,7 +22,6 @@ function list(packs: CreditPacksService): Route {
     operationId: 'listCreditPacks',
     summary: 'List the credit packs on sale',
     action: 'read',
-    customerId: 'optional',
     // No enum: the use case refuses what is not supported, with a code of its own.
     query: { currency: { type: 'string', description: 'BRL or USD.', default: DEFAULT_CURRENCY } },
     answers: { status: 200, schema: 'CreditPacks' },
@@ -39,7 +38,6 @@ function checkoutUrl(packs: CreditPacksService): Route {
     summary: 'Where to buy a credit pack',
     action: 'checkout',
     notFound: 'packNotFound',
-    customerId: 'optional',
     answers: { status: 200, schema: 'PackCheckout' },
     waitsForOthers: true,
     errors: ['subscriptionRequired', 'packUnavailable', 'providerUnconfigured', 'providerUnavailable'],

@@ -27,6 +27,16 @@ export function customerRoutes(customers: CustomersService): Route[] {
       errors: ['projectForeign', 'customerExists', 'customerLimit'],
       handler: async (call) => ({ status: 201, body: await customers.create(call.principal, call.body) }),
     }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/whoami',
+      operationId: 'whoAmI',
+      summary: 'See whom the credential stands for',
+      action: 'read',
+      answers: { status: 200, schema: 'WhoAmI' },
+      errors: [],
+      handler: async ({ principal }) => ({ status: 200, body: await whoAmI(customers, principal) }),
+    }),
     route<{ customerId: string }, unknown, unknown>({
       method: 'GET',
       path: '/v1/admin/customers/{customerId}',
@@ -42,4 +52,10 @@ export function customerRoutes(customers: CustomersService): Route[] {
       }),
     }),
   ]
+}
+
+async function whoAmI(customers: CustomersService, principal: Principal) {
+  const { customerId, role, projectIds: projects = null } = principal
+  const { credits } = await customers.read(principal, customerId)
+  return { customerId, role, projects, credits }
 }

@@ -93,7 +93,6 @@ function batch(deadLetters: DeadLettersService): Route {
     summary: 'Read the stored batch: the exact body that failed',
     action: 'read',
     notFound: 'deadLetterNotFound',
-    customerId: 'optional',
     answers: { status: 200, schema: 'DeliveryBatch' },
     errors: ['deadLetterForeign', 'payloadUnavailable'],
     handler: async (call) => ({
@@ -117,7 +116,6 @@ function retry(deadLetters: DeadLettersService): Route {
     bodyOptional: true,
     answers: { status: 200, schema: 'DlqRetry' },
     errors: [
-      'customerForeign',
       'deadLetterForeign',
       'bufferNotFound',
       'payloadUnavailable',

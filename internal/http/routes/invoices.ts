@@ -23,7 +23,6 @@ function list(invoices: InvoicesService): Route {
     operationId: 'listInvoices',
     summary: 'List invoices',
     action: 'read',
-    customerId: 'optional',
     query: { limit: limit(50) },
     answers: { status: 200, schema: 'Invoice', array: true },
     errors: [],
@@ -42,7 +41,6 @@ function read(invoices: InvoicesService): Route {
     summary: 'Read an invoice',
     action: 'read',
     notFound: 'invoiceNotFound',
-    customerId: 'optional',
     answers: { status: 200, schema: 'Invoice' },
     errors: ['invoiceForeign'],
     handler: async ({ principal, params }) => ({

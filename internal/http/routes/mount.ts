@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { Router } from '@koa/router'
 import type { Context } from 'koa'
 import { errors, required, roleMissing, ServiceError } from '../../domain/errors.ts'
@@ -41,7 +42,8 @@ export const MAX_ADMIN_BODY_BYTES = 1_000_000
 
 /** Throws when a row of the table is malformed. */
 export function mountRoutes(table: readonly Route[], options: MountOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
+  // With every method that there is: one that no endpoint has is 405, as one that the path lacks.
+  const router = new Router({ strict: true, sensitive: true, methods: METHODS })
   const ajv = createCompiler()
   for (const row of table) {
     const shape = compileShape(row, ajv)
@@ -126,7 +128,7 @@ function checkOwnership(
   params: Record<string, string>,
   query: Record<string, unknown>,
 ): void {
-  if (row.customerId && query.customerId !== undefined && query.customerId !== principal.customerId) {
+  if (query.customerId !== undefined && query.customerId !== principal.customerId) {
     throw new ServiceError('customerForeign')
   }
   if (!areIdentifiers(params)) throw new ServiceError(row.notFound ?? 'routeNotFound')

@@ -50,14 +50,7 @@ function create(projects: ProjectsService): Route {
       ['projectId', 'name'],
     ),
     answers: { status: 201, schema: 'Project' },
-    errors: [
-      'customerUnknown',
-      'customerForeign',
-      'projectForeign',
-      'projectExists',
-      'projectLimit',
-      'idLimit',
-    ],
+    errors: ['customerUnknown', 'projectForeign', 'projectExists', 'projectLimit', 'idLimit'],
     handler: async (call) => ({ status: 201, body: await projects.create(call.principal, call.body) }),
   })
 }
@@ -84,7 +77,6 @@ function read(projects: ProjectsService): Route {
     summary: 'Read a project',
     action: 'read',
     notFound: 'projectNotFound',
-    customerId: 'optional',
     answers: { status: 200, schema: 'Project' },
     errors: [],
     handler: async (call) => ({

@@ -3,7 +3,7 @@ import { errors } from '../../domain/errors.ts'
 import { isIdentifier } from '../../domain/identifiers.ts'
 import { readJson } from '../../domain/json.ts'
 import { accept, type Parsed, refuse } from '../../domain/parsed.ts'
-import { describeFaults, faultsOf, joinProblems, shorten } from '../../domain/schema-fault.ts'
+import { describeFaults, faultsOf, joinProblems, named, shorten } from '../../domain/schema-fault.ts'
 import type { Schema } from '../schemas/shape.ts'
 import type { Route } from './route.ts'
 
@@ -59,9 +59,9 @@ export function compileShape(row: Route, ajv: Ajv): RequestShape {
   }
 }
 
-/** Schemas of a row's query parameters, with the `customerId` that its rule adds. */
+/** Schemas of a row's query parameters, with the `customerId` that every endpoint takes. */
 export function querySchemas(row: Route): Readonly<Record<string, Schema>> {
-  return row.customerId ? { customerId, ...row.query } : (row.query ?? {})
+  return { customerId, ...row.query }
 }
 
 /** Names of the query parameters that a row cannot do without. */
@@ -69,7 +69,7 @@ export function requiredQuery(row: Route): readonly string[] {
   return [...(row.customerId === 'required' ? ['customerId'] : []), ...(row.queryRequired ?? [])]
 }
 
-/** Unknown parameters are passed over; one that is given twice is a problem whatever its name. */
+/** An unknown parameter is a problem, and so is one that is given twice. */
 function parseQuery(
   querystring: string,
   schemas: Readonly<Record<string, Schema>>,
@@ -77,15 +77,16 @@ function parseQuery(
 ): { query: Record<string, unknown>; problems: string[] } {
   const query = new Map<string, unknown>()
   const seen = new Set<string>()
-  const twice = new Set<string>()
+  const faults = new Map<string, string>()
   for (const [name, text] of new URLSearchParams(querystring)) {
-    if (seen.has(name)) twice.add(name)
+    if (!Object.hasOwn(schemas, name)) faults.set(name, 'is not known')
+    else if (seen.has(name)) faults.set(name, 'must be given once')
     seen.add(name)
     // An empty one is as good as none where there must be one; elsewhere its schema refuses it.
-    if (text === '' && requiredNames.includes(name)) continue
-    if (Object.hasOwn(schemas, name)) query.set(name, typed(schemas[name]!, text))
+    if (faults.has(name) || (text === '' && requiredNames.includes(name))) continue
+    query.set(name, typed(schemas[name]!, text))
   }
-  const problems = [...twice].map((name) => `Query parameter ${shorten(name)} must be given once`)
+  const problems = [...faults].map(([name, fault]) => `Query parameter ${shorten(named(name))} ${fault}`)
   return { query: Object.fromEntries(query), problems }
 }
 

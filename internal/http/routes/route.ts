@@ -59,10 +59,10 @@ export interface Route extends Endpoint {
   /** The 404 of the resource: also the answer to a `{parameter}` that can be no identifier. */
   readonly notFound?: ErrorKey
   /**
-   * The `customerId` parameter: `required` where its absence is a 400, else
-   * `optional`; a foreign one is 403 (docs/architecture/protocol.md, "Admin requests").
+   * Whether the absence of the parameter `customerId` is a 400. Every endpoint takes it, and a foreign one is 403
+   * (docs/architecture/protocol.md, "Admin requests").
    */
-  readonly customerId?: 'required' | 'optional'
+  readonly customerId?: 'required'
   /** The use case judges the body by itself (defaults, merge patches); the schema is for the documents. */
   readonly bodyJudgedLater?: boolean
   /** Whether a request without any body is accepted; the handler then sees `{}`. */

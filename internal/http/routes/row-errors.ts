@@ -30,7 +30,7 @@ export function errorsOf(row: Route): readonly ErrorKey[] {
     ...(isRead(row) ? [] : (['accountSuspended'] as const)),
     ...(row.body ? errorsOfBodies : []),
     ...(rolesFor[row.action].length < roles.length ? (['roleMissing'] as const) : []),
-    ...(row.customerId ? (['customerForeign'] as const) : []),
+    'customerForeign' as const,
     ...(row.notFound ? [row.notFound] : []),
   ]
   return [...new Set([...implied, ...row.errors])]

@@ -1,4 +1,5 @@
-import { closed, count, flag, instant, integer, text } from './shape.ts'
+import { roles } from '../../domain/roles.ts'
+import { closed, count, flag, instant, integer, list, oneOf, orNull, text } from './shape.ts'
 
 /** docs/reference/api.md, "Customers" and "Projects". */
 
@@ -24,4 +25,13 @@ export const projectSchema = closed('A project.', {
   enabled: flag('Stored, without effect.'),
   createdAt: instant('Creation'),
   updatedAt: instant('Last change'),
+})
+
+export const whoAmISchema = closed('Whom a credential stands for.', {
+  customerId: text('Its customer.', { minLength: 1 }),
+  role: oneOf('Its role.', roles),
+  projects: orNull(
+    list('Ids of the projects that it reaches; null: all of the customer.', text('Id of a project.')),
+  ),
+  credits: integer('Current balance of the customer, credits.'),
 })

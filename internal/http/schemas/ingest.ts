@@ -13,6 +13,17 @@ export const acceptedSchema = closed(
   ['duplicate'],
 )
 
+export const serviceEntrySchema = closed('What answers at this address.', {
+  service: oneOf('Its name.', ['Penstock']),
+  version: text('Version of the software.', { minLength: 1 }),
+  links: {
+    type: 'object',
+    description:
+      'Paths by what they are for: health, ingest, docs, openapi, whoami. A node of a cluster lists what it serves.',
+    additionalProperties: text('A path at this address.', { minLength: 1 }),
+  },
+})
+
 export const healthSchema = closed('Whether the service can work.', {
   status: oneOf('`ok` while no check is down.', ['ok', 'unavailable']),
   version: text('Version of the service.', { minLength: 1 }),

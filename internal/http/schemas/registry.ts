@@ -1,4 +1,4 @@
-import { customerSchema, projectSchema } from './accounts.ts'
+import { customerSchema, projectSchema, whoAmISchema } from './accounts.ts'
 import { analyticsSummarySchema, analyticsTimeseriesSchema } from './analytics.ts'
 import { apiKeySchema, createdApiKeySchema } from './api-keys.ts'
 import { auditPageSchema } from './audit.ts'
@@ -14,7 +14,7 @@ import {
 import { deliveryBatchSchema, dlqItemSchema } from './dead-letters.ts'
 import { dlqRetrySchema } from './dlq-retry.ts'
 import { deliveryFailedSchema, errorSchema, insufficientCreditsSchema } from './errors.ts'
-import { acceptedSchema, healthSchema } from './ingest.ts'
+import { acceptedSchema, healthSchema, serviceEntrySchema } from './ingest.ts'
 import { invoiceSchema } from './invoices.ts'
 import { planCheckoutSchema, planSchema } from './plans.ts'
 import type { Schema } from './shape.ts'
@@ -59,6 +59,8 @@ export const responseSchemas = {
   Plan: planSchema,
   PlanCheckout: planCheckoutSchema,
   Project: projectSchema,
+  ServiceEntry: serviceEntrySchema,
+  WhoAmI: whoAmISchema,
 } as const satisfies Readonly<Record<string, Schema>>
 
 export type SchemaName = keyof typeof responseSchemas

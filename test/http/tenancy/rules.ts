@@ -48,6 +48,7 @@ export const rules: Readonly<Record<string, Rule>> = {
     target: async () => ({ customerId: 'acme' }),
     answers: [200, 200, null, 404],
   },
+  whoAmI: { least: 'viewer', target: nothing, answers: [200, 200, null, null] },
 
   createProject: {
     least: 'admin',
