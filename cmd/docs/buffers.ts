@@ -8,7 +8,7 @@ import { type SchemaRow, schemaRows } from './schema-rows.ts'
 import { code, table, wrapped } from './table.ts'
 
 /** Set by the service alone: what a creation cannot say and a change cannot touch. */
-const READ_ONLY = ['consecutiveDlqCount', 'createdAt', 'updatedAt']
+const READ_ONLY = ['consecutiveDlqCount', 'pausedReason', 'pausedAt', 'createdAt', 'updatedAt']
 
 const REASONS: Record<FlushReason, string> = {
   items: 'It holds `batch.maxItems` items.',

@@ -64,7 +64,7 @@ export interface RetryStore {
   fail(
     dlqId: string,
     retryId: string,
-    failure: { lastError: string; lastStatusCode: number },
+    failure: { lastError: string; lastStatusCode: number; lastResponse: string | null },
   ): Promise<number | undefined>
 }
 
@@ -77,6 +77,8 @@ export interface AttemptResult {
   /** null when delivered. */
   error: string | null
   durationMs: number
+  /** First bytes of the answer's body as text; null: none came. */
+  responseBody: string | null
 }
 
 export interface Deliveries {

@@ -10,6 +10,7 @@
 
 import { ServiceError } from '../domain/errors.ts'
 import { idempotencyKey } from '../domain/group.ts'
+import { lastResponseOf } from '../domain/last-response.ts'
 import type { DlqItem } from '../domain/model.ts'
 import type { Principal } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -106,10 +107,11 @@ async function remove(
 async function fail(
   retries: RetryStore,
   { dlqId, itemCount, retryCount }: DlqItem,
-  { retryId, statusCode, durationMs, error, errorClass }: Attempted,
+  { retryId, statusCode, durationMs, error, errorClass, responseBody }: Attempted,
 ): Promise<never> {
   const lastError = error ?? 'the destination did not accept the batch'
-  const counted = await retries.fail(dlqId, retryId, { lastError, lastStatusCode: statusCode })
+  const lastResponse = lastResponseOf(responseBody)
+  const counted = await retries.fail(dlqId, retryId, { lastError, lastStatusCode: statusCode, lastResponse })
   throw new ServiceError('deliveryFailed', {
     dlqId,
     itemCount,

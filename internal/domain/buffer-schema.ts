@@ -305,6 +305,14 @@ export const bufferSchema: Schema = object(
   {
     ...bufferCreateSchema.properties,
     consecutiveDlqCount: counter('Batches that went to the dead letter queue since the last delivered one.'),
+    pausedReason: {
+      type: 'string',
+      description: 'Why the service disabled the buffer by itself; absent when it did not.',
+      enum: ['consecutive_dead_letters'],
+    },
+    pausedAt: counter(
+      'When the service disabled the buffer by itself, Unix epoch milliseconds; absent when it did not.',
+    ),
     createdAt: counter('Unix epoch milliseconds.'),
     updatedAt: counter('Unix epoch milliseconds.'),
   },

@@ -44,6 +44,8 @@ const readOnly = [
   'projectId',
   'customerId',
   'consecutiveDlqCount',
+  'pausedReason',
+  'pausedAt',
   'createdAt',
   'updatedAt',
 ] as const

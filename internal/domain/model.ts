@@ -74,12 +74,19 @@ export interface BufferConfig {
   analytics: { sampleDeliveryLogs: number }
 }
 
+/** Why the service disables a buffer (docs/reference/buffers.md, "Automatic pause"). */
+export type PauseReason = 'consecutive_dead_letters'
+
 /** A stored buffer, as the admin API returns it. */
 export interface Buffer extends BufferConfig {
   bufferId: string
   customerId: string
   projectId: string
   consecutiveDlqCount: number
+  /** Why the service itself has disabled it; absent: it has not. */
+  pausedReason?: PauseReason
+  /** Since when; there with `pausedReason`. */
+  pausedAt?: number
   createdAt: number
   updatedAt: number
 }
@@ -158,6 +165,8 @@ export interface DlqItem {
   reason: DlqReason
   lastError: string
   lastStatusCode: number
+  /** Beginning of what the destination answered to the last attempt; absent: nothing. */
+  lastResponse?: string
   attempt: number
   itemCount: number
   payloadSummary: { messageIds: string[]; firstPayloadPreview: string }

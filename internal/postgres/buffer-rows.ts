@@ -2,7 +2,7 @@
 
 import type { NewBuffer } from '../buffers/ports.ts'
 import { mapSecrets, secretAt, UNREADABLE } from '../domain/buffer-secrets.ts'
-import type { Buffer, BufferConfig, BufferRecord, Unreadable } from '../domain/model.ts'
+import type { Buffer, BufferConfig, BufferRecord, PauseReason, Unreadable } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import type { Queryable, Transaction } from './connection.ts'
 import { reachable } from './scope.ts'
@@ -19,6 +19,8 @@ export interface BufferRow {
   enabled: boolean
   suspended: boolean
   consecutive_dlq_count: number
+  paused_at: Date | null
+  paused_reason: PauseReason | null
   version: number
   deleted_state: 'enabled' | 'disabled' | null
   created_at: Date
@@ -51,12 +53,18 @@ export function recordOf(box: SecretBox, row: BufferRow): BufferRecord {
     projectId: row.project_id,
     ...opened,
     consecutiveDlqCount: row.consecutive_dlq_count,
+    ...pauseOf(row),
     createdAt: row.created_at.getTime(),
     updatedAt: row.updated_at.getTime(),
   }
   const { uid, version, suspended } = row
   const deleted = row.deleted_state !== null
   return { uid, version, deleted, suspended, ...(unreadable && { unreadable }), buffer }
+}
+
+function pauseOf({ paused_at, paused_reason }: BufferRow): Pick<Buffer, 'pausedReason' | 'pausedAt'> {
+  if (paused_at === null || paused_reason === null) return {}
+  return { pausedReason: paused_reason, pausedAt: paused_at.getTime() }
 }
 
 function open(

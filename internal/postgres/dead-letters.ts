@@ -8,6 +8,7 @@ import {
   BodyConflictError,
   type DeadBatch,
   type DeadLetters,
+  type DeadWrite,
   type Fence,
 } from '../shard/ports.ts'
 import { askByName, named } from './batch-names.ts'
@@ -39,16 +40,14 @@ function known(db: Database, fence: Fence, batches: BatchName[]): Promise<BatchN
   )
 }
 
-function write(
-  db: Database,
-  fence: Fence,
-  batch: DeadBatch,
-): Promise<{ outcome: 'stored' | 'known'; paused: boolean }> {
+function write(db: Database, fence: Fence, batch: DeadBatch): Promise<DeadWrite> {
   return fencedTransaction(db, fence, async (transaction) => {
     const inserted = await insertItem(transaction, batch)
-    if (!inserted) await requireSameBody(transaction, batch)
-    if (!inserted || (await yieldToTombstone(transaction, batch))) return { outcome: 'known', paused: false }
-    return { outcome: 'stored', paused: await countDead(transaction, batch.bufferUid) }
+    if (!inserted)
+      return { outcome: 'known', dlqId: await requireSameBody(transaction, batch), paused: false }
+    if (await yieldToTombstone(transaction, batch)) return { outcome: 'known', dlqId: null, paused: false }
+    const paused = await countDead(transaction, batch.bufferUid)
+    return { outcome: 'stored', dlqId: batch.dlqId, paused }
   })
 }
 
@@ -71,15 +70,15 @@ async function insertItem(transaction: Transaction, batch: DeadBatch): Promise<b
     INSERT INTO dlq_items (
       dlq_id, customer_id, project_id, buffer_id, buffer_uid, group_id, version,
       group_key, message_ids, first_payload_preview,
-      reason, last_error, last_status_code, attempt, item_count, segment,
+      reason, last_error, last_status_code, last_response, attempt, item_count, segment,
       first_item_at, last_activity_at, payload_bytes, body, body_id, body_sha256, created_at
     ) VALUES (
       ${batch.dlqId}, ${batch.customerId}, ${batch.projectId}, ${batch.bufferId}, ${batch.bufferUid},
       ${batch.groupId}, ${batch.version},
       ${JSON.stringify(batch.groupKey)}::text::json, ${messageIds},
       ${JSON.stringify(batch.firstPayloadPreview)}::text::json,
-      ${batch.reason}, ${batch.lastError.replaceAll('\0', '\ufffd')}, ${batch.lastStatusCode}, ${batch.attempt},
-      ${batch.itemCount}, ${batch.segment},
+      ${batch.reason}, ${batch.lastError.replaceAll('\0', '\ufffd')}, ${batch.lastStatusCode},
+      ${batch.lastResponse}, ${batch.attempt}, ${batch.itemCount}, ${batch.segment},
       ${batch.firstItemAt}, ${batch.lastActivityAt}, ${batch.payloadBytes}, ${body}, ${bodyId},
       ${batch.bodySha256}, ${batch.createdAt}
     ) ON CONFLICT (group_id, version) DO NOTHING RETURNING dlq_id`
@@ -97,14 +96,16 @@ async function contentOf(transaction: Transaction, batch: DeadBatch) {
   }
 }
 
-async function requireSameBody(transaction: Transaction, batch: DeadBatch): Promise<void> {
-  const [stored] = await transaction<{ same: boolean }[]>`
-    SELECT body_sha256 = ${batch.bodySha256} AS same FROM dlq_items
+/** The id of the dead letter of this name; null: its user removed it since. */
+async function requireSameBody(transaction: Transaction, batch: DeadBatch): Promise<string | null> {
+  const [stored] = await transaction<{ dlqId: string; same: boolean }[]>`
+    SELECT dlq_id AS "dlqId", body_sha256 = ${batch.bodySha256} AS same FROM dlq_items
     WHERE group_id = ${batch.groupId} AND version = ${batch.version}`
   // No row any more: its user removed it since, so the name was known.
   if (stored?.same === false) {
     throw new BodyConflictError(`grp:${batch.groupId}:v${batch.version} is stored with another body`)
   }
+  return stored?.dlqId ?? null
 }
 
 /**
@@ -120,16 +121,20 @@ async function yieldToTombstone(transaction: Transaction, batch: DeadBatch): Pro
   return removed.length > 0
 }
 
-/** Counts up and disables the buffer at its threshold, unless it is deleted. Returns whether it did so now. */
+/** Counts up and pauses the buffer at its threshold, unless it is deleted. Returns whether it did so now. */
 async function countDead(transaction: Transaction, bufferUid: string): Promise<boolean> {
   const [row] = await transaction<{ paused: boolean }[]>`
-    WITH before AS (SELECT uid, enabled FROM buffers WHERE uid = ${bufferUid} FOR NO KEY UPDATE)
+    WITH before AS (
+      SELECT uid, enabled AND deleted_at IS NULL
+        AND consecutive_dlq_count + 1 >= (config->>'dlqPauseThreshold')::int AS pauses
+      FROM buffers WHERE uid = ${bufferUid} FOR NO KEY UPDATE)
     UPDATE buffers b SET
       consecutive_dlq_count = b.consecutive_dlq_count + 1,
       dead_buried = b.dead_buried + 1,
-      enabled = b.enabled AND (b.deleted_at IS NOT NULL
-        OR b.consecutive_dlq_count + 1 < (b.config->>'dlqPauseThreshold')::int)
+      enabled = b.enabled AND NOT before.pauses,
+      paused_at = CASE WHEN before.pauses THEN clock_timestamp() ELSE b.paused_at END,
+      paused_reason = CASE WHEN before.pauses THEN 'consecutive_dead_letters' ELSE b.paused_reason END
     FROM before WHERE b.uid = before.uid
-    RETURNING before.enabled AND NOT b.enabled AS paused`
+    RETURNING before.pauses AS paused`
   return row?.paused ?? false
 }

@@ -20,6 +20,7 @@ interface ItemRow {
   reason: DlqReason
   last_error: string
   last_status_code: number
+  last_response: string | null
   attempt: number
   item_count: number
   segment: number
@@ -76,8 +77,8 @@ async function listItems(db: Database, scope: Scope, filter: DeadLetterFilter): 
 /** Everything but the body, which can be large. */
 function columns(db: Database) {
   return db`dlq_id, customer_id, project_id, buffer_id, group_id, version, group_key, message_ids,
-    first_payload_preview, reason, last_error, last_status_code, attempt, item_count, segment, first_item_at,
-    last_activity_at, payload_bytes, body IS NOT NULL OR body_id IS NOT NULL AS payload_stored, retry_count,
+    first_payload_preview, reason, last_error, last_status_code, last_response, attempt, item_count, segment,
+    first_item_at, last_activity_at, payload_bytes, body IS NOT NULL OR body_id IS NOT NULL AS payload_stored, retry_count,
     last_retry_at, created_at`
 }
 
@@ -92,6 +93,7 @@ function itemOf(row: ItemRow): DlqItem {
     reason: row.reason,
     lastError: row.last_error,
     lastStatusCode: row.last_status_code,
+    ...(row.last_response !== null && { lastResponse: row.last_response }),
     attempt: row.attempt,
     itemCount: row.item_count,
     payloadSummary: { messageIds: row.message_ids, firstPayloadPreview: row.first_payload_preview },

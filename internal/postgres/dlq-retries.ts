@@ -48,7 +48,7 @@ async function fail(
   db: Database,
   dlqId: string,
   retryId: string,
-  { lastError, lastStatusCode }: { lastError: string; lastStatusCode: number },
+  { lastError, lastStatusCode, lastResponse }: Parameters<RetryStore['fail']>[2],
 ): Promise<number | undefined> {
   const own = db`retry_id IS NOT DISTINCT FROM ${retryId}::uuid`
   const [row] = await db<{ retry_count: number }[]>`
@@ -56,6 +56,7 @@ async function fail(
       retry_count = retry_count + 1,
       last_error = CASE WHEN ${own} THEN ${lastError.replaceAll('\0', '\ufffd')} ELSE last_error END,
       last_status_code = CASE WHEN ${own} THEN ${lastStatusCode}::int ELSE last_status_code END,
+      last_response = CASE WHEN ${own} THEN ${lastResponse} ELSE last_response END,
       last_retry_at = CASE WHEN ${own}
         THEN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint ELSE last_retry_at END,
       retry_until = CASE WHEN ${own} THEN NULL ELSE retry_until END,

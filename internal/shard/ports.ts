@@ -1,4 +1,4 @@
-import type { BufferRecord, DlqReason, ErrorClass, FlushReason } from '../domain/model.ts'
+import type { BufferRecord, DlqReason, ErrorClass, FlushReason, PauseReason } from '../domain/model.ts'
 import type { BatchName } from './journal/batch-name.ts'
 
 /** Configuration of buffers by internal uid, cached; see `internal/buffers`. */
@@ -41,6 +41,8 @@ export interface DeadBatch {
   reason: DlqReason
   lastError: string
   lastStatusCode: number
+  /** As `domain/last-response.ts` has cut it; null: the destination answered nothing. */
+  lastResponse: string | null
   /** Zero-based index of the last attempt. */
   attempt: number
   itemCount: number
@@ -54,6 +56,16 @@ export interface DeadBatch {
   body: Uint8Array
   bodySha256: Uint8Array
   createdAt: number
+}
+
+/** What became of the write of a dead letter. */
+export interface DeadWrite {
+  /** `known`: the name was there, or its user had removed it. */
+  outcome: 'stored' | 'known'
+  /** The dead letter of this name, which an earlier write may have made; null: its user removed it. */
+  dlqId: string | null
+  /** This write disabled the buffer. */
+  paused: boolean
 }
 
 /**
@@ -74,7 +86,7 @@ export interface DeadLetters {
    * After `upload`. One transaction: lock the epoch row, insert unless the name exists or has a tombstone, count up
    * `consecutiveDlqCount` and disable the buffer at its threshold (not for deleted buffers).
    */
-  write(fence: Fence, batch: DeadBatch): Promise<{ outcome: 'stored' | 'known'; paused: boolean }>
+  write(fence: Fence, batch: DeadBatch): Promise<DeadWrite>
   /** `dead` of these is committed: their tombstones can go. */
   forgetTombstones(fence: Fence, batches: BatchName[]): Promise<void>
 }
@@ -189,8 +201,12 @@ export interface ShardTelemetry {
     version: number
     reason: DlqReason
     items: number
+    /** null: its user removed it before this was told. */
+    dlqId: string | null
     paused: boolean
   }): void
+  /** The service disabled a buffer, for so many dead letters in a row. */
+  paused(event: { bufferId: string; bufferUid: string; reason: PauseReason; dlqId: string | null }): void
   discarded(event: { shard: number; bufferId: string; items: number }): void
   dropped(event: { shard: number; duplicates: number }): void
   /** Journal commit round trip, ms, with the number of its records. */

@@ -4,6 +4,7 @@
  * always told.
  */
 import type { Meter } from '@opentelemetry/api'
+import type { PauseReason } from '../domain/model.ts'
 import type { ShardTelemetry } from '../shard/ports.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
@@ -11,6 +12,8 @@ import { shardGauges } from './shard-gauges.ts'
 
 /** States after which the shard is no longer this node's. */
 const ENDS = new Set(['released', 'fenced', 'failed', 'abandoned'])
+/** Shown from the start: a series that is not there yet raises no alert. */
+const PAUSES: readonly PauseReason[] = ['consecutive_dead_letters']
 const SIZE_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000]
 
 export function createShardTelemetry(log: Logger, meter: Meter): ShardTelemetry {
@@ -27,7 +30,7 @@ export function createShardTelemetry(log: Logger, meter: Meter): ShardTelemetry 
   }
 }
 
-type BatchEvents = Pick<ShardTelemetry, 'flush' | 'delivery' | 'dead' | 'discarded' | 'dropped'>
+type BatchEvents = Pick<ShardTelemetry, 'flush' | 'delivery' | 'dead' | 'paused' | 'discarded' | 'dropped'>
 
 function batchEvents(log: Logger, meter: Meter): BatchEvents {
   const flushes = counter(meter, 'penstock_flushes', 'Batches sealed', 'reason')
@@ -37,6 +40,8 @@ function batchEvents(log: Logger, meter: Meter): BatchEvents {
   const failures = counter(meter, 'penstock_delivery_failures', 'Failed delivery attempts', 'class')
   const duration = latency(meter, 'penstock_delivery_duration', 'Duration of a delivery attempt')
   const dead = counter(meter, 'penstock_dead_letters', 'Batches put into the dead letter queue', 'reason')
+  const pauses = counter(meter, 'penstock_buffer_pauses', 'Buffers that the service disabled', 'reason')
+  for (const reason of PAUSES) pauses.add(0, reason)
   const discarded = counter(
     meter,
     'penstock_discarded_items',
@@ -61,6 +66,10 @@ function batchEvents(log: Logger, meter: Meter): BatchEvents {
     dead(event) {
       dead.add(1, event.reason)
       log.warn(event, 'dead')
+    },
+    paused(event) {
+      pauses.add(1, event.reason)
+      log.warn(event, 'buffer paused')
     },
     discarded(event) {
       discarded.add(event.items)

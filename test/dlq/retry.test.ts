@@ -109,7 +109,7 @@ describe('dlq: manual retry', () => {
         [1, 503],
         [2, 410],
       ] as const) {
-        here.sink.otherwise({ status })
+        here.sink.otherwise({ status, body: `no: ${status}` })
         const since = Date.now()
         const { durationMs, ...answer } = await refused(here.retry(batch.dlqId))
         expect(answer).to.deep.equal({
@@ -130,6 +130,7 @@ describe('dlq: manual retry', () => {
           lastStatusCode: status,
           payloadStored: true,
           lastError: `the destination answered ${status}`,
+          lastResponse: `no: ${status}`,
           // Of the automatic attempts: a manual one is none of them.
           attempt: batch.attempt,
           reason: batch.reason,
@@ -159,10 +160,10 @@ describe('dlq: manual retry', () => {
         const answer = await refused(here.retry(batch.dlqId))
         expect(answer).to.include({ status: 502, statusCode, errorClass, retryCount: 1 })
         expect(answer.lastError).to.be.a('string').with.length.above(3)
-        expect(await here.read(batch.dlqId)).to.include({
-          lastStatusCode: statusCode,
-          lastError: answer.lastError,
-        })
+        const item = await here.read(batch.dlqId)
+        expect(item).to.include({ lastStatusCode: statusCode, lastError: answer.lastError })
+        // Of the attempt before it stays nothing.
+        expect(item).not.to.have.property('lastResponse')
       })
     }
 

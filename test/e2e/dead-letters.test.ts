@@ -64,6 +64,18 @@ describe('a batch that fails for good', function () {
     expect(key).to.equal(`grp:${dead!.groupId}:v${dead!.batch.groupVersion}`)
   })
 
+  it('shows what the destination answered to the last attempt', async () => {
+    const channel = await on.channel(AT_ONCE)
+    channel.answer({ status: 422, body: '{"error":"no such customer: \u0000ada"}' })
+    await channel.send({ group: 'a' })
+    const [dead] = await channel.untilDead()
+    expect(dead).to.include({ lastStatusCode: 422, lastResponse: '{"error":"no such customer: \ufffdada"}' })
+    channel.answer({ status: 500, body: 'é'.repeat(5_000) })
+    expect((await channel.api.request('POST', `/v1/dlq/${dead!.dlqId}/retry`)).status).to.equal(502)
+    const [again] = await channel.api.deadLetters(channel.bufferId)
+    expect(again).to.include({ lastStatusCode: 500, lastResponse: 'é'.repeat(512) })
+  })
+
   it('is kept as exactly the bytes that failed', async () => {
     const channel = await on.channel(AT_ONCE)
     channel.answer({ status: 500 })
@@ -118,6 +130,7 @@ describe('a buffer whose batches go to the dead letter queue', function () {
   const fields: ChannelFields = { ...AT_ONCE, throughput: { maxAttempts: 1 }, dlqPauseThreshold: 3 }
 
   it('is disabled with the third in a row; enabled again it starts counting anew and goes on', async () => {
+    const since = Date.now()
     const channel = await on.channel({ ...fields, batch: SOON })
     channel.answer({ status: 400 })
     for (const count of [1, 2]) {
@@ -130,10 +143,22 @@ describe('a buffer whose batches go to the dead letter queue', function () {
     await channel.patch({ batch: { ...NEVER_DUE, maxItems: 2 } })
     await channel.untilDead(3)
     const paused = await channel.read()
-    expect(paused).to.include({ enabled: false, consecutiveDlqCount: 3 })
+    const pausedReason = 'consecutive_dead_letters'
+    expect(paused).to.include({ enabled: false, consecutiveDlqCount: 3, pausedReason })
+    expect(paused.pausedAt).to.be.within(since, Date.now())
+    const [dead] = await channel.api.deadLetters(channel.bufferId)
+    const told = { bufferId: channel.bufferId, reason: pausedReason, dlqId: dead!.dlqId }
+    await eventually(() => expect(on.installation.events('buffer paused', told)).to.have.length(1))
+    expect(on.installation.events('dead', { dlqId: dead!.dlqId, paused: true })).to.have.length(1)
+    expect(await on.installation.metric('penstock_buffer_pauses_total')).to.be.at.least(1)
     await untilRefused(channel)
+    // As it was read, but for the change.
+    expect(await channel.patch({ ...paused, name: 'Paused' })).to.include({ pausedReason, name: 'Paused' })
     const resumed = await channel.patch({ enabled: true, batch: SOON })
     expect(resumed).to.include({ enabled: true, consecutiveDlqCount: 0 })
+    expect(resumed).not.to.have.any.keys('pausedReason', 'pausedAt')
+    expect(await channel.patch({ enabled: false })).not.to.have.any.keys('pausedReason', 'pausedAt')
+    await channel.patch({ enabled: true })
     channel.answer({})
     const before = channel.requests().length
     await channel.send({ group: 'after' })

@@ -149,8 +149,13 @@ describe('postgres: the fence and the dead letter queue', () => {
   describe('write', () => {
     it('stores every field and the exact bytes', async () => {
       const body = Buffer.from([0, 1, 0x5c, 0x78, 255, 0])
-      const batch = deadBatch(buffer, { body, version: 2 ** 52, reason: 'non_retryable_error' })
-      expect(await letters.write(fence(), batch)).to.deep.equal({ outcome: 'stored', paused: false })
+      const lastResponse = 'not today'
+      const batch = deadBatch(buffer, { body, version: 2 ** 52, reason: 'non_retryable_error', lastResponse })
+      expect(await letters.write(fence(), batch)).to.deep.equal({
+        outcome: 'stored',
+        dlqId: batch.dlqId,
+        paused: false,
+      })
       const store = createDeadLetterStore(db)
       expect(await store.find(batch.dlqId)).to.deep.equal({
         dlqId: batch.dlqId,
@@ -162,6 +167,7 @@ describe('postgres: the fence and the dead letter queue', () => {
         reason: 'non_retryable_error',
         lastError: 'HTTP 500',
         lastStatusCode: 500,
+        lastResponse,
         attempt: 2,
         itemCount: 1,
         payloadSummary: { messageIds: ['message-1'], firstPayloadPreview: '{"a":1}' },
@@ -200,7 +206,11 @@ describe('postgres: the fence and the dead letter queue', () => {
       const batch = deadBatch(buffer)
       await letters.write(fence(), batch)
       const again = { ...batch, dlqId: 'another' }
-      expect(await letters.write(fence(), again)).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await letters.write(fence(), again)).to.deep.equal({
+        outcome: 'known',
+        dlqId: batch.dlqId,
+        paused: false,
+      })
       expect(await count()).to.equal(1)
       expect(await rowsOf(batch.groupId)).to.have.length(1)
     })
@@ -247,7 +257,7 @@ describe('postgres: the fence and the dead letter queue', () => {
     it('does not pause a deleted buffer', async () => {
       await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
       for (let i = 0; i < 3; i++) {
-        expect(await letters.write(fence(), deadBatch(buffer))).to.deep.equal({
+        expect(await letters.write(fence(), deadBatch(buffer))).to.include({
           outcome: 'stored',
           paused: false,
         })
@@ -266,7 +276,11 @@ describe('postgres: the fence and the dead letter queue', () => {
       expect(await letters.known(fence(), [other, name])).to.deep.equal([name])
       expect(await createDeadLetterStore(db).remove(batch.dlqId)).to.equal(true)
       expect(await letters.known(fence(), [other, name])).to.deep.equal([name])
-      expect(await letters.write(fence(), batch)).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await letters.write(fence(), batch)).to.deep.equal({
+        outcome: 'known',
+        dlqId: null,
+        paused: false,
+      })
       expect(await rowsOf(batch.groupId)).to.have.length(0)
       expect(await count()).to.equal(1)
       await letters.forgetTombstones(fence(), [other, name])
@@ -291,7 +305,7 @@ describe('postgres: the fence and the dead letter queue', () => {
       const writing = letters.write(fence(), { ...batch, dlqId: `${batch.dlqId}-2` })
       await eventually(somebodyWaits)
       await removing.commit()
-      expect(await writing).to.deep.equal({ outcome: 'known', paused: false })
+      expect(await writing).to.deep.equal({ outcome: 'known', dlqId: null, paused: false })
       expect(await rowsOf(batch.groupId)).to.have.length(0)
       expect(await count()).to.equal(1)
     })

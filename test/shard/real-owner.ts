@@ -148,6 +148,7 @@ function surroundings(options: OwnerOptions) {
     flush: nothing,
     delivery: nothing,
     dead: nothing,
+    paused: nothing,
     discarded: nothing,
     dropped: nothing,
     commit: nothing,

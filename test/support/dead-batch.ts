@@ -17,6 +17,7 @@ export function deadBatch(buffer: TestBuffer, given: Partial<DeadBatch> = {}): D
     reason: 'max_retries_exceeded',
     lastError: 'HTTP 500',
     lastStatusCode: 500,
+    lastResponse: null,
     attempt: 2,
     itemCount: 1,
     messageIds: ['message-1'],

@@ -81,15 +81,18 @@ describe('the telemetry of shards', () => {
   it('tells of dead and discarded batches, and counts duplicates', async () => {
     const { log, lines, meter, numbers } = recorder('info')
     const telemetry = createShardTelemetry(log, meter)
-    telemetry.dead({ ...batch, reason: 'max_retries_exceeded', items: 5, paused: true })
+    const reason = 'consecutive_dead_letters'
+    telemetry.dead({ ...batch, reason: 'max_retries_exceeded', items: 5, dlqId: 'd', paused: true })
+    telemetry.paused({ bufferId: 'b', bufferUid: 'u', reason, dlqId: 'd' })
     telemetry.discarded({ shard: 3, bufferId: 'b', items: 8 })
     telemetry.dropped({ shard: 3, duplicates: 4 })
     expect(await numbers()).to.include({
       'penstock_dead_letters{reason=max_retries_exceeded}': 1,
+      'penstock_buffer_pauses{reason=consecutive_dead_letters}': 1,
       penstock_discarded_items: 8,
       penstock_duplicates: 4,
     })
-    expect(lines.map(({ msg }) => msg)).to.deep.equal(['dead', 'discarded'])
+    expect(lines.map(({ msg }) => msg)).to.deep.equal(['dead', 'buffer paused', 'discarded'])
   })
 
   it('shows the last state of each shard', async () => {

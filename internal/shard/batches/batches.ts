@@ -3,6 +3,7 @@
  * decision is committed to the journal first; the machine goes on with what the fold answered.
  */
 
+import { lastResponseOf } from '../../domain/last-response.ts'
 import type { DlqReason } from '../../domain/model.ts'
 import { step } from '../../group/machine.ts'
 import type { Batch, Effect, Input } from '../../group/model.ts'
@@ -203,7 +204,8 @@ export class Batches {
 
   #attempted(sealed: SealedBatch, result: AttemptResult): void {
     const { group, batch } = sealed
-    sealed.last = result
+    // A batch may wait long for its next attempt, and many may: no more of the answer is kept than its dead letter shows.
+    sealed.last = { ...result, responseBody: lastResponseOf(result.responseBody) }
     const outcome = result.delivered ? 'delivered' : result.retryable ? 'retry' : 'rejected'
     const exhausted = outcome === 'retry' && batch.attempt >= group.machine.policy.maxAttempts
     this.#tell(sealed, result, exhausted ? 'exhausted' : outcome)

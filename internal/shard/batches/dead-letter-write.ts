@@ -9,7 +9,14 @@ import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
 import type { PayloadCache } from '../held/payload-cache.ts'
-import { BodyConflictError, type DeadBatch, type DeadLetters, type Fence, FencedError } from '../ports.ts'
+import {
+  BodyConflictError,
+  type DeadBatch,
+  type DeadLetters,
+  type DeadWrite,
+  type Fence,
+  FencedError,
+} from '../ports.ts'
 import { summarize } from './body.ts'
 import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
 import type { Projector } from './projector.ts'
@@ -46,22 +53,22 @@ export class DeadLetterWriter {
     this.#options = options
   }
 
-  /** Resolves once Postgres holds it, or without having done anything once `stopped`. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
-  async write(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<{ paused: boolean }> {
+  /** Resolves once Postgres holds it, or with null, nothing done, once `stopped`. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
+  async write(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<DeadWrite | null> {
     const writes = isLarge(sealed) ? this.#options.largeWrites : this.#writes
     if (!writes.tryAcquire()) {
       sealed.body = null
       await writes.acquire()
     }
     try {
-      if (stopped()) return { paused: false }
+      if (stopped()) return null
       return await this.#store(await this.#row(sealed, reason), stopped)
     } finally {
       writes.release()
     }
   }
 
-  #store(row: DeadBatch, stopped: () => boolean): Promise<{ paused: boolean }> {
+  #store(row: DeadBatch, stopped: () => boolean): Promise<DeadWrite> {
     const { fence, projector, deadLetters, raised, clock, randomness, onProblem } = this.#options
     const write = async () => {
       await raised
@@ -95,6 +102,7 @@ export class DeadLetterWriter {
       reason,
       lastError: last?.error ?? 'the destination failed before the last restart',
       lastStatusCode: last?.statusCode ?? 0,
+      lastResponse: last?.responseBody ?? null,
       attempt: Math.max(0, batch.attempt - 1),
       itemCount: batch.items.length,
       segment: batch.segment,

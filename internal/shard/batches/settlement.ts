@@ -9,7 +9,7 @@ import type { Duplicates } from '../held/duplicates.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
 import type { Committed, Journal } from '../journal/journal.ts'
 import type { JournalRecord } from '../journal/records.ts'
-import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
+import type { DeadLetters, DeadWrite, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
 import type { DeadLetterWriter } from './dead-letter-write.ts'
 import type { SealedBatch } from './delivery-scheduler.ts'
 import type { Projector } from './projector.ts'
@@ -51,20 +51,20 @@ export class Settlement {
 
   /** Rejects as `DeadLetterWriter.write`; nothing is committed when `stopped` by then. */
   async deadLetter(sealed: SealedBatch, reason: DlqReason, events: BatchEvents): Promise<void> {
-    const { deadLetterWriter, telemetry, fence } = this.#options
-    const { paused } = await deadLetterWriter.write(sealed, reason, () => events.stopped())
-    if (events.stopped()) return
-    const { group, batch } = sealed
-    telemetry.dead({
-      shard: fence.shard,
-      groupId: group.id,
-      version: batch.version,
-      reason,
-      paused,
-      bufferId: group.buffer.record!.buffer.bufferId,
-      items: batch.items.length,
-    })
+    const written = await this.#options.deadLetterWriter.write(sealed, reason, () => events.stopped())
+    if (written === null || events.stopped()) return
+    this.#tellDead(sealed, reason, written)
     this.#settle(sealed, 'dead', events)
+  }
+
+  #tellDead({ group, batch }: SealedBatch, reason: DlqReason, { dlqId, paused }: DeadWrite): void {
+    const { telemetry, fence } = this.#options
+    const { bufferId } = group.buffer.record!.buffer
+    const items = batch.items.length
+    const { version } = batch
+    telemetry.dead({ shard: fence.shard, groupId: group.id, version, reason, dlqId, paused, bufferId, items })
+    if (!paused) return
+    telemetry.paused({ bufferId, bufferUid: group.buffer.uid, reason: 'consecutive_dead_letters', dlqId })
   }
 
   /** A sealed batch of a buffer that was deleted while disabled. */

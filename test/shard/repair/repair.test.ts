@@ -195,6 +195,7 @@ describe('the repair of a shard', function () {
         reason: 'max_retries_exceeded',
         lastError: '',
         lastStatusCode: 500,
+        lastResponse: null,
         attempt: 0,
         itemCount: 2,
         messageIds: [],

@@ -196,7 +196,7 @@ export class OwnerProcess implements Owner {
         }
         const outcome = fenced(await this.#line.act(() => world.writeDeadLetter(epoch, batch)))
         this.#line.endanger(0.15)
-        return { outcome, paused: false }
+        return { outcome, dlqId: batch.dlqId, paused: false }
       },
       forgetTombstones: async (_fence, names) => {
         await this.#line.act(() => {
@@ -217,6 +217,7 @@ export class OwnerProcess implements Owner {
         if (attempt !== number) wrong.push(`attempt ${number} of ${groupId}:${version} is told as ${attempt}`)
       },
       dead: nothing,
+      paused: nothing,
       discarded: nothing,
       dropped: nothing,
       commit: nothing,
