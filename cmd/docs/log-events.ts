@@ -3,6 +3,10 @@
 export const eventMeanings: Readonly<Record<string, string>> = {
   // Requests
   unavailable: 'A dependency failed a webhook, which was answered 503.',
+  'webhooks refused':
+    'Webhooks of `bufferId` were refused for `reason`: the first is told at once, `count` of them once a minute. Without `bufferId`: their address names no buffer. `path` and `header`: where a group key was looked for.',
+  'webhook accepted': 'A webhook was answered 202; `requestId` is its `X-Request-Id`.',
+  'webhook refused': 'A webhook was answered otherwise.',
   'request failed': 'A request was answered 500; `err` has the cause.',
   'a buffer holds its whole share': 'From now on this node refuses the buffer with 503.',
   'a buffer has room again': 'This node takes webhooks of the buffer again.',

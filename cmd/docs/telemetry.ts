@@ -7,8 +7,9 @@ import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporte
 import { metrics } from '@opentelemetry/sdk-node'
 import type { AuditLoss, AuthenticationPlace, PresentedCredential } from '../../internal/audit/ports.ts'
 import type { LookupOutcome } from '../../internal/delivery/ports.ts'
-import { errors } from '../../internal/domain/errors.ts'
+import { errors, insufficientCredits, ServiceError } from '../../internal/domain/errors.ts'
 import type { DlqReason, ErrorClass, FlushReason } from '../../internal/domain/model.ts'
+import { accepted, refusal } from '../../internal/ingest/answer.ts'
 import type { IngestTelemetry } from '../../internal/ingest/ports.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { LogUsage, ShardTelemetry } from '../../internal/shard/ports.ts'
@@ -19,6 +20,7 @@ import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-tele
 import { createLogger, type Logger } from '../../internal/telemetry/logger.ts'
 import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
 import { createPaymentTelemetry } from '../../internal/telemetry/payment-telemetry.ts'
+import { RefusedWebhooks } from '../../internal/telemetry/refused-webhooks.ts'
 import { createSecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
 import type { PassResult } from '../../operator/controller/controller.ts'
@@ -185,9 +187,13 @@ const PASSES = valuesOf<PassResult>({ success: true, requeue: true, error: true,
 export const OWNERSHIP = ['replaying', 'running', 'released', 'fenced', 'failed', 'abandoned'] as const
 
 function tellIngest(log: Logger, meter: Meter): void {
-  const telemetry = createIngestTelemetry(log, meter)
-  telemetry.answered(202)
-  telemetry.answered(errors.insufficientCredits.status)
+  const refusals = new RefusedWebhooks(log, systemClock())
+  const telemetry = createIngestTelemetry(log, meter, refusals)
+  const head = { requestId: 'r', projectId: 'p', bufferId: 'b', header: () => undefined }
+  telemetry.answered(accepted('m', 'i'), head)
+  telemetry.answered(refusal(insufficientCredits(0, 1)), head)
+  telemetry.answered(refusal(new ServiceError('groupKeyMissing'), { path: '$.p', header: 'h' }), head)
+  refusals.stop()
   for (const holder of ['buffer', 'customer'] as const) {
     telemetry.overShare(holder)
     telemetry.shareReached({ shard: 0, holder, id: 'id', bytes: 2, limit: 1 })

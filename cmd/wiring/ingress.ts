@@ -13,6 +13,7 @@ import { connect } from '../../internal/postgres/connection.ts'
 import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
+import { RefusedWebhooks } from '../../internal/telemetry/refused-webhooks.ts'
 import type { Logs, Node, Store } from './foundation.ts'
 
 /** Connections for credit statements: one flies a customer. */
@@ -59,7 +60,12 @@ export async function startIngress(
     (it) => it.close(2_000),
   )
   await ledger.open()
-  const telemetry = createIngestTelemetry(log, meter)
+  const refusals = await lifecycle.acquire(
+    'refused webhooks',
+    () => new RefusedWebhooks(log, clock),
+    async (it) => it.stop(),
+  )
+  const telemetry = createIngestTelemetry(log, meter, refusals)
   const inbox = await lifecycle.acquire(
     'packs',
     () =>

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../runtime/clock.ts'
 import { closingHeaders } from './answer-headers.ts'
 import { awaitsContinue } from './body.ts'
+import { REQUEST_ID_HEADER } from './request-id.ts'
 
 /**
  * Answers to requests whose body was not read.
@@ -16,6 +17,8 @@ export interface EarlyAnswer {
   readonly status: number
   readonly body: string
   readonly retryAfter?: number | undefined
+  /** The `X-Request-Id` header; absent where the request was refused before it had one. */
+  readonly requestId?: string | undefined
 }
 
 /** How much of a refused body is read and thrown away, bytes, and for how long, ms. */
@@ -71,9 +74,10 @@ export function answerEarly(
   clock: Clock,
   req: IncomingMessage,
   res: ServerResponse,
-  { status, body, retryAfter }: EarlyAnswer,
+  { status, body, retryAfter, requestId }: EarlyAnswer,
 ): void {
   const headers = closingHeaders(body)
+  if (requestId !== undefined) headers.push(REQUEST_ID_HEADER, requestId)
   if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))
   res.writeHead(status, headers)
   // Written, not ended: ending would close the connection under a client that is still sending.

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type { Context, Next } from 'koa'
 import { errors, ServiceError } from '../domain/errors.ts'
 import type { HttpTelemetry } from './ports.ts'
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts'
 
 /**
  * The outermost middleware: whatever goes wrong below becomes `{error, code?, …}` with its status, and what
@@ -23,18 +23,14 @@ export function failures(
   }
 }
 
-/** A caller's own id is kept when it cannot forge a log line. */
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
-
 /** Every answer of the management API carries `X-Request-Id`. */
 export async function requestIds(ctx: Context, next: Next): Promise<void> {
-  ctx.set('X-Request-Id', requestId(ctx))
+  ctx.set(REQUEST_ID_HEADER, requestId(ctx))
   await next()
 }
 
 function requestId(ctx: Context): string {
-  const given = ctx.get('X-Request-Id')
-  ctx.state.requestId ??= REQUEST_ID.test(given) ? given : randomUUID()
+  ctx.state.requestId ??= requestIdOf(ctx.req.headers['x-request-id'])
   return ctx.state.requestId
 }
 
@@ -59,7 +55,7 @@ function answerFailure(ctx: Context, error: unknown, telemetry: HttpTelemetry): 
   }
   ctx.respond = true
   ctx.status = known?.status ?? errors.internal.status
-  ctx.set('X-Request-Id', requestId(ctx))
+  ctx.set(REQUEST_ID_HEADER, requestId(ctx))
   if (known?.retryAfter !== undefined) ctx.set('Retry-After', String(known.retryAfter))
   if (known?.entry.challenge !== undefined) ctx.set('WWW-Authenticate', known.entry.challenge)
   ctx.body = known?.body ?? { error: errors.internal.error }

@@ -6,12 +6,14 @@ import { isIdentifier } from '../domain/identifiers.ts'
 import type { Ingest } from '../ingest/accept.ts'
 import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { IngestTelemetry } from '../ingest/ports.ts'
+import type { IngestHead } from '../ingest/request.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
 import { type BodyBudget, judgeHead, type NoBody, readJudgedBody } from './body.ts'
 import { answerEarly, refuseUnread } from './early-answer.ts'
 import type { Gate } from './listener.ts'
 import { originOf } from './origin.ts'
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts'
 import type { Handler } from './turns.ts'
 
 /**
@@ -43,7 +45,7 @@ const PATH = /^\/v1\/ingest\/([^/]+)\/([^/]+)$/
 export class IngestRoute {
   readonly #options: IngestRouteOptions
   /** Errors that nobody meant for the caller, on their way to the application. */
-  readonly #failed = new WeakMap<IncomingMessage, unknown>()
+  readonly #failed = new WeakMap<IncomingMessage, { requestId: string; error: unknown }>()
 
   constructor(options: IngestRouteOptions) {
     this.#options = options
@@ -54,8 +56,9 @@ export class IngestRoute {
     return (req, res) => {
       if (req.method !== 'POST' || !req.url?.startsWith(PREFIX)) return application(req, res)
       const path = pathOf(req.url)
-      return this.#answer(req, res, path).catch((error: unknown) => {
-        this.#failed.set(req, error)
+      const requestId = requestIdOf(req.headers['x-request-id'])
+      return this.#answer(req, res, path, requestId).catch((error: unknown) => {
+        this.#failed.set(req, { requestId, error })
         return application(req, res)
       })
     }
@@ -64,35 +67,38 @@ export class IngestRoute {
   /** Other methods, targets in absolute form, and errors. */
   readonly middleware = async (ctx: Context, next: Next): Promise<void> => {
     if (!ctx.path.startsWith(PREFIX)) return next()
-    if (this.#failed.has(ctx.req)) throw this.#failed.get(ctx.req)
+    const failure = this.#failed.get(ctx.req)
+    const requestId = failure?.requestId ?? requestIdOf(ctx.req.headers['x-request-id'])
+    ctx.state.requestId = requestId
+    if (failure) throw failure.error
     if (ctx.method !== 'POST') return otherMethod(ctx, parsePath(ctx.path) !== null)
     ctx.respond = false
-    await this.#answer(ctx.req, ctx.res, ctx.path)
+    await this.#answer(ctx.req, ctx.res, ctx.path, requestId)
   }
 
   /** What the head refuses keeps no body. A body counts until the answer, for so long its bytes are in memory. */
-  async #answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void> {
+  async #answer(req: IncomingMessage, res: ServerResponse, path: string, requestId: string): Promise<void> {
     const { ingest, gate, maxBodyBytes, bodies } = this.#options
     const unread = judgeHead(req, maxBodyBytes)
-    if (unread !== null) return this.#refuseBody(req, res, unread)
+    if (unread !== null) return this.#refuseBody(req, res, unread, requestId, null)
     const address = parsePath(path)
-    if (address === null) return this.#refuseAddress(req, res)
+    if (address === null) return this.#refuseAddress(req, res, requestId)
     const { projectId, bufferId } = address
     // One object for both: this is the path of all load.
-    const request = { projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
+    const request = { requestId, projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
     const judged = ingest.refuse(request)
     const refused = judged instanceof Promise ? await judged : judged
     if (refused !== null) {
       if (refused === answers.keyInvalid) this.#tellKey(req, address)
-      return this.#refuseHead(req, res, refused)
+      return this.#refuseHead(req, res, refused, requestId)
     }
     const body = await readJudgedBody(req, res, maxBodyBytes, bodies)
-    if (typeof body === 'string') return this.#refuseBody(req, res, body)
+    if (typeof body === 'string') return this.#refuseBody(req, res, body, requestId, request)
     try {
       request.body = body
       const answer = await ingest.accept(request)
       if (answer === answers.keyInvalid) this.#tellKey(req, address)
-      send(res, answer, gate)
+      send(res, answer, gate, requestId)
     } finally {
       bodies.giveBack(body.length)
     }
@@ -110,21 +116,33 @@ export class IngestRoute {
     })
   }
 
-  #refuseAddress(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    this.#options.telemetry.answered(answers.bufferNotFound.status)
-    return this.#refuseHead(req, res, answers.bufferNotFound)
+  #refuseAddress(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
+    this.#options.telemetry.answered(answers.bufferNotFound, null)
+    return this.#refuseHead(req, res, answers.bufferNotFound, requestId)
   }
 
-  #refuseHead(req: IncomingMessage, res: ServerResponse, answer: IngestAnswer): Promise<void> {
+  #refuseHead(
+    req: IncomingMessage,
+    res: ServerResponse,
+    answer: IngestAnswer,
+    requestId: string,
+  ): Promise<void> {
     const { clock, gate } = this.#options
-    return refuseUnread(clock, req, res, answer, () => send(res, answer, gate))
+    return refuseUnread(clock, req, res, { ...answer, requestId }, () => send(res, answer, gate, requestId))
   }
 
-  #refuseBody(req: IncomingMessage, res: ServerResponse, reason: NoBody): void {
+  /** `head`: of a buffer that takes webhooks; null: nobody looked. */
+  #refuseBody(
+    req: IncomingMessage,
+    res: ServerResponse,
+    reason: NoBody,
+    requestId: string,
+    head: IngestHead | null,
+  ): void {
     if (reason === 'aborted') return
     const answer = BODY_REFUSALS[reason]
-    this.#options.telemetry.answered(answer.status)
-    answerEarly(this.#options.clock, req, res, answer)
+    this.#options.telemetry.answered(answer, head)
+    answerEarly(this.#options.clock, req, res, { ...answer, requestId })
   }
 }
 
@@ -174,14 +192,15 @@ function headerOf(headers: IncomingHttpHeaders): HeaderLookup {
 }
 
 /** As `writeHead` takes it. Spelt out, for a list that grows costs each answer a microsecond. */
-function headOf({ type, body }: IngestAnswer): string[] {
+function headOf({ type, body }: IngestAnswer, requestId: string): string[] {
   const [cache, noStore, options, noSniff] = ANSWER_HEADERS
   const length = String(Buffer.byteLength(body))
-  return ['Content-Type', type, 'Content-Length', length, cache, noStore, options, noSniff]
+  const id = REQUEST_ID_HEADER
+  return ['Content-Type', type, 'Content-Length', length, cache, noStore, options, noSniff, id, requestId]
 }
 
-function send(res: ServerResponse, answer: IngestAnswer, gate: Gate): void {
-  const head = headOf(answer)
+function send(res: ServerResponse, answer: IngestAnswer, gate: Gate, requestId: string): void {
+  const head = headOf(answer, requestId)
   if (answer.retryAfter !== undefined) head.push('Retry-After', String(answer.retryAfter))
   if (gate.closing) head.push('Connection', 'close')
   res.writeHead(answer.status, head)

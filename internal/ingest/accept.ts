@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { creditsForBytes, isPadded, serializedBytes } from '../domain/credits.ts'
 import { insufficientCredits } from '../domain/errors.ts'
-import { extractGroupKey, extractMessageId, type HeaderLookup } from '../domain/extract.ts'
+import { extractGroupKey, extractMessageId } from '../domain/extract.ts'
 import { readJson } from '../domain/json.ts'
-import type { ApiKeyRecord, BufferRecord } from '../domain/model.ts'
+import type { ApiKeyRecord, BufferRecord, GroupKeyConfig } from '../domain/model.ts'
 import { verifySignature } from '../domain/signature.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { accepted, answers, duplicate, type IngestAnswer, refusal } from './answer.ts'
@@ -21,6 +21,7 @@ import {
   type Shares,
   type Stored,
 } from './ports.ts'
+import type { IngestHead, IngestRequest } from './request.ts'
 
 /**
  * Acceptance of one webhook (docs/architecture/protocol.md, "Ingest checks").
@@ -28,20 +29,6 @@ import {
  * Invariants: 202 is answered only for an item that the broker has stored, or whose duplicate is buffered; every
  * charge is settled or refunded exactly once; a refused request has neither charged nor stored anything.
  */
-
-/** What is known of a webhook before its body. */
-export interface IngestHead {
-  /** Identifiers as `domain/identifiers.ts` has them; what cannot be one is answered before. */
-  projectId: string
-  bufferId: string
-  /** A request header by name in any case, '' when it was sent empty, undefined when it was not sent. */
-  header: HeaderLookup
-}
-
-export interface IngestRequest extends IngestHead {
-  /** The raw body. */
-  body: Uint8Array
-}
 
 export interface IngestPorts {
   buffers: BufferDirectory
@@ -69,13 +56,13 @@ export class Ingest {
   /** What the head alone refuses: buffer, project, key, state. null: nothing. At once where memory tells. */
   refuse(head: IngestHead): IngestAnswer | null | Promise<IngestAnswer | null> {
     const judged = this.#judge(head)
-    if (judged === undefined) return this.#judgeUncached(head).then((late) => this.#refusal(late))
-    return this.#refusal(judged)
+    if (judged === undefined) return this.#judgeUncached(head).then((late) => this.#refusal(late, head))
+    return this.#refusal(judged, head)
   }
 
-  #refusal(judged: BufferRecord | IngestAnswer): IngestAnswer | null {
+  #refusal(judged: BufferRecord | IngestAnswer, head: IngestHead): IngestAnswer | null {
     if (!isAnswer(judged)) return null
-    this.#ports.telemetry.answered(judged.status)
+    this.#ports.telemetry.answered(judged, head)
     return judged
   }
 
@@ -87,7 +74,7 @@ export class Ingest {
     const record = this.#judge(request) ?? (await this.#judgeUncached(request))
     const judged = isAnswer(record) ? record : this.#judgeItem(record, request)
     const answer = isAnswer(judged) ? judged : await this.#pay(judged)
-    this.#ports.telemetry.answered(answer.status)
+    this.#ports.telemetry.answered(answer, request)
     return answer
   }
 
@@ -231,7 +218,7 @@ function readItem(record: BufferRecord, request: IngestRequest, now: number): Pa
   if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
   const body = { value: json.value, bytes: request.body }
   const groupKey = extractGroupKey(buffer.groupKey, body, request.header)
-  if (!groupKey.ok) return refusal(groupKey.error)
+  if (!groupKey.ok) return refusal(groupKey.error, whereKeysAre(buffer.groupKey))
   const messageId = extractMessageId(body, request.header)
   if (!messageId.ok) return refusal(messageId.error)
   const serialized = serializedBytes(json.value)
@@ -251,6 +238,11 @@ function readItem(record: BufferRecord, request: IngestRequest, now: number): Pa
       payload: request.body,
     },
   }
+}
+
+/** Where a group key was looked for. */
+function whereKeysAre({ mode, path, fallbackHeader }: GroupKeyConfig): Record<string, unknown> {
+  return { path: mode === 'jsonpath' ? path : undefined, header: fallbackHeader }
 }
 
 /** Over the raw bytes, in constant time. */

@@ -9,6 +9,18 @@ export interface IngestAnswer {
   readonly body: string
   /** Seconds, the `Retry-After` header; undefined: none. */
   readonly retryAfter: number | undefined
+  /** Why it refuses, in words that are the same for all of its kind; null: it accepts. */
+  readonly reason: string | null
+  /** What the owner of the buffer needs to know beyond the reason, for the log alone. */
+  readonly detail?: Readonly<Record<string, unknown>> | undefined
+  /** Of what it accepts; null: it refuses. */
+  readonly item: AcceptedItem | null
+}
+
+export interface AcceptedItem {
+  readonly messageId: string
+  readonly itemId: string
+  readonly duplicate: boolean
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -23,11 +35,14 @@ const BAD_REQUEST_PAGE = `<!DOCTYPE html>
 /** The answer of a registry entry with its own text. */
 function fixed(key: ErrorKey): IngestAnswer {
   const { status, error, code, retryAfter }: ErrorEntry = errors[key]
-  return answer(status, JSON.stringify({ error, code }), retryAfter)
-}
-
-function answer(status: number, body: string, retryAfter?: number): IngestAnswer {
-  return { status, type: JSON_TYPE, body, retryAfter }
+  return {
+    status,
+    type: JSON_TYPE,
+    body: JSON.stringify({ error, code }),
+    retryAfter,
+    reason: error,
+    item: null,
+  }
 }
 
 export const answers = {
@@ -54,23 +69,32 @@ export const answers = {
     type: 'text/html; charset=utf-8',
     body: BAD_REQUEST_PAGE,
     retryAfter: undefined,
+    reason: 'The request body is not valid JSON',
+    item: null,
   },
 } as const satisfies Record<string, IngestAnswer>
 
-export function refusal(error: ServiceError): IngestAnswer {
-  return answer(error.status, JSON.stringify(error.body), error.retryAfter)
+/** `detail`: see IngestAnswer. */
+export function refusal(error: ServiceError, detail?: Readonly<Record<string, unknown>>): IngestAnswer {
+  const { status, retryAfter } = error
+  const reason = error.entry.error
+  return { status, type: JSON_TYPE, body: JSON.stringify(error.body), retryAfter, reason, detail, item: null }
 }
 
 export function accepted(messageId: string, itemId: string): IngestAnswer {
   // Without an id of the sender's the two are one UUID, which needs no escaping.
   const id = messageId === itemId ? `"${itemId}"` : JSON.stringify(messageId)
-  return answer(202, `{"status":"accepted","messageId":${id},"itemId":"${itemId}"}`)
+  const body = `{"status":"accepted","messageId":${id},"itemId":"${itemId}"}`
+  return acceptance(body, { messageId, itemId, duplicate: false })
 }
 
 /** `originalId`: itemId of the item that is buffered already. */
 export function duplicate(messageId: string, originalId: string): IngestAnswer {
-  return answer(
-    202,
-    `{"status":"accepted","messageId":${JSON.stringify(messageId)},"itemId":"${originalId}","duplicate":true}`,
-  )
+  const id = JSON.stringify(messageId)
+  const body = `{"status":"accepted","messageId":${id},"itemId":"${originalId}","duplicate":true}`
+  return acceptance(body, { messageId, itemId: originalId, duplicate: true })
+}
+
+function acceptance(body: string, item: AcceptedItem): IngestAnswer {
+  return { status: 202, type: JSON_TYPE, body, retryAfter: undefined, reason: null, item }
 }

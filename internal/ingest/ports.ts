@@ -1,4 +1,6 @@
 import type { ApiKeyRecord, BufferRecord } from '../domain/model.ts'
+import type { IngestAnswer } from './answer.ts'
+import type { IngestHead } from './request.ts'
 
 /** Buffers by caller-chosen id; cached and invalidated (docs/architecture/protocol.md, "Cached configuration"). */
 export interface BufferDirectory {
@@ -120,8 +122,8 @@ export interface PackTelemetry {
 
 /** What ingest tells of itself besides its answers; the adapter makes counters and log events of it. */
 export interface IngestTelemetry {
-  /** One request answered with this status. */
-  answered(status: number): void
+  /** One request was answered. `head`: null where it was not read, for the request was refused before. */
+  answered(answer: IngestAnswer, head: IngestHead | null): void
   /** The verdict of an item that was answered before it was known: `new` is paid for, the others are refunded. */
   lateVerdict(outcome: 'new' | 'duplicate' | 'unknown'): void
   /** The buffer or its customer holds its whole share: 503. */

@@ -1,20 +1,34 @@
 /** What ingest reports, as log events and metrics. A request costs additions only; a stored pack one event. */
 import type { Meter } from '@opentelemetry/api'
+import { errors } from '../domain/errors.ts'
+import type { IngestAnswer } from '../ingest/answer.ts'
 import type { Holder, IngestTelemetry, PackTelemetry, ShareTelemetry } from '../ingest/ports.ts'
+import type { IngestHead } from '../ingest/request.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
+import type { RefusedWebhooks } from './refused-webhooks.ts'
 
 const HOLDERS: readonly Holder[] = ['buffer', 'customer']
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
+/** `refusals`: what becomes of refused webhooks in the log. */
 export function createIngestTelemetry(
   log: Logger,
   meter: Meter,
+  refusals: Pick<RefusedWebhooks, 'add'>,
 ): IngestTelemetry & PackTelemetry & ShareTelemetry {
-  return { ...requestEvents(log, meter), ...packEvents(log, meter), ...shareEvents(log) }
+  return { ...requestEvents(log, meter, refusals), ...packEvents(log, meter), ...shareEvents(log) }
 }
 
-function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
+/** Those that say nothing of a buffer: it is not there, or nobody could ask whether it is. */
+const OF_NO_BUFFER: readonly (string | null)[] = [
+  errors.bufferNotFound.error,
+  errors.databaseUnavailable.error,
+]
+
+function requestEvents(log: Logger, meter: Meter, refusals: Pick<RefusedWebhooks, 'add'>): IngestTelemetry {
+  // Asked once: each request would pay for the question, and for the event that nobody wants.
+  const follows = log.isLevelEnabled('debug')
   const accepted = counter(meter, 'penstock_ingest_accepted', 'Ingest requests answered 202')
   const refused = counter(meter, 'penstock_ingest_refused', 'Ingest requests answered otherwise', 'status')
   const verdicts = counter(meter, 'penstock_late_verdicts', 'Verdicts known only after the answer', 'outcome')
@@ -33,9 +47,14 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
     'dependency',
   )
   return {
-    answered(status) {
-      if (status === 202) accepted.add(1)
-      else refused.add(1, String(status))
+    answered(answer, head) {
+      const { status, reason } = answer
+      if (reason === null) accepted.add(1)
+      else {
+        refused.add(1, String(status))
+        refusals.add(OF_NO_BUFFER.includes(reason) ? undefined : head?.bufferId, answer)
+      }
+      if (follows && head !== null) follow(log, answer, head)
     },
     lateVerdict(outcome) {
       verdicts.add(1, outcome)
@@ -48,6 +67,12 @@ function requestEvents(log: Logger, meter: Meter): IngestTelemetry {
       log.warn({ dependency, error: String(error) }, 'unavailable')
     },
   }
+}
+
+function follow(log: Logger, { status, reason, item }: IngestAnswer, head: IngestHead): void {
+  const { requestId, projectId, bufferId } = head
+  if (item !== null) log.debug({ requestId, projectId, bufferId, ...item }, 'webhook accepted')
+  else log.debug({ requestId, projectId, bufferId, status, reason }, 'webhook refused')
 }
 
 /** Not one a request: a sender may try often while its buffer is full. */

@@ -40,6 +40,10 @@ describe('the commands of the guide for senders', function () {
     expect(new Set(sent.map(({ itemId }) => itemId)).size).to.equal(1)
   })
 
+  it('get the id of their request back', async () => {
+    expect((await page.paste('Follow a webhook')).trim()).to.equal('X-Request-Id: signup-17')
+  })
+
   it('send by a program', async () => {
     expect(await page.paste('Repeat safely')).to.include("status: 'accepted'")
   })

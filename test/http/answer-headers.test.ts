@@ -55,3 +55,54 @@ describe('every answer forbids to keep it, and to guess its type', () => {
     expect(headers.get('x-content-type-options')).to.equal('nosniff')
   })
 })
+
+/** The id under which answers and logs name a request: its own, or one that the service makes. */
+describe('every answer to a webhook names its request', () => {
+  let service: TestService
+
+  before(async () => {
+    service = await startService({ maxBodyBytes: 1_000 })
+    const admin = adminOf(service.url, await service.ownerKey('acme'))
+    await admin.post('/v1/admin/projects', { projectId: 'shop', name: 'shop' })
+    expect((await admin.post('/v1/admin/buffers', bufferBody('orders', 'shop'))).status).to.equal(201)
+  })
+
+  after(() => service.stop())
+
+  const path = '/v1/ingest/shop/orders'
+  for (const [what, status, where, lines, body] of [
+    ['that is accepted', 202, path, ['Content-Length: 16'], '{"customer":"c"}'],
+    ['that is no JSON', 400, path, ['Content-Length: 1'], '{'],
+    ['for nobody', 404, '/v1/ingest/shop/none', ['Content-Length: 2'], '{}'],
+    ['to a path that cannot be', 404, '/v1/ingest/shop', ['Content-Length: 2'], '{}'],
+    ['that says it is too large', 413, path, ['Content-Length: 1001'], 'x'],
+    [
+      'that is too large in chunks',
+      413,
+      path,
+      ['Transfer-Encoding: chunked'],
+      `3e9\r\n${'x'.repeat(1_001)}\r\n`,
+    ],
+    ['that is encoded', 415, path, ['Content-Encoding: gzip', 'Content-Length: 1'], 'x'],
+  ] as const) {
+    it(`${what}: ${status}`, async () => {
+      const ask = async (...more: string[]) => {
+        const client = await RawClient.open(service.port)
+        client.send(
+          Buffer.from([`POST ${where} HTTP/1.1`, 'Host: x', ...lines, ...more, '', body].join('\r\n')),
+        )
+        const answer = await client.answer().finally(() => client.close())
+        expect(answer.status, answer.body).to.equal(status)
+        return answer.headers.get('x-request-id')
+      }
+      expect(await ask('X-Request-Id: order.7-a_b')).to.equal('order.7-a_b')
+      const made = [
+        await ask(),
+        await ask('X-Request-Id: a b'),
+        await ask(`X-Request-Id: ${'x'.repeat(129)}`),
+      ]
+      for (const id of made) expect(id).to.match(/^[0-9a-f-]{36}$/)
+      expect(new Set(made).size).to.equal(3)
+    })
+  }
+})

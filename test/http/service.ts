@@ -227,7 +227,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   })
   const inbox = new MemoryInbox()
   const telemetry: IngestTelemetry = {
-    answered: (status) => told.answered.push(status),
+    answered: ({ status }) => told.answered.push(status),
     lateVerdict: (outcome) => told.late.push(outcome),
     overShare: (holder) => told.overShare.push(holder),
     unavailable: (dependency) => told.unavailable.push(dependency),

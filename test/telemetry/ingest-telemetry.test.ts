@@ -1,15 +1,71 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { errors, insufficientCredits } from '../../internal/domain/errors.ts'
+import { accepted, answers, duplicate, refusal } from '../../internal/ingest/answer.ts'
 import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
 import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
 import { recorder } from './recorder.ts'
 
+const HEAD = { requestId: 'r', projectId: 'p', bufferId: 'b', header: () => undefined }
+
+/** `added`: what it was told, as buffer and reason. */
+function refusals() {
+  const added: (string | null | undefined)[][] = []
+  const add = (bufferId: string | undefined, { reason }: { reason: string | null }) =>
+    added.push([bufferId, reason])
+  return { add, added }
+}
+
 describe('the telemetry of ingest', () => {
+  it('tells of a refusal whose buffer it is, but for addresses that name none', () => {
+    const { log, meter } = recorder('info')
+    const told = refusals()
+    const telemetry = createIngestTelemetry(log, meter, told)
+    telemetry.answered(answers.bufferDisabled, HEAD)
+    telemetry.answered(answers.bufferNotFound, { ...HEAD, bufferId: 'any' })
+    telemetry.answered(answers.databaseUnavailable, { ...HEAD, bufferId: 'any' })
+    telemetry.answered(answers.tooLarge, null)
+    expect(told.added).to.deep.equal([
+      ['b', 'Buffer is disabled'],
+      [undefined, 'Buffer not found'],
+      [undefined, errors.databaseUnavailable.error],
+      [undefined, 'Request body is too large'],
+    ])
+  })
+
+  it('lets each webhook be followed by its request id at the level of debug, and at no other', () => {
+    const debug = recorder('debug')
+    const info = recorder('info')
+    for (const { log, meter } of [debug, info]) {
+      const telemetry = createIngestTelemetry(log, meter, refusals())
+      telemetry.answered(accepted('m', 'i'), HEAD)
+      telemetry.answered(answers.signatureInvalid, HEAD)
+    }
+    expect(info.lines).to.have.length(0)
+    const address = { requestId: 'r', projectId: 'p', bufferId: 'b' }
+    const [first, second] = debug.lines
+    expect(first).to.include({
+      ...address,
+      msg: 'webhook accepted',
+      messageId: 'm',
+      itemId: 'i',
+      duplicate: false,
+    })
+    expect(second).to.include({
+      ...address,
+      msg: 'webhook refused',
+      status: 401,
+      reason: 'Invalid signature',
+    })
+  })
+
   it('counts answers, late verdicts and what was away', async () => {
     const { log, lines, meter, numbers } = recorder('info')
-    const telemetry = createIngestTelemetry(log, meter)
-    for (const status of [202, 202, 404, 429, 429]) telemetry.answered(status)
+    const telemetry = createIngestTelemetry(log, meter, refusals())
+    const full = refusal(insufficientCredits(0, 1))
+    const all = [accepted('m', 'i'), duplicate('m', 'i'), answers.bufferNotFound, full, full]
+    for (const answer of all) telemetry.answered(answer, HEAD)
     telemetry.lateVerdict('duplicate')
     telemetry.unavailable('ledger', new Error('connection refused'))
     expect(await numbers()).to.include({
@@ -26,7 +82,7 @@ describe('the telemetry of ingest', () => {
 
   it('counts what full holders were refused, and tells once that they are full', async () => {
     const { log, lines, meter, numbers } = recorder('info')
-    const telemetry = createIngestTelemetry(log, meter)
+    const telemetry = createIngestTelemetry(log, meter, refusals())
     for (let n = 0; n < 3; n++) telemetry.overShare('buffer')
     telemetry.overShare('customer')
     expect(await numbers()).to.include({
@@ -51,7 +107,7 @@ describe('the telemetry of ingest', () => {
 
   it('measures stored packs, with one event each', async () => {
     const { log, lines, meter, numbers } = recorder()
-    const telemetry = createIngestTelemetry(log, meter)
+    const telemetry = createIngestTelemetry(log, meter, refusals())
     telemetry.batch({ shard: 1, items: 40, bytes: 9_000, ms: 3, attempts: 2 })
     expect(await numbers()).to.include({
       penstock_inbox_items: 40,

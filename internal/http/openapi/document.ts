@@ -23,7 +23,7 @@ const DESCRIPTION = `Buffers webhooks by group key and delivers each group as on
 
 Every refusal carries an \`error\` text and, where programs need one, a \`code\`. Beside the answers listed at
 each operation, an unknown path is 404, a method that a path lacks 405, an expectation other than \`100-continue\` 417, headers beyond 32 KB 431 and what is no HTTP 400, all with the same
-body. What an endpoint of the management API answers carries \`X-Request-Id\`, \`Cache-Control: no-store\`
+body. What an endpoint answers carries \`X-Request-Id\`, \`Cache-Control: no-store\`
 and \`X-Content-Type-Options: nosniff\`.`
 
 export function openApiDocument(): OpenApiDocument {

@@ -118,7 +118,12 @@ function refuseBody(ctx: Context, reason: NoBody, clock: Clock): void {
   ctx.respond = false
   if (reason === 'aborted') return
   const refusal = BODY_REFUSALS[reason]
-  answerEarly(clock, ctx.req, ctx.res, { ...refusal, body: JSON.stringify({ error: refusal.error }) })
+  const { requestId } = ctx.state
+  answerEarly(clock, ctx.req, ctx.res, {
+    ...refusal,
+    body: JSON.stringify({ error: refusal.error }),
+    requestId,
+  })
 }
 
 /** What cannot be an identifier names nothing, and never reaches a database. */
