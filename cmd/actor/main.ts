@@ -3,6 +3,14 @@
  * port only.
  */
 import { backendsOfCluster } from '../wiring/backends.ts'
+import { WATCHED } from '../wiring/child-nodes.ts'
 import { runProgram } from '../wiring/program.ts'
 
-runProgram({ role: 'actor', ingress: false, admin: false, actor: true, backends: backendsOfCluster })
+runProgram({
+  role: 'actor',
+  ingress: false,
+  admin: false,
+  actor: true,
+  backends: backendsOfCluster,
+  watched: () => process.argv.includes(WATCHED),
+})

@@ -8,6 +8,7 @@ import { runService } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
 import { type Config, ConfigError, describeEnvironment, readConfig } from '../config/config.ts'
+import { greet } from '../penstock/banner.ts'
 import { reportStart } from '../wiring/report-start.ts'
 import { layoutLines } from './layout.ts'
 import { type Member, membersOf } from './members.ts'
@@ -65,7 +66,7 @@ function run(config: Config): void {
         })
       }
       log.info({ nodes: members.length }, 'ready')
-      process.stdout.write(layoutLines(members, nodes.dir) + tryLines(servers.dataDir, nodes))
+      greet(layoutLines(members, nodes.dir) + tryLines(servers.dataDir, nodes))
     },
     SHUTDOWN_MS,
   )

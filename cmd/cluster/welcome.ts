@@ -11,5 +11,5 @@ export function tryLines(dataDir: string, { all }: ClusterNodes): string {
   if (!existsSync(keyFile)) return ''
   const urlOf = (name: string) => all.find((node) => node.name === name)?.url ?? ''
   const [url, ingestUrl] = [urlOf('admin'), urlOf('ingress-1')]
-  return welcomeLines({ url, ingestUrl, key: `$(cat '${keyFile}')`, keyFile })
+  return welcomeLines({ url, ingestUrl, keyFile })
 }

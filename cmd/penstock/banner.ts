@@ -1,23 +1,50 @@
-/** What `npm start` tells whoever started it: where it listens, and at the first start three lines to paste. */
+/**
+ * What `npm start` tells whoever started it: where it listens, and while no key was used yet, three lines to paste. It is no
+ * part of the log: a program that reads standard output gets JSON lines and nothing else.
+ */
+import { LOCAL_CUSTOMER, type LocalOwner } from '../wiring/owners.ts'
+
+export interface Addresses {
+  readonly url: string
+  readonly opsUrl: string
+}
 
 export interface Welcome {
-  url: string
+  readonly url: string
   /** Where webhooks go, when that is another address. */
-  ingestUrl?: string | undefined
-  /** The owner key as a shell word: the key itself, or a command that reads it. */
-  key: string
-  /** Where the key was left, when it is not shown. */
-  keyFile: string | undefined
+  readonly ingestUrl?: string | undefined
+  /** Where the owner key is. */
+  readonly keyFile: string
+}
+
+/** On standard output for a person, on standard error beside a log. */
+export function greet(text: string): void {
+  const stream = process.stdout.isTTY ? process.stdout : process.stderr
+  stream.write(text)
 }
 
 /** Address lines, for every start. */
-export function addressLines(url: string, opsUrl: string): string {
-  return `\n  Penstock listens on ${url}\n  ops (live, ready, metrics) on ${opsUrl}\n\n`
+export function addressLines({ url, opsUrl }: Addresses): string {
+  return [
+    '',
+    `  Penstock listens on ${url}`,
+    `  its API in a browser: ${url}/docs`,
+    `  ops (live, ready, metrics) on ${opsUrl}`,
+    '',
+    '',
+  ].join('\n')
+}
+
+/** Empty once a key was used: then somebody knows the way. */
+export function ownerLines(url: string, { keyFile, isNew }: LocalOwner): string {
+  if (!isNew) return ''
+  const another = `  No key was used yet. Another owner key: npm run account -- ${LOCAL_CUSTOMER}\n`
+  return keyFile === undefined ? `${another}\n` : `${another}${welcomeLines({ url, keyFile })}`
 }
 
 /** Create a project and a buffer; send a webhook; see the batch that was delivered. */
-export function welcomeLines({ url, ingestUrl = url, key, keyFile }: Welcome): string {
-  const auth = `-H "X-API-Key: ${key}" -H 'Content-Type: application/json'`
+export function welcomeLines({ url, ingestUrl = url, keyFile }: Welcome): string {
+  const auth = `-H "X-API-Key: $(cat '${keyFile}')" -H 'Content-Type: application/json'`
   const project = JSON.stringify({ projectId: 'demo', name: 'Demo' })
   const buffer = JSON.stringify({
     bufferId: 'orders',
@@ -30,9 +57,8 @@ export function welcomeLines({ url, ingestUrl = url, key, keyFile }: Welcome): s
   const create = `curl -s ${auth} ${url}/v1/admin/projects -d '${project}' && curl -s ${auth} ${url}/v1/admin/buffers -d '${buffer}'`
   const ingest = `curl -s ${ingestUrl}/v1/ingest/demo/orders -d '{"customer":"ada","order":1}'`
   const see = `sleep 2; curl -s ${url}/local/receiver/orders`
-  const where = keyFile ? `is in ${keyFile}` : `(shown only now): ${key}`
   return [
-    `  Owner key of customer "local" ${where}`,
+    `  Owner key of customer "${LOCAL_CUSTOMER}" is in ${keyFile}`,
     '',
     '  Try it:',
     '',

@@ -15,7 +15,7 @@ import type { Backends } from '../wiring/backends.ts'
 import type { Node } from '../wiring/foundation.ts'
 import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
-import { addressLines, welcomeLines } from './banner.ts'
+import { addressLines, greet, ownerLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
 import { localPayments } from './local-payments.ts'
 import { refuseTroublesAt, tableWith } from './process-shards.ts'
@@ -49,14 +49,18 @@ runProgram({
   port: (config) => (isAlone(config) ? undefined : 'first'),
   routes: ({ config }) => (config.local ? [ownRequests(config.host), receiver.middleware] : []),
   ownProvider: localPayments,
+  watched: isWatched,
   /** Not log lines: they are there to be read and pasted. */
   async greet(node, { url = '', opsPort, owner }) {
     const { host } = node.config
     const opsUrl = `http://${host.includes(':') ? `[${host}]` : host}:${opsPort}`
-    process.stdout.write(addressLines(url, opsUrl))
-    if (owner) process.stdout.write(welcomeLines({ url, ...owner }))
+    greet(addressLines({ url, opsUrl }) + (owner ? ownerLines(url, owner) : ''))
   },
 })
+
+function isWatched({ local }: Config): boolean {
+  return local && process.stdout.isTTY
+}
 
 /** Among those that take requests. */
 function isAlone({ processes }: Config): boolean {

@@ -13,9 +13,10 @@ import {
   startNode,
 } from '../../internal/embedded/node-process.ts'
 import type { Backends } from '../wiring/backends.ts'
-import { settingsOfChildren } from '../wiring/child-nodes.ts'
+import { settingsOfChildren, WATCHED } from '../wiring/child-nodes.ts'
 import type { Node } from '../wiring/foundation.ts'
 import { secretKeyText } from '../wiring/secrets.ts'
+import { followLog, tellFollowed } from './followed-log.ts'
 
 const ACTOR = join(import.meta.dirname, '..', 'actor', 'main.ts')
 const FRONT = join(import.meta.dirname, 'front.ts')
@@ -51,7 +52,7 @@ export class Processes {
     const { actors } = shareOut(this.#node.config.processes)
     return Promise.all(
       numbered('actor', actors).map((name) =>
-        this.#start({ name, program: ACTOR, port: undefined }, this.#actors),
+        this.#start({ name, program: ACTOR, port: undefined, args: this.#watching() }, this.#actors),
       ),
     )
   }
@@ -64,13 +65,27 @@ export class Processes {
     await Promise.all(names.map((name) => this.#start({ name, program: FRONT, port, args }, this.#fronts)))
   }
 
+  /** Its log is a file, and nobody watches that. */
+  async #follow(name: string, logFile: string): Promise<void> {
+    const { lifecycle, log, clock } = this.#node
+    await lifecycle.acquire(
+      `log of ${name}`,
+      async () => followLog(clock, logFile, (event) => tellFollowed(log, event)),
+      async (stop) => stop(),
+    )
+  }
+
+  #watching(): string[] {
+    return this.#node.watched ? [WATCHED] : []
+  }
+
   /** `group`: those that stop together. */
   async #start(
     child: Pick<NodeOptions, 'name' | 'program' | 'port' | 'args'>,
     group: NodeProcess[],
   ): Promise<string> {
     const { lifecycle, log } = this.#node
-    const { pid, opsUrl } = await lifecycle.acquire(
+    const { pid, opsUrl, logFile } = await lifecycle.acquire(
       child.name,
       async (signal) => {
         const options = { ...child, dir: this.#dir, settings: this.#settings, opsPort: 0, log, signal }
@@ -83,6 +98,7 @@ export class Processes {
       () => stopAll(group),
     )
     log.info({ node: child.name, pid, opsUrl }, 'process started')
+    if (this.#node.watched) await this.#follow(child.name, logFile)
     return opsUrl
   }
 }

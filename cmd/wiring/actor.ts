@@ -45,7 +45,7 @@ export async function startActor(
   deliveries: DeliveryClient,
   nodes: { leases: Membership; isOver: (boot: string) => boolean },
 ): Promise<ActorNode> {
-  const { lifecycle, clock, log, boot } = node
+  const { lifecycle, clock, log, boot, watched } = node
   const actor = await lifecycle.acquire(
     'shards',
     async () => {
@@ -62,7 +62,7 @@ export async function startActor(
         deadLetters: createDeadLetters(store.db),
         deletedBuffers: createDeletedBuffers(store.db, { shards: logs.shards }),
         projection: createProjection(store.db),
-        telemetry: createShardTelemetry(log, meter),
+        telemetry: createShardTelemetry(log, meter, watched),
         limits: {
           payloadBudget: PAYLOAD_BUDGET / logs.shards,
           payloadMs: PAYLOAD_MS,

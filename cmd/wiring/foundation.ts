@@ -30,6 +30,8 @@ export interface Node {
   readonly lifecycle: Lifecycle
   /** UUID of this run of the process. */
   readonly boot: string
+  /** Somebody watches the local instance on a terminal: its log tells every delivery. */
+  readonly watched: boolean
 }
 
 export interface Store {

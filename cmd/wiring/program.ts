@@ -31,7 +31,7 @@ import { type Logs, type Node, openLogs, openStore, type Store } from './foundat
 import { startIngress } from './ingress.ts'
 import { listening } from './listening.ts'
 import { announceWebhooks, joinInstallation, startClosingLedgers } from './membership.ts'
-import { ensureOwners, type OwnerKey } from './owners.ts'
+import { ensureLocalOwner, ensureOwners, type LocalOwner } from './owners.ts'
 import { type OwnProvider, openPayments } from './payments.ts'
 import { reportStart } from './report-start.ts'
 import { type LedgerOfNode, noLedger } from './reported.ts'
@@ -61,6 +61,8 @@ export interface Program {
   readonly routes?: (node: Node) => readonly Middleware[]
   /** Of an installation that is configured with no other. */
   readonly ownProvider?: OwnProvider
+  /** Whether somebody reads the log on a terminal, to see what becomes of webhooks. */
+  readonly watched?: (config: Config) => boolean
   /** Once it is ready. */
   readonly greet?: (node: Node, started: Started) => Promise<void>
 }
@@ -78,8 +80,8 @@ export interface Started {
   /** undefined: it listens on the ops port only. */
   readonly url: string | undefined
   readonly opsPort: number
-  /** A key that this start has made. */
-  readonly owner: OwnerKey | undefined
+  /** Of the customer `local`; undefined: the configuration names the owners. */
+  readonly owner: LocalOwner | undefined
 }
 
 /** Reads the configuration and runs until a signal. What whoever starts it can mend is one line. */
@@ -109,7 +111,9 @@ function run(program: Program, config: Config, catalogue: Catalogue): void {
     log,
     (error) => reportStart(log, error),
     (service) => {
-      const node = { config, log, clock, lifecycle: service.lifecycle, boot: randomUUID() }
+      const { lifecycle } = service
+      const watched = program.watched?.(config) ?? false
+      const node = { config, log, clock, lifecycle, boot: randomUUID(), watched }
       return start(program, node, service, catalogue)
     },
   )
@@ -194,11 +198,13 @@ async function start(
     () => audit,
     (it) => it.stop(),
   )
-  // Before it listens: a key of the configuration works as soon as the program says that it is ready.
-  const owner = admin && (await ensureOwners(node, store, admin.apiKeys, node.config.dataDir))
+  // Before it listens: a key of the configuration works with the first answer.
+  if (admin) await ensureOwners(node, admin.apiKeys)
   const http = ingress || admin ? await serve(node, program, endpoints) : undefined
   address = http?.url ?? ''
   if (http) await prepared?.join?.(http.url)
+  // Not before: a start that is refused for its port must not make a key that nobody sees.
+  const owner = admin && (await ensureLocalOwner(node, store, admin.apiKeys))
   serving.health = health
   log.info({ url: http?.url, opsPort: ops.port, shards: logs.shards }, 'ready')
   await program.greet?.(node, { url: http?.url, opsPort: ops.port, owner })

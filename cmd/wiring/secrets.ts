@@ -2,8 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { SECRET_BYTES, secretOf } from '../../internal/auth/secret.ts'
 import { secretFile } from '../../internal/embedded/data-folder.ts'
 import { parseSecretKeys, type SecretKey } from '../../internal/postgres/secrets.ts'
+import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 
 /** The key that encrypts secrets at rest: generated once; throws when the file was damaged. */
 export function ownSecretKey(dataDir: string): SecretKey[] {
@@ -26,14 +28,12 @@ function secretKeyFile(dataDir: string): string {
   return join(dataDir, 'secret-key')
 }
 
-/** See `leaveOwnerKey`. */
+/** Where the owner key of the customer `local` is left. */
 export function ownerKeyFile(dataDir: string): string {
   return join(dataDir, 'owner-key')
 }
 
-/** Where the owner key of the first start is left when nobody watches; answers the path. */
-export function leaveOwnerKey(dataDir: string, secret: string): string {
-  const file = ownerKeyFile(dataDir)
-  secretFile(file, () => secret)
-  return file
+/** The key in `file`, which is made when it is absent. */
+export function leaveOwnerKey(file: string): string {
+  return secretFile(file, () => secretOf(systemRandomness().bytes(SECRET_BYTES)))
 }

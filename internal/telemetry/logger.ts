@@ -1,6 +1,7 @@
-/** The process's log: JSON lines on standard output, readable ones on a terminal. Secrets never get in. */
+/** The process's log: JSON lines on standard output, readable ones on a terminal, one an event. Secrets never get in. */
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
+import { terminalLine } from './terminal-line.ts'
 
 export type { Logger } from 'pino'
 
@@ -39,7 +40,19 @@ export function createLogger(options: LoggerOptions): Logger {
 
 /** Not synchronous: under load a line must not wait for the reader of a pipe. What is left goes out at exit. */
 function standardOutput(): DestinationStream {
-  if (process.stdout.isTTY)
-    return pretty({ sync: true, singleLine: true, ignore: 'role', translateTime: 'SYS:HH:MM:ss.l' })
+  if (process.stdout.isTTY) return readable(1)
   return pino.destination({ dest: 1, sync: false })
+}
+
+/** `destination`: a file descriptor, or a stream. */
+export function readable(destination: number | NodeJS.WritableStream): DestinationStream {
+  return pretty({
+    destination,
+    sync: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    // The message says all; an error would take a line for each of its callers.
+    hideObject: true,
+    errorLikeObjectKeys: [],
+    messageFormat: (event) => terminalLine(event),
+  })
 }

@@ -1,7 +1,7 @@
 /**
  * What shards report, as wide log events with stable names and as metrics. Flushes and most successful
  * deliveries are told at `debug` (`analytics.sampleDeliveryLogs` picks the ones at `info`); what fails is
- * always told.
+ * always told. Where somebody watches, `everyDelivery` is told at `info`.
  */
 import type { Meter } from '@opentelemetry/api'
 import type { PauseReason } from '../domain/model.ts'
@@ -16,11 +16,11 @@ const ENDS = new Set(['released', 'fenced', 'failed', 'abandoned'])
 const PAUSES: readonly PauseReason[] = ['consecutive_dead_letters']
 const SIZE_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000]
 
-export function createShardTelemetry(log: Logger, meter: Meter): ShardTelemetry {
+export function createShardTelemetry(log: Logger, meter: Meter, everyDelivery = false): ShardTelemetry {
   const gauges = shardGauges(meter)
   const owner = ownerEvents(log, meter)
   return {
-    ...batchEvents(log, meter),
+    ...batchEvents(log, meter, everyDelivery),
     ...owner,
     gauges: gauges.set,
     ownership(event) {
@@ -32,7 +32,7 @@ export function createShardTelemetry(log: Logger, meter: Meter): ShardTelemetry 
 
 type BatchEvents = Pick<ShardTelemetry, 'flush' | 'delivery' | 'dead' | 'paused' | 'discarded' | 'dropped'>
 
-function batchEvents(log: Logger, meter: Meter): BatchEvents {
+function batchEvents(log: Logger, meter: Meter, everyDelivery: boolean): BatchEvents {
   const flushes = counter(meter, 'penstock_flushes', 'Batches sealed', 'reason')
   const batchItems = distribution(meter, 'penstock_batch_items', 'Items of a sealed batch', SIZE_BOUNDS)
   const lateness = latency(meter, 'penstock_flush_lateness', 'How long after its due time a batch was sealed')
@@ -60,7 +60,7 @@ function batchEvents(log: Logger, meter: Meter): BatchEvents {
       duration.record(event.durationMs)
       if (event.errorClass !== null) failures.add(1, event.errorClass)
       if (event.outcome !== 'delivered') log.warn(event, 'delivery')
-      else if (event.sampled) log.info(event, 'delivery')
+      else if (event.sampled || everyDelivery) log.info(event, 'delivery')
       else log.debug(event, 'delivery')
     },
     dead(event) {

@@ -16,9 +16,12 @@ describe('the three lines of the README', function () {
   })
 
   it('are those that the first start prints', () => {
-    const printed = welcomeLines({ url: '$P', key: '$KEY', keyFile: undefined })
+    const printed = welcomeLines({ url: '$P', keyFile: '.penstock/owner-key' })
     const plain = (text: string) =>
-      text.replaceAll(" -H 'Content-Type: application/json'", '').replace(/[\s']/g, '')
+      text
+        .replaceAll(" -H 'Content-Type: application/json'", '')
+        .replaceAll("$(cat '.penstock/owner-key')", '$KEY')
+        .replace(/[\s']/g, '')
     const [, ...lines] = page.sections
       .get('Start')!
       .trimEnd()

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
@@ -51,6 +52,61 @@ describe('npm start', function () {
       fetch(`http://127.0.0.1:${port}/v1/admin/credits`, { headers: { 'X-API-Key': keys.at(-1)! } })
     const first = await eventually(ask, { timeoutMs: 120_000, everyMs: 1 })
     expect(first.status).to.equal(200)
+  })
+
+  it('makes its owner key only once it listens, and keeps it in its file', async () => {
+    const dataDir = tempFolder('data')
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const { port } = taken.address() as AddressInfo
+    const env = { PENSTOCK_PORT: String(port) }
+    const refused = await start({ dataDir, env })
+    expect(await refused.exited()).to.equal(1)
+    expect(refused.output()).to.include('PENSTOCK_PORT: ')
+    expect(existsSync(join(dataDir, 'owner-key'))).to.equal(false)
+    await new Promise((resolve) => taken.close(resolve))
+    const service = await start({ dataDir, env })
+    await untilHealthy(service)
+    const headers = { 'X-API-Key': readFileSync(join(dataDir, 'owner-key'), 'utf8').trim() }
+    expect((await fetch(`${service.url}/v1/admin/whoami`, { headers })).status).to.equal(200)
+  })
+
+  it('says where the way in is until a key was used, also at later starts', async () => {
+    const dataDir = tempFolder('data')
+    const way = `Owner key of customer "local" is in ${join(dataDir, 'owner-key')}`
+    const again = async () => {
+      const service = await start({ dataDir })
+      await untilHealthy(service)
+      return service
+    }
+    const end = async (service: Service) => {
+      service.child.kill('SIGTERM')
+      expect(await service.exited()).to.equal(0)
+      return service.output()
+    }
+    for (let n = 0; n < 2; n++)
+      expect(await end(await again()))
+        .to.include(way)
+        .and.to.include('npm run account -- local')
+    const used = await again()
+    const headers = { 'X-API-Key': readFileSync(join(dataDir, 'owner-key'), 'utf8').trim() }
+    expect((await fetch(`${used.url}/v1/admin/credits`, { headers })).status).to.equal(200)
+    await end(used)
+    const output = await end(await again())
+    expect(output).to.include('/docs').and.not.to.include(way)
+    expect(output).not.to.include('npm run account')
+  })
+
+  it('writes JSON lines to standard output, and nothing else', async () => {
+    const service = await start({ dataDir: tempFolder('data') })
+    const written: Buffer[] = []
+    service.child.stdout?.on('data', (chunk: Buffer) => written.push(chunk))
+    await untilHealthy(service)
+    service.child.kill('SIGTERM')
+    await service.exited()
+    const lines = Buffer.concat(written).toString('utf8').trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line).msg)).to.include.members(['starting', 'ready', 'stopped'])
+    expect(service.output()).to.include('Penstock listens on')
   })
 
   it('keeps what it generated to its owner', async () => {

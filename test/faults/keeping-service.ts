@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readConfig } from '../../cmd/config/config.ts'
-import { addressLines } from '../../cmd/penstock/banner.ts'
+import { addressLines, greet } from '../../cmd/penstock/banner.ts'
 import { createAdmin } from '../../cmd/wiring/admin.ts'
 import { createTrail } from '../../cmd/wiring/audit.ts'
 import { openDeliveries } from '../../cmd/wiring/deliveries.ts'
@@ -21,7 +21,7 @@ import { migrate } from '../../internal/postgres/migrate.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { parseSecretKeys } from '../../internal/postgres/secrets.ts'
-import { runService } from '../../internal/runtime/process.ts'
+import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import type { HousekeepingLimits } from '../../internal/shard/housekeeping/housekeeping.ts'
 import { ActorNode } from '../../internal/shard/ownership/node.ts'
@@ -49,8 +49,12 @@ runService(
   clock,
   log,
   (error) => log.fatal({ err: error }, 'the start failed'),
-  (service) => start({ config, log, clock, lifecycle: service.lifecycle, boot: randomUUID() }, service.fail),
+  (service) => start(nodeOf(service), service.fail),
 )
+
+function nodeOf({ lifecycle }: ServiceProcess): Node {
+  return { config, log, clock, lifecycle, boot: randomUUID(), watched: false }
+}
 
 async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   const { lifecycle } = node
@@ -72,7 +76,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   const ingress = await startIngress(node, store, logs, meter, { gate, bodies, audit }, fail)
   const telemetry = createHttpTelemetry(log, meter)
   const admin = createAdmin(node, store, deliveries, ingress.ledger, { bodies, telemetry, audit }, undefined)
-  await ensureOwners(node, store, admin.apiKeys, config.dataDir)
+  await ensureOwners(node, admin.apiKeys)
   const handler = createHandler({
     telemetry,
     gate,
@@ -93,7 +97,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     () => listen(clock, handler, gate, { host: config.host, port: config.port }),
     (it) => it.close(8_000),
   )
-  process.stdout.write(addressLines(http.url, http.url))
+  greet(addressLines({ url: http.url, opsUrl: http.url }))
 }
 
 async function startKeepingActor(
