@@ -12,7 +12,7 @@ import { REQUEST_ID_HEADER } from './request-id.ts'
  * discards the answer).
  */
 
-/** An answer as JSON text; `retryAfter` in seconds. */
+/** An answer as JSON text, whose line is ended where it is not; `retryAfter` in seconds. */
 export interface EarlyAnswer {
   readonly status: number
   readonly body: string
@@ -76,12 +76,13 @@ export function answerEarly(
   res: ServerResponse,
   { status, body, retryAfter, requestId }: EarlyAnswer,
 ): void {
-  const headers = closingHeaders(body)
+  const line = body.endsWith('\n') ? body : `${body}\n`
+  const headers = closingHeaders(line)
   if (requestId !== undefined) headers.push(REQUEST_ID_HEADER, requestId)
   if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))
   res.writeHead(status, headers)
   // Written, not ended: ending would close the connection under a client that is still sending.
-  res.write(body)
+  res.write(line)
   discardRest(clock, req, () => res.end())
 }
 

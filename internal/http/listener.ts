@@ -188,7 +188,7 @@ function refuseTunnel(turns: Turns, socket: Socket): void {
 
 /** `more`: further header lines, each with its end. */
 function plainAnswer(line: string, error: string, more = ''): string {
-  const body = JSON.stringify({ error })
+  const body = `${JSON.stringify({ error })}\n`
   return (
     `HTTP/1.1 ${line}\r\nContent-Type: application/json; charset=utf-8\r\n${ANSWER_HEADER_LINES}${more}` +
     `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`

@@ -45,6 +45,7 @@ function createApp(parts: AppParts): Koa {
     parts.telemetry.failed({ requestId: state.requestId ?? '', method, path, error })
   })
   app.use(answerHeaders)
+  app.use(endedLines)
   app.use(failures(parts.telemetry, parts.isOutage))
   if (parts.ingest) app.use(parts.ingest.middleware)
   app.use(requestIds)
@@ -58,6 +59,20 @@ function createApp(parts: AppParts): Koa {
     app.use(parts.admin.routes() as Middleware).use(parts.admin.allowedMethods() as Middleware)
   }
   return app
+}
+
+/** JSON ends its line, so that the prompt of a shell does not stand behind it. */
+const endedLines: Middleware = async (ctx, next) => {
+  await next()
+  if (!isPlainObject(ctx.body)) return
+  ctx.type = 'application/json'
+  ctx.body = `${JSON.stringify(ctx.body)}\n`
+}
+
+/** What Koa would write as JSON: no text, bytes or stream. */
+function isPlainObject(body: unknown): boolean {
+  if (typeof body !== 'object' || body === null) return false
+  return Array.isArray(body) || Object.getPrototypeOf(body) === Object.prototype
 }
 
 /** While the listener closes, every answer asks for the end of its connection. */

@@ -25,6 +25,11 @@ export interface AcceptedItem {
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** JSON, and the end of its line: the prompt of a shell must not stand behind it. */
+function lineOf(body: object): string {
+  return `${JSON.stringify(body)}\n`
+}
+
 const BAD_REQUEST_PAGE = `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Bad Request</title></head>
@@ -38,7 +43,7 @@ function fixed(key: ErrorKey): IngestAnswer {
   return {
     status,
     type: JSON_TYPE,
-    body: JSON.stringify({ error, code }),
+    body: lineOf({ error, code }),
     retryAfter,
     reason: error,
     item: null,
@@ -78,20 +83,20 @@ export const answers = {
 export function refusal(error: ServiceError, detail?: Readonly<Record<string, unknown>>): IngestAnswer {
   const { status, retryAfter } = error
   const reason = error.entry.error
-  return { status, type: JSON_TYPE, body: JSON.stringify(error.body), retryAfter, reason, detail, item: null }
+  return { status, type: JSON_TYPE, body: lineOf(error.body), retryAfter, reason, detail, item: null }
 }
 
 export function accepted(messageId: string, itemId: string): IngestAnswer {
   // Without an id of the sender's the two are one UUID, which needs no escaping.
   const id = messageId === itemId ? `"${itemId}"` : JSON.stringify(messageId)
-  const body = `{"status":"accepted","messageId":${id},"itemId":"${itemId}"}`
+  const body = `{"status":"accepted","messageId":${id},"itemId":"${itemId}"}\n`
   return acceptance(body, { messageId, itemId, duplicate: false })
 }
 
 /** `originalId`: itemId of the item that is buffered already. */
 export function duplicate(messageId: string, originalId: string): IngestAnswer {
   const id = JSON.stringify(messageId)
-  const body = `{"status":"accepted","messageId":${id},"itemId":"${originalId}","duplicate":true}`
+  const body = `{"status":"accepted","messageId":${id},"itemId":"${originalId}","duplicate":true}\n`
   return acceptance(body, { messageId, itemId: originalId, duplicate: true })
 }
 

@@ -17,7 +17,7 @@ export async function mapInTurns<Value, Result>(
   return results
 }
 
-/** As `JSON.stringify(values)`, in UTF-8. */
+/** As `JSON.stringify(values)` with the end of its line, in UTF-8. */
 export async function jsonInTurns(values: readonly unknown[]): Promise<Buffer> {
   const pieces: Buffer[] = []
   for (let from = 0; from < values.length; from += ENTRIES_A_TURN) {
@@ -25,5 +25,5 @@ export async function jsonInTurns(values: readonly unknown[]): Promise<Buffer> {
     const text = JSON.stringify(values.slice(from, from + ENTRIES_A_TURN)).slice(1, -1)
     pieces.push(Buffer.from(`${from === 0 ? '[' : ','}${text}`))
   }
-  return Buffer.concat([...pieces, Buffer.from(pieces.length === 0 ? '[]' : ']')])
+  return Buffer.concat([...pieces, Buffer.from(pieces.length === 0 ? '[]\n' : ']\n')])
 }

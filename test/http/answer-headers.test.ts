@@ -46,6 +46,8 @@ describe('every answer forbids to keep it, and to guess its type', () => {
       expect(answer.status, answer.body).to.equal(status)
       expect(headers.get('cache-control')).to.equal('no-store')
       expect(headers.get('x-content-type-options')).to.equal('nosniff')
+      // The prompt of a shell does not stand behind it.
+      expect(answer.body.endsWith('\n')).to.equal(true)
     })
   }
 

@@ -51,7 +51,7 @@ describe('requests to the receiver of the local instance', () => {
     ])
       expect(await ask('/local/receiver/x', host), host).to.deep.equal([
         400,
-        '{"error":"The receiver is reached by an IP address or as localhost, and by no other name"}',
+        '{"error":"The receiver is reached by an IP address or as localhost, and by no other name"}\n',
       ])
   })
 
@@ -59,7 +59,7 @@ describe('requests to the receiver of the local instance', () => {
     for (const target of ['http://localhost/local/receiver/x', 'http://other.example/local/receiver/../../x'])
       expect(await ask(target, 'localhost'), target).to.deep.equal([
         400,
-        '{"error":"The target of a request to the receiver must be a path"}',
+        '{"error":"The target of a request to the receiver must be a path"}\n',
       ])
   })
 

@@ -22,7 +22,7 @@ describe('runtime: long lists in turns', () => {
       const values = numbers(length)
       expect(await mapInTurns(values, (n) => n * 2)).to.deep.equal(values.map((n) => n * 2))
       const entries = values.map((n) => ({ n, text: `"ä\u2028${n}`, absent: undefined, nothing: null }))
-      expect((await jsonInTurns(entries)).toString()).to.equal(JSON.stringify(entries))
+      expect((await jsonInTurns(entries)).toString()).to.equal(`${JSON.stringify(entries)}\n`)
     })
   }
 
