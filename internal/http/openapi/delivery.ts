@@ -1,12 +1,13 @@
+import { createHmac } from 'node:crypto'
 import { DEFAULT_IDEMPOTENCY_HEADER, DEFAULT_SIGNATURE_HEADER } from '../../domain/buffer-schema.ts'
 import { named, type Schema } from '../schemas/shape.ts'
-import { answerExamples } from './examples/answers.ts'
+import { BATCH, BUFFER } from './examples/account.ts'
 
 /** The request that a destination gets (docs/reference/buffers.md, "Deliveries"), as the callback of a creation. */
 
 const DESCRIPTION = `One signed request for each batch of a group; PUT where \`delivery.method\` says so. The headers of
-\`delivery.headers\` come with it. The service waits 10 seconds for the status of the answer, connecting included. No
-answer in time, a broken connection and an address without a destination count as a failed attempt, like a 5xx.`
+\`delivery.headers\` come with it. The service waits 10 seconds for the status of the answer, connecting included. A
+broken connection, or no answer in time, is a failed attempt like a 5xx.`
 
 const HEADERS: Readonly<Record<string, { required: boolean; description: string; example: string }>> = {
   [DEFAULT_IDEMPOTENCY_HEADER]: {
@@ -19,7 +20,7 @@ const HEADERS: Readonly<Record<string, { required: boolean; description: string;
     required: false,
     description:
       'Lower-case hex HMAC-SHA256 of the raw body with `delivery.signing.secret`; sent where `delivery.signing` is configured. `delivery.signing.header` gives it another name.',
-    example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    example: createHmac('sha256', BUFFER.delivery.signing.secret).update(JSON.stringify(BATCH)).digest('hex'),
   },
   'user-agent': { required: true, description: '`Penstock/<version>`.', example: 'Penstock/0.1.0' },
 }
@@ -42,9 +43,7 @@ export const deliveryCallback: Schema = {
       })),
       requestBody: {
         required: true,
-        content: {
-          'application/json': { schema: named('DeliveryBatch'), example: answerExamples.DeliveryBatch },
-        },
+        content: { 'application/json': { schema: named('DeliveryBatch'), example: BATCH } },
       },
       responses: {
         '2XX': { description: 'The batch is delivered. The body of the answer is not used.' },
