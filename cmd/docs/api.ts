@@ -141,9 +141,8 @@ function queryParameters(row: Route): string[][] {
   return schemaRows(schema).map((each) => parameter(each, 'query'))
 }
 
-function headerParameters({ headers, optionalKey }: PublicEndpoint): string[][] {
-  const named = schemaRows({ properties: headers ?? {} }).map((each) => parameter(each, 'header'))
-  return optionalKey ? [...named, [code('X-API-Key'), 'header', 'string', 'An API key; optional.']] : named
+function headerParameters({ headers }: PublicEndpoint): string[][] {
+  return schemaRows({ properties: headers ?? {} }).map((each) => parameter(each, 'header'))
 }
 
 function bodyParameters({ body, ...row }: Endpoint): string[][] {

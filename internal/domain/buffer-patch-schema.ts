@@ -5,10 +5,9 @@
  */
 import { bufferConfigSchema, bufferSchema, type Schema } from './buffer-schema.ts'
 
-/** `nullable` as OpenAPI 3.0.3 has it; an enumeration then lists null too. */
-export interface PatchSchema extends Omit<Schema, 'properties' | 'enum'> {
+/** `nullable`: null is possible beside what the rest says. */
+export interface PatchSchema extends Omit<Schema, 'properties'> {
   readonly properties?: Readonly<Record<string, PatchSchema>>
-  readonly enum?: readonly (string | null)[]
   readonly nullable?: true
 }
 
@@ -29,7 +28,7 @@ function patchOf(schema: Schema): PatchSchema {
 }
 
 function removable(schema: PatchSchema): PatchSchema {
-  return { ...schema, nullable: true, ...(schema.enum && { enum: [...schema.enum, null] }) }
+  return { ...schema, nullable: true }
 }
 
 function readOnlyFields(): Record<string, PatchSchema> {

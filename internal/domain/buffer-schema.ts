@@ -21,6 +21,8 @@ import {
 
 /** The subset of JSON Schema that the configuration is written in. */
 export interface Schema {
+  /** Name of the object, and of its component in the OpenAPI document. An enumeration may have one. */
+  readonly title?: string
   readonly type: 'object' | 'string' | 'integer' | 'number' | 'boolean'
   readonly description: string
   readonly properties?: Readonly<Record<string, Schema>>
@@ -81,17 +83,20 @@ function secret(description: string): Schema {
 }
 
 function object(
+  title: string,
   description: string,
   properties: Record<string, Schema>,
   extra: Pick<Schema, 'required' | 'default'> = {},
 ): Schema {
-  return { type: 'object', description, properties, additionalProperties: false, ...extra }
+  return { title, type: 'object', description, properties, additionalProperties: false, ...extra }
 }
 
 const groupKey = object(
+  'GroupKey',
   'Where the group key of a webhook is read.',
   {
     mode: {
+      title: 'GroupKeyMode',
       type: 'string',
       description:
         '"jsonpath" reads the key from the body, then from the fallback header; "header" from the header only.',
@@ -110,6 +115,7 @@ const groupKey = object(
 )
 
 const batch = object(
+  'Batch',
   'When a group is delivered: as soon as any of these is reached.',
   {
     maxItems: integer('Items in a group, and the most in one delivery.', 1, MAX_BATCH_ITEMS, 50),
@@ -121,11 +127,13 @@ const batch = object(
 )
 
 const overflow = object(
+  'Overflow',
   'When new items of a group go to its next segment.',
   {
     maxGroupItems: integer('Items in one segment.', 1, 1_000_000, 2000),
     maxGroupBytes: integer('Payload bytes in one segment.', 1, 1_073_741_824, 5_242_880),
     policy: {
+      title: 'OverflowPolicy',
       type: 'string',
       description: 'What happens to a full segment.',
       enum: ['flush_early_then_continue'],
@@ -136,9 +144,11 @@ const overflow = object(
 )
 
 const signing = object(
+  'Signing',
   'Signature of each delivery: lower-case hex HMAC-SHA256 of the raw body.',
   {
     type: {
+      title: 'SigningType',
       type: 'string',
       description: 'Kind of signature.',
       enum: ['hmac-sha256'],
@@ -151,6 +161,7 @@ const signing = object(
 )
 
 const delivery = object(
+  'Delivery',
   'The destination of the batches.',
   {
     url: {
@@ -162,12 +173,14 @@ const delivery = object(
       pattern: '^[Hh][Tt][Tt][Pp][Ss]?://',
     },
     method: {
+      title: 'DeliveryMethod',
       type: 'string',
       description: 'HTTP method of a delivery.',
       enum: ['POST', 'PUT'],
       default: 'POST',
     },
     headers: {
+      title: 'DeliveryHeaders',
       type: 'object',
       description: 'Extra headers of every delivery.',
       maxProperties: HEADERS_MAX_COUNT,
@@ -187,6 +200,7 @@ const delivery = object(
 )
 
 const backoff = object(
+  'Backoff',
   'Delay before retry n: initialMs * multiplier^(n-1), at most maxMs.',
   {
     initialMs: integer('Milliseconds before the first retry; at most maxMs.', 0, DAY_MS, 1000),
@@ -203,6 +217,7 @@ const backoff = object(
 )
 
 const throughput = object(
+  'Throughput',
   'Attempts of a batch and the pace of a group.',
   {
     maxAttempts: integer('Delivery attempts of a batch, the first included.', 1, 5, 3),
@@ -219,6 +234,7 @@ const throughput = object(
 )
 
 const sourceVerification = object(
+  'SourceVerification',
   'Verification of the signature of incoming webhooks.',
   {
     enabled: {
@@ -232,6 +248,7 @@ const sourceVerification = object(
       DEFAULT_SOURCE_SIGNATURE_HEADER,
     ),
     algorithm: {
+      title: 'SourceAlgorithm',
       type: 'string',
       description: 'Stored with the buffer; verification always uses HMAC-SHA256.',
       enum: ['hmac-sha256', 'hmac-sha1'],
@@ -242,6 +259,7 @@ const sourceVerification = object(
 )
 
 const analytics = object(
+  'Analytics',
   'What is recorded about deliveries.',
   {
     sampleDeliveryLogs: {
@@ -257,6 +275,7 @@ const analytics = object(
 
 /** What a caller configures and a PATCH may change. */
 export const bufferConfigSchema: Schema = object(
+  'Buffer',
   'Configuration of a buffer.',
   {
     name: {
@@ -285,6 +304,7 @@ export const bufferConfigSchema: Schema = object(
 
 /** Body of a creation: the identifiers first, then the configuration. */
 export const bufferCreateSchema: Schema = object(
+  'Buffer',
   'A buffer to create.',
   {
     bufferId: identifier(
@@ -301,6 +321,7 @@ const counter = (description: string): Schema => ({ type: 'integer', description
 
 /** A stored buffer as the admin API answers it. */
 export const bufferSchema: Schema = object(
+  'Buffer',
   'A stored buffer.',
   {
     ...bufferCreateSchema.properties,

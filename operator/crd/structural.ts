@@ -36,9 +36,9 @@ export interface StructuralSchema {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
-/** The same constraints, defaults and descriptions in the other dialect. */
+/** The same constraints, defaults and descriptions in the other dialect. Names are those of clients of the API. */
 export function structural(schema: Schema): StructuralSchema {
-  const { properties, additionalProperties, ...rest } = schema
+  const { title: _title, properties, additionalProperties, ...rest } = schema
   return {
     ...rest,
     ...(properties && { properties: mapValues(properties, structural) }),

@@ -29,6 +29,7 @@ async function run(parts: Parts): Promise<{ code: number; last: string | undefin
     'test/kube/build.sh',
     'test/payments/stripe/stripe-mock.sh',
     'test/cluster/backup/nats-cli.sh',
+    'test/clients/generators.sh',
   ]
   const clone = scripts.map((path) => `mkdir -p "$4/$(dirname ${path})"; echo true > "$4/${path}"`)
   const cases = Object.entries(parts).map(([words, [output, code]]) => {

@@ -19,8 +19,11 @@ export interface PastedPage {
   paste(heading: string, change?: (commands: string) => string): Promise<string>
 }
 
-/** For a `describe`: starts the instance before its tests, as the page's reader has done. */
-export function pastedPage(page: string): PastedPage {
+/**
+ * For a `describe`: starts the instance before its tests, as the page's reader has done. `more`: what else the reader
+ * may have set, once the hooks before these have run.
+ */
+export function pastedPage(page: string, more: () => Record<string, string> = () => ({})): PastedPage {
   const sections = shellSections(page)
   const pasted: string[] = []
   let installation: Installation
@@ -47,6 +50,7 @@ export function pastedPage(page: string): PastedPage {
         OPS: opsUrl,
         KEY: installation.api().key!,
         PORT: String(await freePort()),
+        ...more(),
       },
     })
   })

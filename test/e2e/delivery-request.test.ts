@@ -1,9 +1,11 @@
 /** The request that a destination gets (docs/reference/buffers.md, "Deliveries"), byte for byte. */
 import { createHmac } from 'node:crypto'
+import { Ajv, type AnySchema } from 'ajv'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-
+import { openApiDocument } from '../../internal/http/openapi/document.ts'
 import type { Accepted } from '../support/api.ts'
+import { judgedDocument } from '../support/judged.ts'
 import type { SinkRequest } from '../support/sink.ts'
 import { batchOf, type Channel, harness, NEVER_DUE, SOON } from './harness.ts'
 
@@ -53,6 +55,24 @@ describe('a delivery', function () {
     expect(request.headers['content-length']).to.equal(`${request.body.length}`)
     expect(request.headers['x-idempotency-key']).to.match(new RegExp(`^grp:${hash}:v[1-9][0-9]*$`))
     expect(request.headers).not.to.have.property('x-svc-signature')
+  })
+
+  it('is the callback of the OpenAPI document', async () => {
+    const channel = await on.channel({
+      batch: SOON,
+      delivery: { signing: { type: 'hmac-sha256', secret: 's', header: 'x-svc-signature' } },
+    })
+    const { request } = await deliverOne(channel)
+    const { parameters } = callbackOfCreation()
+    const documented = parameters.map(({ name }) => name)
+    const ofHttp = ['host', 'connection', 'content-type', 'content-length']
+    expect(Object.keys(request.headers).filter((name) => !ofHttp.includes(name))).to.have.members(documented)
+    const ajv = new Ajv({ strict: false, formats: { uri: true, 'date-time': true } })
+    ajv.addSchema(judgedDocument() as AnySchema, 'openapi.json')
+    expect(
+      ajv.validate('openapi.json#/components/schemas/DeliveryBatch', request.json()),
+      ajv.errorsText(),
+    ).to.equal(true)
   })
 
   it('is a PUT with every configured header, under its own idempotency header and signature', async () => {
@@ -135,4 +155,12 @@ async function deliverOne(channel: Channel): Promise<{ request: SinkRequest; has
 
 function signatureOf(secret: string, body: Uint8Array): string {
   return createHmac('sha256', secret).update(body).digest('hex')
+}
+
+function callbackOfCreation(): { parameters: readonly { name: string }[] } {
+  const { paths } = openApiDocument() as { paths: Record<string, { post: Record<string, unknown> }> }
+  const { callbacks } = paths['/v1/admin/buffers']!.post as {
+    callbacks: { delivery: Record<string, { post: { parameters: { name: string }[] } }> }
+  }
+  return Object.values(callbacks.delivery)[0]!.post
 }

@@ -1,13 +1,14 @@
 /**
  * Holds every answer of the service that a test sees against the OpenAPI document: a status that the endpoint
- * documents, its content type, and a body of exactly its schema. `watchAnswers` does so for whatever a test
+ * documents, its content type, and a body of exactly its schema, with no member more (`judged.ts`). `watchAnswers` does so for whatever a test
  * fetches; callers that do not fetch call `takeDown` themselves.
  */
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type ErrorEntry, errors } from '../../internal/domain/errors.ts'
-import { documentedTable, openApiDocument } from '../../internal/http/openapi/document.ts'
+import { documentedTable } from '../../internal/http/openapi/document.ts'
 import { publicEndpoints } from '../../internal/http/openapi/public-endpoints.ts'
 import { errorsOf } from '../../internal/http/routes/row-errors.ts'
+import { judgedDocument } from './judged.ts'
 import { record } from './traffic.ts'
 
 export interface SeenAnswer {
@@ -39,7 +40,7 @@ interface DocumentedResponse {
 
 type Paths = Record<string, Record<string, { responses: Record<string, DocumentedResponse> }>>
 
-const document = openApiDocument() as unknown as { paths: Paths }
+const document = judgedDocument() as { paths: Paths }
 const ajv = new Ajv({ strict: false, formats: { uri: isUri, 'date-time': isUtc } })
 ajv.addSchema(document, 'openapi.json')
 const refusalSchema = ajv.getSchema('openapi.json#/components/schemas/Error')!

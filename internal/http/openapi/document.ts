@@ -3,6 +3,7 @@ import { errorsOf } from '../routes/row-errors.ts'
 import { adminTable, type Services } from '../routes/table.ts'
 import { responseSchemas } from '../schemas/registry.ts'
 import type { Schema } from '../schemas/shape.ts'
+import { Components } from './components.ts'
 import { requestNameOf } from './names.ts'
 import { managementOperation, publicOperation } from './operation.ts'
 import { publicEndpoints } from './public-endpoints.ts'
@@ -68,26 +69,10 @@ function pathsOf(operations: readonly [Endpoint, Schema][]): Schema {
 }
 
 function componentSchemas(rows: readonly Endpoint[]): Schema {
-  const requests = rows.flatMap((row) =>
-    row.body === undefined ? [] : [[requestNameOf(row.operationId), portable(row.body)] as const],
-  )
-  return Object.fromEntries([...Object.entries(responseSchemas), ...requests])
-}
-
-/** Without what only our own validators know. */
-function portable(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(portable)
-  if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).filter(([name, member]) => !isOurs(name, member))
-  return Object.fromEntries(members.map(([name, member]) => [name, portable(member)]))
-}
-
-/** `storable` is a keyword of ours, and OpenAPI 3.0.3 wants at least one name in a list of required ones. */
-function isOurs(name: string, member: unknown): boolean {
-  return (
-    (name === 'storable' && typeof member === 'boolean') ||
-    (name === 'required' && Array.isArray(member) && member.length === 0)
-  )
+  const components = new Components()
+  for (const schema of Object.values(responseSchemas)) components.answer(schema)
+  for (const row of rows) if (row.body !== undefined) components.request(row.body, requestNameOf(row))
+  return components.all()
 }
 
 function securitySchemes(): Schema {

@@ -1,4 +1,7 @@
-/** Name of the request body's schema under `components.schemas`: `CreateBufferRequest`. */
-export function requestNameOf(operationId: string): string {
-  return `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}Request`
+import type { Endpoint } from '../routes/route.ts'
+
+/** The request body's schema under `components.schemas`: its title, else `CreateProjectRequest`. */
+export function requestNameOf({ operationId, body }: Endpoint): string {
+  const name = `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}Request`
+  return typeof body?.title === 'string' ? body.title : name
 }

@@ -4,7 +4,8 @@ import type { Endpoint, Route } from '../routes/route.ts'
 import { errorsOf } from '../routes/row-errors.ts'
 import type { Schema } from '../schemas/shape.ts'
 import { named } from '../schemas/shape.ts'
-import { exampleOf } from './examples.ts'
+import { deliveryCallback } from './delivery.ts'
+import { requestExample } from './examples/requests.ts'
 import { requestNameOf } from './names.ts'
 import type { PublicEndpoint } from './public-endpoints.ts'
 import { responsesOf } from './responses.ts'
@@ -21,6 +22,7 @@ export function managementOperation(row: Route): Schema {
     ...parametersOf([...pathParameters(row), ...queryParameters(row)]),
     ...bodyOf(row, !row.bodyOptional),
     responses: responsesOf([row.answers], errorsOf(row)),
+    ...callbacksOf(row),
   }
 }
 
@@ -72,6 +74,11 @@ function headerParameters(row: PublicEndpoint): Schema[] {
 
 function bodyOf(row: Endpoint, required: boolean): { requestBody?: Schema } {
   if (row.body === undefined) return {}
-  const media = { schema: named(requestNameOf(row.operationId)), ...exampleOf(row.operationId) }
+  const media = { schema: named(requestNameOf(row)), example: requestExample(row.operationId) }
   return { requestBody: { required, content: { 'application/json': media } } }
+}
+
+/** Generators want it in one place, written out: where the destination is named first. */
+function callbacksOf({ operationId }: Endpoint): { callbacks?: Schema } {
+  return operationId === 'createBuffer' ? { callbacks: { delivery: deliveryCallback } } : {}
 }

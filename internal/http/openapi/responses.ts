@@ -3,10 +3,17 @@ import type { Answer } from '../routes/route.ts'
 import type { SchemaName } from '../schemas/registry.ts'
 import type { Schema } from '../schemas/shape.ts'
 import { named } from '../schemas/shape.ts'
+import { answerExamples, unavailableExample } from './examples/answers.ts'
 
 /** Response objects of the OpenAPI document, by status. */
 
 type Responses = Record<string, Schema>
+
+/** A refusal that is no JSON. */
+const PAGE = {
+  schema: { type: 'string', description: 'A page.' },
+  example: '<!DOCTYPE html><title>Bad Request</title>',
+}
 
 /** Refusals with a body of their own. */
 const ownSchemas: Partial<Record<ErrorKey, SchemaName>> = {
@@ -27,7 +34,9 @@ export function responsesOf(answers: readonly Answer[], keys: readonly ErrorKey[
 function responseOf({ status, schema, array }: Answer): Schema {
   if (schema === undefined) return { description: 'Done; no body.' }
   const body = array ? { type: 'array', description: 'All of them.', items: named(schema) } : named(schema)
-  return { description: descriptionOf(status), content: { 'application/json': { schema: body } } }
+  const one = status === 503 ? unavailableExample : answerExamples[schema]
+  const media = { schema: body, example: array ? [one] : one }
+  return { description: descriptionOf(status), content: { 'application/json': media } }
 }
 
 function descriptionOf(status: number): string {
@@ -44,7 +53,7 @@ function refusalOf(keys: readonly ErrorKey[]): Schema {
     ...headersOf(keys),
     content: {
       ...(others.length > 0 && { 'application/json': jsonOf(others) }),
-      ...(pages.length > 0 && { 'text/html': { schema: { type: 'string', description: 'A page.' } } }),
+      ...(pages.length > 0 && { 'text/html': PAGE }),
     },
   }
 }
@@ -76,22 +85,21 @@ function headersOf(keys: readonly ErrorKey[]): { headers?: Schema } {
 function jsonOf(keys: readonly ErrorKey[]): Schema {
   const names = [...new Set(keys.map((key) => ownSchemas[key] ?? 'Error'))]
   const schemas = names.map((name) => named(name))
-  const plain = keys.filter((key) => ownSchemas[key] === undefined)
   return {
     schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
-    ...(plain.length > 0 && {
-      examples: Object.fromEntries(plain.map((key) => [key, { $ref: `#/components/examples/${key}` }])),
-    }),
+    examples: Object.fromEntries(keys.map((key) => [key, { $ref: `#/components/examples/${key}` }])),
   }
 }
 
 /** What each refusal looks like, for `components.examples`. */
 export function refusalExamples(keys: readonly ErrorKey[]): Schema {
-  const plain = keys.filter((key) => ownSchemas[key] === undefined && !entryOf(key).html)
-  return Object.fromEntries(plain.map((key) => [key, { value: exampleOf(key) }]))
+  const bodies = keys.filter((key) => !entryOf(key).html)
+  return Object.fromEntries(bodies.map((key) => [key, { value: exampleOf(key) }]))
 }
 
-function exampleOf(key: ErrorKey): Schema {
+function exampleOf(key: ErrorKey): unknown {
+  const own = ownSchemas[key]
+  if (own !== undefined) return answerExamples[own]
   const { error, code } = entryOf(key)
   return { error, ...(code !== undefined && { code }) }
 }

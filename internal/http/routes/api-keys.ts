@@ -39,7 +39,7 @@ function create(keys: ApiKeysService): Route {
       'A key to create.',
       {
         name: name(MAX_NAME),
-        role: { type: 'string', description: "Default: the caller's own.", enum: roles },
+        role: { title: 'Role', type: 'string', description: "Default: the caller's own.", enum: roles },
         projectIds: {
           type: 'array',
           description: "Projects the key is limited to; default: the caller's own access.",

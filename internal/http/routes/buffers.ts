@@ -1,11 +1,9 @@
-import { bufferPatchSchema } from '../../domain/buffer-patch-schema.ts'
-import { bufferCreateSchema } from '../../domain/buffer-schema.ts'
 import { redactBuffer } from '../../domain/buffer-secrets.ts'
 import { memberBytes } from '../../domain/json-member.ts'
 import type { Buffer } from '../../domain/model.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { seesSecrets } from '../../domain/roles.ts'
-import type { Schema } from '../schemas/shape.ts'
+import { bufferInputSchema, bufferMergePatchSchema } from '../schemas/buffers.ts'
 import { body, identifier, name } from './fields.ts'
 import { type Route, route } from './route.ts'
 
@@ -55,7 +53,7 @@ function create(buffers: BuffersService): Route {
     operationId: 'createBuffer',
     summary: 'Create a buffer',
     action: 'writeBuffers',
-    body: bufferCreateSchema as unknown as Schema,
+    body: bufferInputSchema,
     bodyJudgedLater: true,
     answers: { status: 201, schema: 'Buffer' },
     errors: ['projectUnknown', 'bufferExists', 'bufferLimit', 'idLimit'],
@@ -106,7 +104,7 @@ function update(buffers: BuffersService): Route {
     summary: 'Change a buffer (JSON merge patch)',
     action: 'writeBuffers',
     notFound: 'bufferNotFound',
-    body: bufferPatchSchema as unknown as Schema,
+    body: bufferMergePatchSchema,
     bodyJudgedLater: true,
     answers: { status: 200, schema: 'Buffer' },
     errors: [],
@@ -166,7 +164,13 @@ function test(buffers: BuffersService): Route {
     notFound: 'bufferNotFound',
     body: body(
       'What to deliver.',
-      { payload: { type: 'object', description: 'Payload of the event: any JSON object.' } },
+      {
+        payload: {
+          title: 'TestPayload',
+          type: 'object',
+          description: 'Payload of the event: any JSON object.',
+        },
+      },
       ['payload'],
     ),
     answers: { status: 200, schema: 'BufferTest' },

@@ -29,6 +29,7 @@ export function limit(initial: number, maximum = 500): Schema {
   return { type: 'integer', description: 'Most entries to answer.', minimum: 1, maximum, default: initial }
 }
 
+/** Its component is named after the operation. */
 export function body(
   description: string,
   properties: Readonly<Record<string, Schema>>,

@@ -4,6 +4,7 @@ import { closed, count, flag, instant, integer, list, oneOf, orNull, text } from
 /** docs/reference/api.md, "Customers" and "Projects". */
 
 export const customerSchema = closed(
+  'Customer',
   'A customer.',
   {
     customerId: text('Identifier of the customer.', { minLength: 1 }),
@@ -18,7 +19,7 @@ export const customerSchema = closed(
   ['suspendedAt'],
 )
 
-export const projectSchema = closed('A project.', {
+export const projectSchema = closed('Project', 'A project.', {
   projectId: text('Identifier of the project.', { minLength: 1 }),
   customerId: text('Its customer.', { minLength: 1 }),
   name: text('Name for people.', { minLength: 1 }),
@@ -27,9 +28,9 @@ export const projectSchema = closed('A project.', {
   updatedAt: instant('Last change'),
 })
 
-export const whoAmISchema = closed('Whom a credential stands for.', {
+export const whoAmISchema = closed('WhoAmI', 'Whom a credential stands for.', {
   customerId: text('Its customer.', { minLength: 1 }),
-  role: oneOf('Its role.', roles),
+  role: oneOf('Its role.', roles, 'Role'),
   projects: orNull(
     list('Ids of the projects that it reaches; null: all of the customer.', text('Id of a project.')),
   ),

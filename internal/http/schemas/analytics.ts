@@ -15,26 +15,32 @@ const compressionRatio = number('Items delivered for each successful delivery; 0
   minimum: 0,
 })
 
-export const analyticsSummarySchema = closed("Today's figures (UTC) and their change from yesterday.", {
-  today: closed('The UTC day so far.', {
-    ...deliveries,
-    dlqCount,
-    avgBatchSize: number('Items for each settled batch; 0 without any.', { minimum: 0 }),
-    compressionRatio,
-  }),
-  trend: closed('Change from yesterday, the whole UTC day.', {
-    ingestDelta: number('Percent; 0 when both days are 0, 100 when only yesterday is.', { minimum: -100 }),
-    deliveryDelta: number('Percent; 0 when both days are 0, 100 when only yesterday is.', { minimum: -100 }),
-    successRateDelta: number(
-      'Percentage points between the success rates; a day without deliveries has rate 0.',
-      { minimum: -100, maximum: 100 },
-    ),
-  }),
-  counts: closed('What there is now, as far as the caller sees it.', {
-    projects: count('Projects.'),
-    buffers: count('Buffers, without deleted ones.'),
-  }),
-})
+export const analyticsSummarySchema = closed(
+  'AnalyticsSummary',
+  "Today's figures (UTC) and their change from yesterday.",
+  {
+    today: closed('AnalyticsToday', 'The UTC day so far.', {
+      ...deliveries,
+      dlqCount,
+      avgBatchSize: number('Items for each settled batch; 0 without any.', { minimum: 0 }),
+      compressionRatio,
+    }),
+    trend: closed('AnalyticsTrend', 'Change from yesterday, the whole UTC day.', {
+      ingestDelta: number('Percent; 0 when both days are 0, 100 when only yesterday is.', { minimum: -100 }),
+      deliveryDelta: number('Percent; 0 when both days are 0, 100 when only yesterday is.', {
+        minimum: -100,
+      }),
+      successRateDelta: number(
+        'Percentage points between the success rates; a day without deliveries has rate 0.',
+        { minimum: -100, maximum: 100 },
+      ),
+    }),
+    counts: closed('AnalyticsCounts', 'What there is now, as far as the caller sees it.', {
+      projects: count('Projects.'),
+      buffers: count('Buffers, without deleted ones.'),
+    }),
+  },
+)
 
 const figures = {
   ...deliveries,
@@ -42,21 +48,33 @@ const figures = {
   itemsDelivered: count('Items of the batches that the destination accepted.'),
 }
 
-const daySchema = closed('One UTC day.', {
+const daySchema = closed('AnalyticsDay', 'One UTC day.', {
   date: text('YYYY-MM-DD.', { pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' }),
   ...figures,
 })
 
-export const analyticsTimeseriesSchema = closed('Figures of the last UTC days.', {
+export const analyticsTimeseriesSchema = closed('AnalyticsTimeseries', 'Figures of the last UTC days.', {
   timeseries: list(
     'One entry a day, oldest first, the last one is today; days without traffic included.',
     daySchema,
   ),
-  histograms: closed('Settled batches by upper bound in ms; a batch is counted in one bucket.', {
-    timeToFlush: histogram('From the first item of a batch to its flush.', timeToFlushBounds),
-    deliveryDuration: histogram("Of a batch's last delivery attempt.", deliveryDurationBounds),
-  }),
-  totals: closed('All these days together.', {
+  histograms: closed(
+    'AnalyticsHistograms',
+    'Settled batches by upper bound in ms; a batch is counted in one bucket.',
+    {
+      timeToFlush: histogram(
+        'TimeToFlushHistogram',
+        'From the first item of a batch to its flush.',
+        timeToFlushBounds,
+      ),
+      deliveryDuration: histogram(
+        'DeliveryDurationHistogram',
+        "Of a batch's last delivery attempt.",
+        deliveryDurationBounds,
+      ),
+    },
+  ),
+  totals: closed('AnalyticsTotals', 'All these days together.', {
     ...figures,
     dlqCount,
     compressionRatio,
@@ -64,9 +82,10 @@ export const analyticsTimeseriesSchema = closed('Figures of the last UTC days.',
   }),
 })
 
-function histogram(description: string, bounds: readonly number[]): Schema {
+function histogram(title: string, description: string, bounds: readonly number[]): Schema {
   const buckets = Object.keys(histogramOf(bounds, []))
   return closed(
+    title,
     description,
     Object.fromEntries(buckets.map((bound) => [bound, count(`Batches up to ${bound} ms.`)])),
   )

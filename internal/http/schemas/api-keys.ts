@@ -8,7 +8,7 @@ const common: Readonly<Record<string, Schema>> = {
   keyId: text('Identifier of the key.', { minLength: 1 }),
   name: text('Name for people.', { minLength: 1, maxLength: 100 }),
   keyPrefix: text('First 8 characters of the key.', { minLength: 8, maxLength: 8 }),
-  role: oneOf('Role of the key.', roles),
+  role: oneOf('Role of the key.', roles, 'Role'),
   projectIds: list(
     'Projects that the key is limited to; absent: all projects.',
     text('A project.', { minLength: 1 }),
@@ -17,6 +17,7 @@ const common: Readonly<Record<string, Schema>> = {
 }
 
 export const apiKeySchema = closed(
+  'ApiKey',
   'An API key without its secret.',
   {
     ...common,
@@ -28,6 +29,7 @@ export const apiKeySchema = closed(
 )
 
 export const createdApiKeySchema = closed(
+  'CreatedApiKey',
   'A new API key.',
   {
     ...common,

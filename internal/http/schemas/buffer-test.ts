@@ -1,7 +1,7 @@
 import { closed, count, flag, integer, orNull, text } from './shape.ts'
 
 /** docs/reference/api.md, "Buffers": the outcome of a test delivery. */
-export const bufferTestSchema = closed('The outcome of a test delivery.', {
+export const bufferTestSchema = closed('BufferTest', 'The outcome of a test delivery.', {
   success: flag('Whether the destination answered 2xx within 10 seconds.'),
   statusCode: integer('HTTP status of the destination; 0 when there was none.', { minimum: 0, maximum: 999 }),
   durationMs: count('Duration of the attempt, milliseconds.'),

@@ -1,7 +1,7 @@
 import { closed, integer, number, oneOf, text } from './shape.ts'
 
 /** docs/reference/api.md, "Dead letters": the 200 of a retry. Its 502 stands with the errors. */
-export const dlqRetrySchema = closed('A manual retry that the destination accepted.', {
+export const dlqRetrySchema = closed('DlqRetry', 'A manual retry that the destination accepted.', {
   success: { type: 'boolean', description: 'Always true.', enum: [true] },
   status: oneOf('What became of the batch.', ['delivered']),
   message: text('The same in a sentence.', { minLength: 1 }),

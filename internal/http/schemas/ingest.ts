@@ -1,8 +1,9 @@
-import { closed, flag, oneOf, text } from './shape.ts'
+import { closed, flag, map, oneOf, text } from './shape.ts'
 
 /** docs/reference/api.md, "Ingest" and "Health". */
 
 export const acceptedSchema = closed(
+  'Accepted',
   'A webhook that is stored.',
   {
     status: oneOf('Always `accepted`.', ['accepted']),
@@ -13,27 +14,26 @@ export const acceptedSchema = closed(
   ['duplicate'],
 )
 
-export const serviceEntrySchema = closed('What answers at this address.', {
+export const serviceEntrySchema = closed('ServiceEntry', 'What answers at this address.', {
   service: oneOf('Its name.', ['Penstock']),
   version: text('Version of the software.', { minLength: 1 }),
-  links: {
-    type: 'object',
-    description:
-      'Paths by what they are for: health, ingest, docs, openapi, whoami. A node of a cluster lists what it serves.',
-    additionalProperties: text('A path at this address.', { minLength: 1 }),
-  },
+  links: map(
+    'ServiceLinks',
+    'Paths by what they are for: health, ingest, docs, openapi, whoami. A node of a cluster lists what it serves.',
+    text('A path at this address.', { minLength: 1 }),
+  ),
 })
 
-export const healthSchema = closed('Whether the service can work.', {
+export const healthSchema = closed('Health', 'Whether the service can work.', {
   status: oneOf('`ok` while no check is down.', ['ok', 'unavailable']),
   version: text('Version of the service.', { minLength: 1 }),
-  checks: {
-    type: 'object',
-    description: 'State of each dependency by its name; `secrets` is `degraded` while rows lack their key.',
-    additionalProperties: oneOf('Whether it answers; `degraded`: for some of what is stored.', [
-      'ok',
-      'degraded',
-      'down',
-    ]),
-  },
+  checks: map(
+    'HealthChecks',
+    'State of each dependency by its name; `secrets` is `degraded` while rows lack their key.',
+    oneOf(
+      'Whether it answers; `degraded`: for some of what is stored.',
+      ['ok', 'degraded', 'down'],
+      'HealthCheck',
+    ),
+  ),
 })

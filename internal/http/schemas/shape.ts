@@ -1,19 +1,24 @@
 /**
- * Building blocks of response schemas. They are OpenAPI 3.0.3 schema objects: closed objects whose members are
- * all there unless named as optional, and `nullable` where null is possible.
+ * Building blocks of response schemas: closed objects whose members are all there unless named as optional, and
+ * `nullable` where null is possible. `openapi/components.ts` makes the components of the OpenAPI document of them.
  */
 
-/** A JSON Schema (draft 7 subset that OpenAPI 3.0.3 shares). */
+/**
+ * A JSON Schema (draft 7 subset that OpenAPI 3.0.3 shares). The `title` of an object is the name of its component, and
+ * so the name of its type in a generated client. That of an enumeration is optional.
+ */
 export type Schema = Readonly<Record<string, unknown>>
 
-/** An object of exactly these members; all of them are required but the `optional` ones. */
+/** An object of exactly these members; all of them are required but the `optional` ones. `title`: its component. */
 export function closed(
+  title: string,
   description: string,
   properties: Readonly<Record<string, Schema>>,
   optional: readonly string[] = [],
 ): Schema {
   const required = Object.keys(properties).filter((name) => !optional.includes(name))
   return {
+    title,
     type: 'object',
     description,
     properties,
@@ -26,8 +31,9 @@ export function text(description: string, more: Schema = {}): Schema {
   return { type: 'string', description, ...more }
 }
 
-export function oneOf(description: string, values: readonly string[]): Schema {
-  return { type: 'string', description, enum: values }
+/** `title`: the component that it shares with every other place of the same title. */
+export function oneOf(description: string, values: readonly string[], title?: string): Schema {
+  return { ...(title !== undefined && { title }), type: 'string', description, enum: values }
 }
 
 export function flag(description: string): Schema {
@@ -59,6 +65,11 @@ export function isoInstant(what: string): Schema {
 
 export function list(description: string, items: Schema): Schema {
   return { type: 'array', description, items }
+}
+
+/** An object of any names, whose members are all of one kind. */
+export function map(title: string, description: string, members: Schema): Schema {
+  return { title, type: 'object', description, additionalProperties: members }
 }
 
 export function orNull(schema: Schema): Schema {

@@ -4,6 +4,9 @@ import fc, { type Arbitrary } from 'fast-check'
 
 export interface FuzzSchema {
   $ref?: string
+  anyOf?: FuzzSchema[]
+  /** Of one member: what is shared, and told anew there. */
+  allOf?: [FuzzSchema]
   type?: string
   nullable?: boolean
   enum?: unknown[]
@@ -51,8 +54,14 @@ const nasty: readonly unknown[] = [
 /** Values that fit the schema, as far as patterns can be followed. */
 export function fitting(schema: FuzzSchema, resolve: Resolve): Arbitrary<unknown> {
   if (schema.$ref !== undefined) return fitting(resolve(schema.$ref), resolve)
-  const values = schema.enum ? fc.constantFrom(...schema.enum) : byType(schema, resolve)
+  const values = valuesOf(schema, resolve)
   return schema.nullable ? fc.oneof({ weight: 4, arbitrary: values }, fc.constant(null)) : values
+}
+
+function valuesOf(schema: FuzzSchema, resolve: Resolve): Arbitrary<unknown> {
+  const several = schema.anyOf ?? schema.allOf
+  if (several !== undefined) return fc.oneof(...several.map((each) => fitting(each, resolve)))
+  return schema.enum ? fc.constantFrom(...schema.enum) : byType(schema, resolve)
 }
 
 function byType(schema: FuzzSchema, resolve: Resolve): Arbitrary<unknown> {

@@ -6,23 +6,38 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { auditTargets } from '../../../internal/domain/audit.ts'
 import { type ErrorEntry, type ErrorKey, errors } from '../../../internal/domain/errors.ts'
+import { Components } from '../../../internal/http/openapi/components.ts'
 import { documentedTable, openApiDocument } from '../../../internal/http/openapi/document.ts'
 import { publicEndpoints } from '../../../internal/http/openapi/public-endpoints.ts'
 import { tagOf } from '../../../internal/http/openapi/tags.ts'
 import { errorsOf } from '../../../internal/http/routes/row-errors.ts'
 import { responseSchemas } from '../../../internal/http/schemas/registry.ts'
+import { judgedDocument } from '../../support/judged.ts'
 
 const COPY = join(import.meta.dirname, '..', '..', '..', 'api', 'openapi.json')
 
 interface Operation {
   operationId: string
-  responses: Record<string, { description: string; content?: Record<string, { schema: unknown }> }>
-  requestBody?: { content: Record<string, { schema: { $ref: string }; example?: unknown }> }
+  responses: Record<string, Response>
+  requestBody?: { content: Record<string, Media> }
+  parameters?: { name: string; in: string; description: string }[]
+  callbacks?: Record<string, Record<string, Record<string, Operation>>>
+}
+
+interface Response {
+  description: string
+  content?: Record<string, Media>
+}
+
+interface Media {
+  schema: object
+  example?: unknown
+  examples?: Record<string, { $ref: string }>
 }
 
 interface Document {
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, AnySchema>; examples: Record<string, { value: unknown }> }
+  components: { schemas: Record<string, AnySchema & object>; examples: Record<string, { value: unknown }> }
 }
 
 const document = openApiDocument() as unknown as Document
@@ -77,13 +92,13 @@ describe('the OpenAPI document', () => {
   })
 
   it('names a schema of the registry for every body, and uses every schema of it', () => {
-    const text = JSON.stringify(document.paths)
     for (const { row } of endpoints) {
       const { status, schema } = row.answers
       expect(schema === undefined, row.operationId).to.equal(status === 204)
       if (schema !== undefined) expect(responseSchemas, row.operationId).to.have.property(schema)
     }
-    const unused = Object.keys(responseSchemas).filter((name) => !text.includes(`schemas/${name}"`))
+    const used = namesBelow(document.paths, 'responses')
+    const unused = Object.keys(responseSchemas).filter((name) => !used.has(name))
     expect(unused).to.deep.equal([])
   })
 
@@ -115,22 +130,143 @@ describe('the OpenAPI document', () => {
     ])
   })
 
-  it('shows examples that fit', () => {
+  it('shows an example of every body, requests and answers, that fits', () => {
     const ajv = new Ajv({ strict: false, formats: { uri: true, 'date-time': true } })
-    const shown = operations.flatMap(({ operationId, requestBody }) => {
-      const media = requestBody?.content['application/json']
-      return media?.example === undefined ? [] : [{ operationId, ...media }]
-    })
-    expect(shown).not.to.deep.equal([])
-    for (const { operationId, example, schema } of shown) {
-      const name = schema.$ref.split('/').at(-1) ?? ''
-      expect(ajv.validate(document.components.schemas[name]!, example), operationId).to.equal(true)
-    }
-    for (const [key, { value }] of Object.entries(document.components.examples)) {
-      expect(ajv.validate(responseSchemas.Error, value), key).to.equal(true)
+    ajv.addSchema(judgedDocument() as AnySchema, 'openapi.json')
+    for (const [operationId, pointer, media] of mediaOf(document.paths, '#/paths')) {
+      const examples = examplesOf(media)
+      expect(examples, `${operationId} ${pointer}`).not.to.deep.equal([])
+      const fits = ajv.getSchema(`openapi.json${encodeURI(pointer)}/schema`)!
+      for (const example of examples)
+        expect(fits(example), `${operationId} ${pointer} ${ajv.errorsText(fits.errors)}`).to.equal(true)
     }
   })
+
+  it('has no object without a name, and none that is in the way of later members of an answer', () => {
+    for (const [name, schema] of Object.entries(document.components.schemas)) expectNamed(schema, name, true)
+    for (const [operationId, pointer, { schema }] of mediaOf(document.paths, '#/paths'))
+      expectNamed(schema, `${operationId} ${pointer}`, false)
+    for (const [name, schema] of Object.entries(responseSchemas))
+      expect(schema.title, 'the registry calls it otherwise').to.equal(name)
+    const open = namesBelow(document.paths, 'responses')
+    for (const name of open) {
+      const { additionalProperties, properties } = document.components.schemas[name] as Shape
+      if (properties !== undefined) expect(additionalProperties, `${name} is closed`).to.equal(undefined)
+    }
+  })
+
+  it('has no request with members that it does not know', () => {
+    for (const name of namesBelow(document.paths, 'requestBody')) {
+      const { additionalProperties, properties } = document.components.schemas[name] as Shape
+      if (properties !== undefined) expect(additionalProperties, `${name} is open`).to.equal(false)
+    }
+  })
+
+  it('has members of a request that have a default as optional, and of the answer as required', () => {
+    const { BatchInput, Batch, BufferInput, Buffer } = document.components.schemas as Record<string, Shape>
+    expect(BatchInput!.required).to.equal(undefined)
+    expect(Batch!.required).to.have.members(Object.keys(BatchInput!.properties!))
+    expect(BufferInput!.required).to.have.members(['bufferId', 'projectId', 'name', 'groupKey', 'delivery'])
+    expect(Buffer!.required).to.include.members(['enabled', 'batch', 'dlqPauseThreshold'])
+    expect(JSON.stringify(document.components.schemas)).not.to.include('"default":')
+    expect(BatchInput!.properties!.maxItems!.description).to.include('Default: 50.')
+  })
+
+  it('tells the request that a destination gets', () => {
+    const { callbacks } = operationOf('createBuffer')
+    const { post } = callbacks!.delivery!['{$request.body#/delivery/url}']!
+    expect(post!.requestBody!.content['application/json']!.schema).to.deep.equal({
+      $ref: '#/components/schemas/DeliveryBatch',
+    })
+    const names = post!.parameters!.map(({ name }) => name)
+    expect(names).to.have.members(['x-idempotency-key', 'x-svc-signature', 'user-agent'])
+    expect(Object.keys(post!.responses)).to.have.members(['2XX', '4XX', 'default'])
+  })
+
+  it('names the headers of a webhook, and tells those that a buffer names', () => {
+    const headers = operationOf('ingest').parameters!.filter((each) => each.in === 'header')
+    expect(headers.map(({ name }) => name)).to.have.members([
+      'X-API-Key',
+      'X-Idempotency-Key',
+      'x-webhook-signature',
+    ])
+    expect(JSON.stringify(document.paths)).to.include('groupKey.fallbackHeader')
+  })
+
+  it('refuses an object without a name, and two of one name', () => {
+    const components = new Components()
+    expect(() => components.answer({ type: 'object', description: 'Odd.', properties: {} })).to.throw(
+      '"Odd." needs a title',
+    )
+    components.answer({ title: 'Odd', type: 'object', description: 'One.', properties: {} })
+    expect(() =>
+      components.answer({ title: 'Odd', type: 'object', description: 'Two.', properties: {} }),
+    ).to.throw('two schemas have the title Odd')
+  })
 })
+
+interface Shape {
+  type?: string
+  description?: string
+  properties?: Record<string, Shape>
+  additionalProperties?: unknown
+  required?: string[]
+}
+
+function operationOf(operationId: string): Operation {
+  return operations.find((each) => each.operationId === operationId)!
+}
+
+/** Every body of the operations, those of callbacks included, with its place in the document. */
+function mediaOf(value: unknown, pointer: string, operationId = ''): [string, string, Media][] {
+  if (typeof value !== 'object' || value === null) return []
+  const { operationId: own = operationId, content } = value as { operationId?: string; content?: object }
+  const here = Object.entries(content ?? {}).map(([type, media]): [string, string, Media] => [
+    own,
+    `${pointer}/content/${type.replace('/', '~1')}`,
+    media as Media,
+  ])
+  const below = Object.entries(value).filter(([name]) => name !== 'content')
+  const others = below.flatMap(([name, member]) =>
+    mediaOf(member, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, own),
+  )
+  return [...here, ...others]
+}
+
+function examplesOf({ example, examples = {} }: Media): unknown[] {
+  const shared = Object.values(examples).map(
+    ({ $ref }) => document.components.examples[$ref.split('/').at(-1)!]!.value,
+  )
+  return example === undefined ? shared : [example, ...shared]
+}
+
+/** Fails for an object in the place of a reference; `isNamed`: this one is a component. */
+function expectNamed(schema: unknown, where: string, isNamed: boolean): void {
+  if (typeof schema !== 'object' || schema === null) return
+  if (!isNamed) expect((schema as Shape).type, `${where} has no name`).not.to.equal('object')
+  const { properties = {}, ...rest } = schema as Shape & {
+    items?: unknown
+    anyOf?: unknown[]
+    allOf?: unknown[]
+  }
+  for (const [name, member] of Object.entries(properties)) expectNamed(member, `${where}.${name}`, false)
+  for (const member of [rest.items, rest.additionalProperties, ...(rest.anyOf ?? []), ...(rest.allOf ?? [])])
+    expectNamed(member, `${where}[]`, false)
+}
+
+/** Components that stand in the `key` members of operations, and in what they refer to. */
+function namesBelow(paths: Document['paths'], key: 'responses' | 'requestBody'): Set<string> {
+  const found = new Set<string>()
+  const visit = (value: unknown): void => {
+    for (const [, name = ''] of JSON.stringify(value ?? {}).matchAll(/schemas\/(\w+)"/g)) {
+      if (found.has(name)) continue
+      found.add(name)
+      visit(document.components.schemas[name])
+    }
+  }
+  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) visit(operation[key])
+  return found
+}
 
 /** Collects the members that may be missing; fails for an open object or a member without a description. */
 function inspect(schema: unknown, path: string, optional: string[]): void {
