@@ -9,6 +9,7 @@ import { addressIn } from '../../internal/embedded/postgres-server.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { readConfig } from '../config/config.ts'
+import { reachDatabase } from '../wiring/database.ts'
 import { createKey } from './create-key.ts'
 import { setSuspended } from './suspend.ts'
 
@@ -36,6 +37,7 @@ async function run({ customerId, act }: Wanted): Promise<string> {
   if (databaseUrl === undefined) {
     throw new Error(`no database in ${config.dataDir}: start Penstock first, or set PENSTOCK_DATABASE_URL`)
   }
+  if (config.databaseUrl !== undefined) await reachDatabase(config.databaseUrl)
   const db = connect(databaseUrl, { max: 1 })
   try {
     if (act === 'key') return await createKey(db, config, customerId)

@@ -51,6 +51,9 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'a log is nearly full': 'An inbox or a journal holds more than 80 % of its limit.',
   'a log has room again': 'It holds less than 70 % again.',
 
+  'the logs never held an item, and are made for another number of shards':
+    'PENSTOCK_SHARDS was changed before the first webhook.',
+
   // Processes
   starting: 'The process starts; `environment` has its variables, secrets as `set` or `unset`.',
   ready: 'The process takes traffic, or runs shards.',

@@ -13,6 +13,7 @@ import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createIdentityRows } from '../../internal/postgres/identities.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
+import { forgetPositions } from '../../internal/postgres/projection.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { Generations } from '../../internal/runtime/generations.ts'
@@ -21,6 +22,7 @@ import { MAX_COMMIT_BYTES } from '../../internal/shard/journal/records.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
 import type { SecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { type Config, ConfigError, defaultShards } from '../config/config.ts'
+import type { Backends } from './backends.ts'
 import { checkNeighbours } from './neighbours.ts'
 
 export interface Node {
@@ -136,11 +138,15 @@ function checkMaxPayload(config: Config, { maxPayload }: Connection): void {
 }
 
 /**
- * NATS, with all streams there and safe. `storeBytes`: what all logs together may take, bytes; default what
- * the broker's account allows. Rejects with UnusableBrokerError, with ConfigError for a body limit above the broker's
- * and as `checkNeighbours` throws; nothing was changed then.
+ * NATS, with all streams there and safe. Rejects with UnusableBrokerError, with ConfigError for a server of the
+ * configuration that is not there or a body limit above the broker's, and as `checkNeighbours` throws; nothing was changed
+ * then.
  */
-export async function openLogs(node: Node, servers: string[], storeBytes?: number): Promise<Logs> {
+export async function openLogs(
+  node: Node,
+  db: Database,
+  { natsUrls: servers, storeBytes }: Pick<Backends, 'natsUrls' | 'storeBytes'>,
+): Promise<Logs> {
   const { config, lifecycle, clock, log } = node
   const connection = await lifecycle.acquire(
     'broker connection',
@@ -152,7 +158,9 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
           connection: (event) => log.warn(event, 'broker connection'),
           warning: (text) => log.warn(text),
         },
-      ),
+      ).catch((error: unknown) => {
+        throw namingVariable(config, error)
+      }),
     (it) => it.close(),
   )
   checkMaxPayload(config, connection)
@@ -160,11 +168,21 @@ export async function openLogs(node: Node, servers: string[], storeBytes?: numbe
   const shards = config.shards ?? (await recordedShards(connection, options)) ?? defaultShards()
   // Before the streams: with another count the empty ones of nodes that run would be made anew.
   checkNeighbours((await standingLeases(connection, clock)).leases, shards)
-  await ensureStreams(connection, { ...options, shards })
+  const began = clock.now()
+  if (await ensureStreams(connection, { ...options, shards })) {
+    log.info({ shards }, 'the logs never held an item, and are made for another number of shards')
+    await forgetPositions(db, began)
+  }
   const broker = await lifecycle.acquire(
     'broker',
     () => createBroker(connection, { clock }),
     (it) => it.close(),
   )
   return { connection, broker, shards }
+}
+
+/** A server that is not there, where the configuration says that it is. */
+function namingVariable({ natsUrls }: Config, error: unknown): unknown {
+  if (natsUrls === undefined || !(error instanceof UnusableBrokerError)) return error
+  return new ConfigError(`PENSTOCK_NATS_URL: ${error.message}`)
 }

@@ -24,6 +24,7 @@ import { type Admin, createAdmin } from './admin.ts'
 import { createTrail, startAuditSweep } from './audit.ts'
 import type { Backends } from './backends.ts'
 import { publishCatalogue, readCatalogue } from './billing.ts'
+import { reachDatabase } from './database.ts'
 import { startDayClosing } from './day-closing.ts'
 import { startDeadLetterSweep } from './dead-letter-sweep.ts'
 import { openDeliveries } from './deliveries.ts'
@@ -129,11 +130,13 @@ async function start(
   const { fail } = service
   const serving: Serving = {}
   const { metrics, ops } = await startObserving(node, serving)
+  // Before servers are started, or anything is made beside it.
+  if (node.config.databaseUrl !== undefined) await reachDatabase(node.config.databaseUrl)
   const backends = await program.backends(node, service)
   const secrets = createSecretTelemetry(log, metrics.meter)
   const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets)
   const areSecretsReadable = await startSecretWatch(node, store, secrets)
-  const logs = await openLogs(node, backends.natsUrls, backends.storeBytes)
+  const logs = await openLogs(node, store.db, backends)
   const role = program.actor && !runsShards(program, node.config) ? 'ingress' : program.role
   const leases = await joinInstallation(node, logs, { role, version }, fail)
   // Nothing is refused any more: what a start changes begins here.

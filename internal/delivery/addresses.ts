@@ -35,6 +35,9 @@ export function isPermitted(text: string, allow: readonly Cidr[]): boolean {
   return address !== null && permits(address, allow)
 }
 
+/** What whoever runs the service can do about it. */
+export const PERMITTING = 'and PENSTOCK_ALLOW_DESTINATIONS does not permit it'
+
 /**
  * Why `url` can never be delivered to, null when it can: a scheme other than http and https, or a literal
  * address that is not permitted, in any spelling that `URL` accepts. Names pass: what they resolve to
@@ -46,7 +49,7 @@ export function checkDestination(url: string, allow: readonly Cidr[]): string | 
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return 'its scheme is not http or https'
   const host = hostOf(parsed)
   const literal = isIPv4(host) || isIPv6(host)
-  return literal && !isPermitted(host, allow) ? `${host} is not a public address` : null
+  return literal && !isPermitted(host, allow) ? `${host} is not a public address, ${PERMITTING}` : null
 }
 
 /** The host of a URL as the resolver wants it: IPv6 without its brackets. */

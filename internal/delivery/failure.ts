@@ -1,5 +1,6 @@
 /** Why no response arrived, in classes (docs/architecture/protocol.md, "Delivery"). */
 import type { ErrorClass } from '../domain/model.ts'
+import { PERMITTING } from './addresses.ts'
 import { LookupError } from './dns/failure.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
 
@@ -23,7 +24,10 @@ export function failureOf(error: Error): Failure {
   if (error instanceof AttemptDeadlineError) return { errorClass: 'timeout', error: error.message }
   if (error instanceof ClosingError) return { errorClass: 'connection', error: error.message }
   if (error instanceof BlockedDestinationError) {
-    return { errorClass: 'blocked_destination', error: 'the destination has no permitted address' }
+    return {
+      errorClass: 'blocked_destination',
+      error: `the destination has no public address, ${PERMITTING}`,
+    }
   }
   if (error instanceof LookupError) {
     const what = error.silent

@@ -25,6 +25,14 @@ export function createProjection(db: Database): Projection {
   }
 }
 
+/**
+ * Forgets how far journals were counted that were replaced and never held an item: `before`, Unix ms, is older than their
+ * successors, whose positions are microseconds.
+ */
+export async function forgetPositions(db: Database, before: number): Promise<void> {
+  await db`DELETE FROM projections WHERE position < ${before * 1_000}`
+}
+
 /** false: the facts up to this position are counted. The row stays locked, so a second caller sees that. */
 async function advance(transaction: Transaction, fence: Fence, position: number): Promise<boolean> {
   const advanced = await transaction`

@@ -165,7 +165,7 @@ describe('the test of a buffer', () => {
       success: false,
       statusCode: 0,
       responseBody: null,
-      error: 'the destination has no permitted address',
+      error: 'the destination has no public address, and PENSTOCK_ALLOW_DESTINATIONS does not permit it',
     })
   })
 

@@ -272,7 +272,9 @@ describe('the check of a destination when it is configured', () => {
 
   it('refuses literal addresses in every spelling', () => {
     for (const host of [...hosts, ...more, ...disguised]) {
-      expect(checkDestination(`http://${host}/x`, []), host).to.contain('is not a public address')
+      expect(checkDestination(`http://${host}/x`, []), host).to.contain(
+        'is not a public address, and PENSTOCK_ALLOW_DESTINATIONS does not permit it',
+      )
       expect(checkDestination(`https://${host}:8443/x`, []), host).to.contain('is not a public address')
     }
   })

@@ -166,6 +166,41 @@ describe('npm start', function () {
     })
   })
 
+  it('is refused in one line that names the variable of a database, or of a broker, that is not there', async () => {
+    const port = await freePort()
+    const database = await start({
+      dataDir: tempFolder(),
+      env: { PENSTOCK_DATABASE_URL: `postgres://u:hush@127.0.0.1:${port}/db` },
+    })
+    const broker = await start({
+      dataDir: tempFolder(),
+      env: { PENSTOCK_NATS_URL: `nats://127.0.0.1:${port}`, PENSTOCK_PROCESSES: '1' },
+    })
+    expect([await database.exited(), await broker.exited()]).to.deep.equal([1, 1])
+    const fatal = ({ events }: Service) =>
+      events.filter(({ level }) => level === 'fatal').map(({ msg }) => msg)
+    expect(fatal(database)).to.deep.equal([
+      `PENSTOCK_DATABASE_URL: Postgres at 127.0.0.1:${port}/db cannot be used: connect ECONNREFUSED 127.0.0.1:${port}`,
+    ])
+    expect(fatal(broker)).to.have.length(1)
+    expect(fatal(broker)[0]).to.match(/^PENSTOCK_NATS_URL: no NATS server at 127\.0\.0\.1:\d+: /)
+    expect(database.output()).not.to.include('hush')
+  })
+
+  it('takes another number of shards without an alarm as long as no item was ever stored', async () => {
+    const dataDir = tempFolder('data')
+    for (const shards of ['2', '3', '2']) {
+      const service = await start({ dataDir, env: { PENSTOCK_SHARDS: shards, PENSTOCK_PROCESSES: '1' } })
+      await untilHealthy(service)
+      // What a shard says of its claim comes after it runs.
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      service.child.kill('SIGTERM')
+      expect(await service.exited()).to.equal(0)
+      const grave = service.events.filter(({ level }) => level !== 'info' && level !== 'debug')
+      expect(grave, shards).to.deep.equal([])
+    }
+  })
+
   it('is refused with an unknown variable or a bad value, which one line names', async () => {
     const unknown = await start({ dataDir: tempFolder(), env: { PENSTOCK_PRT: '1' } })
     const bad = await start({ dataDir: tempFolder(), env: { PENSTOCK_SHARDS: 'many' } })

@@ -62,7 +62,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
   const keys = parseSecretKeys(SECRET_KEY)
   if (!keys.ok) throw new Error(keys.error)
   const store = await openStore(node, config.databaseUrl!, keys.value, { unreadable() {} })
-  const logs = await openLogs(node, config.natsUrls!)
+  const logs = await openLogs(node, store.db, { natsUrls: config.natsUrls! })
   const { meter } = await lifecycle.acquire(
     'metrics',
     () => startMetrics(config.role, process.env),

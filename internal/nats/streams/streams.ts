@@ -30,21 +30,26 @@ const LOST_AFTER_MS = 15_000
 /**
  * Rejects with UnusableBrokerError, one line that names stream and setting, when a stream can lose data, is
  * missing beside others that were complete, or the logs are not empty and made for another count of shards. What
- * may pass is waited for: at a first start all nodes make the same streams at once, in a cluster of brokers.
+ * may pass is waited for: at a first start all nodes make the same streams at once, in a cluster of brokers. Resolves
+ * with whether logs of another count, which never held an item, were replaced.
  */
-export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<void> {
+export async function ensureStreams(connection: Connection, options: StreamOptions): Promise<boolean> {
   const manager = await connection.nats.jetstreamManager({ checkAPI: false })
   const { clock } = options
   const began = clock.monotonic()
   const deadline = began + SETTLE_MS
+  let replaced = false
   for (;;) {
+    const installation = new Installation(manager, options)
     try {
-      return await new Installation(manager, options).ensure(clock.monotonic() > began + LOST_AFTER_MS)
+      await installation.ensure(clock.monotonic() > began + LOST_AFTER_MS)
+      return replaced || installation.replaced
     } catch (cause) {
       if (!mayPass(cause)) throw cause
       if (clock.monotonic() > deadline)
         throw new UnusableBrokerError(`the streams are not ready: ${messageOf(cause)}`, { cause })
     }
+    replaced ||= installation.replaced
     await pause(clock)
   }
 }
@@ -62,6 +67,8 @@ class Installation {
   readonly #manager: JetStreamManager
   readonly #options: StreamOptions
   readonly #prefix: string
+  /** Logs of another count, which never held an item, are gone. */
+  replaced = false
 
   constructor(manager: JetStreamManager, options: StreamOptions) {
     this.#manager = manager
@@ -75,8 +82,7 @@ class Installation {
 
   /** `sure`: what is missing by now is lost, else it may only be unknown to the server that answers. */
   async ensure(sure: boolean): Promise<void> {
-    const found = await this.#found()
-    const kept = await this.#reshard(found)
+    const kept = await this.#reshard(await this.#found())
     const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
     await this.#refuseLoss(kept, missing, sure)
     // Those that are there, before any is made: a refusal changes nothing.
@@ -140,6 +146,7 @@ class Installation {
       }
     }
     for (const name of found.keys()) await this.#manager.streams.delete(name)
+    this.replaced = true
     return new Map()
   }
 
