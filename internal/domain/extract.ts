@@ -3,7 +3,7 @@
  * Both are read from own properties of the parsed body; a number gives its source text.
  */
 import { ServiceError } from './errors.ts'
-import type { GroupKeyConfig } from './model.ts'
+import type { GroupKeyConfig, MessageIdConfig } from './model.ts'
 import { numberText } from './number-text.ts'
 
 /** UTF-8 bytes. */
@@ -37,15 +37,46 @@ export function extractGroupKey(
   return { ok: false, error: new ServiceError('groupKeyUnusable', { error: `Group key ${problem}` }) }
 }
 
-/** The sender's message id, null when it gave none, or a 400 that names the field. */
-export function extractMessageId(body: ReceivedBody, header: HeaderLookup): Extracted<string | null> {
-  const inBody = messageIdIn(body)
-  const messageId = inBody ?? headerValue(MESSAGE_ID_HEADER, header)
-  if (messageId === undefined) return { ok: true, value: null }
-  const problem = unusable(messageId, MAX_MESSAGE_ID_BYTES)
-  if (problem === null) return { ok: true, value: messageId }
-  const field = inBody === undefined ? MESSAGE_ID_HEADER : 'messageId'
-  return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${field} ${problem}` }) }
+interface IdPlaces {
+  /** Names on the way from the body to the id. */
+  readonly segments?: readonly string[]
+  /** Name of a header. */
+  readonly header?: string
+}
+
+/** Of every buffer. */
+const everywhere: IdPlaces = { segments: ['messageId'], header: MESSAGE_ID_HEADER }
+
+/**
+ * The sender's message id, null when it gave none, or a 400 that names the field. The places of `config` come before
+ * those that every buffer has; of each two the body comes first.
+ */
+export function extractMessageId(
+  config: MessageIdConfig | undefined,
+  body: ReceivedBody,
+  header: HeaderLookup,
+): Extracted<string | null> {
+  const found = (config && findId(placesOf(config), body, header)) ?? findId(everywhere, body, header)
+  if (found === undefined) return { ok: true, value: null }
+  const problem = unusable(found.id, MAX_MESSAGE_ID_BYTES)
+  if (problem === null) return { ok: true, value: found.id }
+  return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${found.field} ${problem}` }) }
+}
+
+function placesOf({ path, header }: MessageIdConfig): IdPlaces {
+  return { segments: path?.split('.').slice(1), header }
+}
+
+/** `field`: where it stands, as the sender writes it. */
+function findId(
+  { segments, header: name }: IdPlaces,
+  body: ReceivedBody,
+  header: HeaderLookup,
+): { field: string; id: string } | undefined {
+  const inBody = segments && textAt(body, segments)
+  if (segments !== undefined && inBody !== undefined) return { field: segments.join('.'), id: inBody }
+  const inHeader = headerValue(name, header)
+  return name === undefined || inHeader === undefined ? undefined : { field: name, id: inHeader }
 }
 
 function keyAt(body: ReceivedBody, path: string): string | undefined {
@@ -55,8 +86,7 @@ function keyAt(body: ReceivedBody, path: string): string | undefined {
   return textOf(value, body.bytes, segments)
 }
 
-function messageIdIn(body: ReceivedBody): string | undefined {
-  const segments = ['messageId']
+function textAt(body: ReceivedBody, segments: readonly string[]): string | undefined {
   return textOf(valueAt(body.value, segments), body.bytes, segments)
 }
 

@@ -26,7 +26,7 @@ const SECRETS = {
     signing: { secret: 'sign' },
     headers: { authorization: 'Bearer x', 'x-other': 'y' },
   },
-  sourceVerification: { enabled: true, signingSecret: 'source' },
+  sourceVerification: { enabled: true, signingSecret: 'source', previousSecret: 'before' },
 }
 
 describe('secrets that move to another key', () => {
