@@ -1,6 +1,7 @@
 /**
- * Secrets of a buffer: signing and source verification secrets (also the previous one) and the values of delivery headers. A viewer
- * sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md, "Admin requests").
+ * Secrets of a buffer: signing and source verification secrets (the previous one too) and the values of delivery
+ * headers. A viewer sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md,
+ * "Admin requests").
  */
 import type { Buffer, BufferConfig, SourceVerification } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'

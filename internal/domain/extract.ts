@@ -38,14 +38,17 @@ export function extractGroupKey(
 }
 
 interface IdPlaces {
-  /** Names on the way from the body to the id. */
-  readonly segments?: readonly string[]
+  /** `field`: as an error names it. */
+  readonly inBody: { readonly field: string; readonly segments: readonly string[] } | undefined
   /** Name of a header. */
-  readonly header?: string
+  readonly header: string | undefined
 }
 
 /** Of every buffer. */
-const everywhere: IdPlaces = { segments: ['messageId'], header: MESSAGE_ID_HEADER }
+const everywhere: IdPlaces = {
+  inBody: { field: 'messageId', segments: ['messageId'] },
+  header: MESSAGE_ID_HEADER,
+}
 
 /**
  * The sender's message id, null when it gave none, or a 400 that names the field. The places of `config` come before
@@ -64,19 +67,19 @@ export function extractMessageId(
 }
 
 function placesOf({ path, header }: MessageIdConfig): IdPlaces {
-  return { segments: path?.split('.').slice(1), header }
+  const inBody = path === undefined ? undefined : { field: path.slice(2), segments: path.split('.').slice(1) }
+  return { inBody, header }
 }
 
-/** `field`: where it stands, as the sender writes it. */
 function findId(
-  { segments, header: name }: IdPlaces,
+  { inBody, header: name }: IdPlaces,
   body: ReceivedBody,
   header: HeaderLookup,
 ): { field: string; id: string } | undefined {
-  const inBody = segments && textAt(body, segments)
-  if (segments !== undefined && inBody !== undefined) return { field: segments.join('.'), id: inBody }
-  const inHeader = headerValue(name, header)
-  return name === undefined || inHeader === undefined ? undefined : { field: name, id: inHeader }
+  const id = inBody && textAt(body, inBody.segments)
+  if (inBody !== undefined && id !== undefined) return { field: inBody.field, id }
+  const sent = headerValue(name, header)
+  return name === undefined || sent === undefined ? undefined : { field: name, id: sent }
 }
 
 function keyAt(body: ReceivedBody, path: string): string | undefined {
