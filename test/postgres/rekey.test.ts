@@ -79,6 +79,21 @@ describe('secrets that move to another key', () => {
     expect(await rekey(db, both, quiet)).to.deep.equal({ rows: 0, left: [] })
   })
 
+  it('are moved wherever they stand, also when a row has only this one', async () => {
+    const places = [
+      { sourceVerification: { signingSecret: 'present' } },
+      { sourceVerification: { previousSecret: 'before' } },
+      { delivery: { url: 'https://example.com/hook', signing: { secret: 'sign' } } },
+      { delivery: { url: 'https://example.com/hook', headers: { 'x-token': 'token' } } },
+    ]
+    for (const place of places) {
+      const { bufferId } = await insert(oldBox, place)
+      const before = await read(oldBox, bufferId)
+      expect(await rekey(db, both, quiet), JSON.stringify(place)).to.deep.equal({ rows: 1, left: [] })
+      expect((await read(freshBox, bufferId)).buffer).to.deep.equal(before.buffer)
+    }
+  })
+
   it('go on where a run was cut off', async () => {
     for (let n = 0; n < 5; n++) await insert(oldBox)
     const cut = rekey(db, both, {
