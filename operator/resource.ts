@@ -48,11 +48,22 @@ export type DeliverySpec = Readonly<Omit<DeliveryConfig, 'signing'>> & {
   readonly headersFrom?: readonly HeaderFrom[]
 }
 
-export type SourceVerificationSpec = Readonly<Omit<SourceVerification, 'signingSecret'>> & {
+export type SourceVerificationSpec = Readonly<
+  Omit<SourceVerification, 'signingSecret' | 'previousSecret'>
+> & {
   readonly secretKeyRef?: SecretKeyRef
+  readonly previousSecretKeyRef?: SecretKeyRef
 }
 
-type Shared = 'groupKey' | 'batch' | 'overflow' | 'throughput' | 'dlqPauseThreshold' | 'analytics'
+type Shared =
+  | 'groupKey'
+  | 'messageId'
+  | 'batch'
+  | 'overflow'
+  | 'throughput'
+  | 'dlqPauseThreshold'
+  | 'requireApiKey'
+  | 'analytics'
 
 /** What the user wants. */
 export interface BufferSpec extends Readonly<Pick<BufferConfig, Shared>> {

@@ -1,6 +1,6 @@
 /** Requests as finished texts: building one costs the generator a few microseconds. */
 import { createHmac } from 'node:crypto'
-import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../internal/domain/buffer-schema.ts'
+import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../internal/domain/signatures/schemes.ts'
 import { markerOf } from './marker.ts'
 
 export interface RequestTemplate {

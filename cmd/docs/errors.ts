@@ -16,7 +16,8 @@ export const errorGroups = {
   ingest: [
     ...(['ingestBodyNotJson', 'bodyTooDeep', 'groupKeyMissing', 'groupKeyUnusable'] as const),
     ...(['messageIdUnusable', 'bufferDisabled', 'bufferNotInProject', 'signatureMissing'] as const),
-    ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'insufficientCredits'] as const),
+    ...(['signatureInvalid', 'signatureStale', 'ingestKeyInvalid', 'ingestKeyMissing'] as const),
+    ...(['ingestKeyForeign', 'insufficientCredits'] as const),
     ...(['storageUnavailable', 'bufferOverShare', 'customerOverShare', 'bodyPadded'] as const),
     'secretUnreadable',
   ],
@@ -105,9 +106,18 @@ const ADVICE: Record<ErrorKey, Advice> = {
     means: 'The signature does not fit the bytes of the body and the secret of the buffer.',
     action: 'Compare the secret, and sign the exact bytes that are sent.',
   },
+  signatureStale: {
+    means:
+      'The signature is good, but its time stamp is more than `sourceVerification.toleranceSeconds` away from the clock of the service.',
+    action: 'Set the clock of the sender, or sign the webhook anew when it is sent again.',
+  },
   ingestKeyInvalid: {
     means: 'The `X-API-Key` of the webhook is unknown or revoked.',
     action: 'Send a valid key, or none.',
+  },
+  ingestKeyMissing: {
+    means: 'The buffer has `requireApiKey`, and the webhook has no `X-API-Key`.',
+    action: 'Send a key of the account that reaches the project of the buffer, of any role.',
   },
   ingestKeyForeign: {
     means: 'The `X-API-Key` belongs to another customer, or is limited to other projects.',

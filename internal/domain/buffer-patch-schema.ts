@@ -3,7 +3,8 @@
  * "One schema"): a JSON merge patch (RFC 7396), so nothing is required, nothing has a default, and null removes what
  * is not required. What cannot be changed may be sent back as it was read.
  */
-import { bufferConfigSchema, bufferSchema, type Schema } from './buffer-schema.ts'
+import { bufferConfigSchema, bufferSchema } from './buffer-schema.ts'
+import type { Schema } from './schema-parts.ts'
 
 /** `nullable`: null is possible beside what the rest says. */
 export interface PatchSchema extends Omit<Schema, 'properties'> {

@@ -3,8 +3,11 @@
  * takes a configuration that already passed the schema and returns what is wrong, naming the fields, or null.
  */
 import { DEFAULT_SIGNATURE_HEADER } from './buffer-schema.ts'
+import { UNREADABLE } from './buffer-secrets.ts'
 import { HEADERS_MAX_SIZE, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
 import type { BufferConfig } from './model.ts'
+import { DEFAULT_SCHEME } from './signatures/schemes.ts'
+import { secretProblem } from './signatures/secrets.ts'
 
 type Rule = (config: BufferConfig) => string | readonly string[] | null
 
@@ -33,6 +36,11 @@ function keySource({ groupKey }: BufferConfig): string | null {
   return groupKey.path === undefined ? 'groupKey.path or groupKey.fallbackHeader is required' : null
 }
 
+function idSource({ messageId }: BufferConfig): string | null {
+  if (messageId === undefined || messageId.path !== undefined || messageId.header !== undefined) return null
+  return 'messageId.path or messageId.header is required'
+}
+
 /** What a URL parser silently repairs (blanks, backslashes, missing slashes) is refused: no two readers may differ. */
 function destination({ delivery }: BufferConfig): string | null {
   const url = URL.parse(delivery.url)
@@ -51,6 +59,15 @@ function backoffOrder({ throughput: { backoff } }: BufferConfig): string | null 
 function sourceSecret({ sourceVerification }: BufferConfig): string | null {
   if (!sourceVerification?.enabled || sourceVerification.signingSecret !== undefined) return null
   return 'sourceVerification.signingSecret is required when sourceVerification.enabled is true'
+}
+
+/** A secret that cannot be opened was judged when it was set; of it there is nothing to judge now. */
+function usableSecrets({ sourceVerification }: BufferConfig): string[] {
+  const { scheme = DEFAULT_SCHEME, signingSecret, previousSecret } = sourceVerification ?? {}
+  return Object.entries({ signingSecret, previousSecret }).flatMap(([name, secret]) => {
+    const problem = secret === undefined || secret === UNREADABLE ? null : secretProblem(scheme, secret)
+    return problem === null ? [] : [`sourceVerification.${name} ${problem}`]
+  })
 }
 
 /** Without signing its default header stays reserved: switching signing on must not clash with `headers`. */
@@ -99,9 +116,11 @@ function extraHeader(
 const rules: readonly Rule[] = [
   storableStrings,
   keySource,
+  idSource,
   destination,
   backoffOrder,
   sourceSecret,
+  usableSecrets,
   ownHeaders,
   extraHeaders,
 ]

@@ -6,39 +6,14 @@
  * Rules that a schema of that kind cannot say stand in `buffer-rules.ts`. Upper bounds keep one buffer from costing
  * more than a shard can hold.
  */
+import { HEADER_VALUE_MAX_LENGTH, HEADERS_MAX_COUNT } from './header-names.ts'
+import { bodyPath, headerName, identifier, integer, object, type Schema, secret } from './schema-parts.ts'
 import {
-  HEADER_NAME_MAX_LENGTH,
-  HEADER_NAME_PATTERN,
-  HEADER_VALUE_MAX_LENGTH,
-  HEADERS_MAX_COUNT,
-} from './header-names.ts'
-import {
-  IDENTIFIER_MAX_LENGTH,
-  IDENTIFIER_PATTERN,
-  IDENTIFIER_RULE,
-  reservedIdentifiers,
-} from './identifiers.ts'
-
-/** The subset of JSON Schema that the configuration is written in. */
-export interface Schema {
-  /** Name of the object, and of its component in the OpenAPI document. An enumeration may have one. */
-  readonly title?: string
-  readonly type: 'object' | 'string' | 'integer' | 'number' | 'boolean'
-  readonly description: string
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly required?: readonly string[]
-  readonly additionalProperties?: false | Schema
-  readonly default?: unknown
-  readonly enum?: readonly string[]
-  readonly not?: { readonly enum: readonly string[] }
-  readonly format?: 'uri'
-  readonly pattern?: string
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly maxProperties?: number
-}
+  DEFAULT_SCHEME,
+  DEFAULT_SOURCE_SIGNATURE_HEADER,
+  DEFAULT_TOLERANCE_SECONDS,
+  signatureSchemes,
+} from './signatures/schemes.ts'
 
 /** One week: the longest window, and far below what a timer can hold. */
 const WEEK_MS = 604_800_000
@@ -50,46 +25,6 @@ export const MAX_BATCH_BYTES = 16_777_216
 
 export const DEFAULT_IDEMPOTENCY_HEADER = 'x-idempotency-key'
 export const DEFAULT_SIGNATURE_HEADER = 'x-svc-signature'
-export const DEFAULT_SOURCE_SIGNATURE_HEADER = 'x-webhook-signature'
-
-function integer(description: string, minimum: number, maximum: number, initial: number): Schema {
-  return { type: 'integer', description, minimum, maximum, default: initial }
-}
-
-function identifier(what: string): Schema {
-  return {
-    type: 'string',
-    description: `${what}: ${IDENTIFIER_RULE}.`,
-    minLength: 1,
-    maxLength: IDENTIFIER_MAX_LENGTH,
-    pattern: IDENTIFIER_PATTERN,
-    not: { enum: reservedIdentifiers },
-  }
-}
-
-function headerName(description: string, initial?: string): Schema {
-  const schema: Schema = {
-    type: 'string',
-    description,
-    minLength: 1,
-    maxLength: HEADER_NAME_MAX_LENGTH,
-    pattern: HEADER_NAME_PATTERN,
-  }
-  return initial === undefined ? schema : { ...schema, default: initial }
-}
-
-function secret(description: string): Schema {
-  return { type: 'string', description, minLength: 1, maxLength: 1024 }
-}
-
-function object(
-  title: string,
-  description: string,
-  properties: Record<string, Schema>,
-  extra: Pick<Schema, 'required' | 'default'> = {},
-): Schema {
-  return { title, type: 'object', description, properties, additionalProperties: false, ...extra }
-}
 
 const groupKey = object(
   'GroupKey',
@@ -102,16 +37,19 @@ const groupKey = object(
         '"jsonpath" reads the key from the body, then from the fallback header; "header" from the header only.',
       enum: ['jsonpath', 'header'],
     },
-    path: {
-      type: 'string',
-      description:
-        'Path of the key in the JSON body in dot notation, for example $.data.customer: "$", then one or more ".name" without brackets or "*". An element of an array is named by its index.',
-      maxLength: 512,
-      pattern: '^\\$(\\.[^.*\\[\\]]+)+$',
-    },
+    path: bodyPath('Path of the key in the JSON body'),
     fallbackHeader: headerName('Name of the request header that holds the key when the path finds none.'),
   },
   { required: ['mode'] },
+)
+
+const messageId = object(
+  'MessageIdPlaces',
+  'Where the message id of a webhook is looked for first; needs path or header. Without it, or when neither holds an id, it is the messageId of the body, then the header X-Idempotency-Key.',
+  {
+    path: bodyPath('Path of the id in the JSON body'),
+    header: headerName('Name of the request header that holds the id when the path finds none.'),
+  },
 )
 
 const batch = object(
@@ -242,11 +180,28 @@ const sourceVerification = object(
       description: 'Whether webhooks without a valid signature are refused; needs signingSecret.',
       default: false,
     },
-    signingSecret: secret('Secret of the HMAC, 1 to 1,024 characters.'),
+    scheme: {
+      title: 'SignatureScheme',
+      type: 'string',
+      description: `How senders sign, by the name of the provider; "hex" is the lower-case hex HMAC-SHA256 of the body. "${DEFAULT_SCHEME}" when absent.`,
+      enum: signatureSchemes,
+    },
+    signingSecret: secret(
+      'Secret of the HMAC, 1 to 1,024 characters; of standard-webhooks base64, with or without whsec_ in front.',
+    ),
+    previousSecret: secret(
+      'A second secret whose signatures are good too, while a sender changes its secret.',
+    ),
     signatureHeader: headerName(
-      'Name of the request header with the lower-case hex HMAC-SHA256 of the body.',
+      `Name of the request header with the signature; with another scheme than hex, ${DEFAULT_SOURCE_SIGNATURE_HEADER} means the header of that scheme.`,
       DEFAULT_SOURCE_SIGNATURE_HEADER,
     ),
+    toleranceSeconds: {
+      type: 'integer',
+      description: `Seconds that the time stamp of a signature may be away from now, either way; of stripe, slack and standard-webhooks. ${DEFAULT_TOLERANCE_SECONDS} when absent.`,
+      minimum: 1,
+      maximum: 86_400,
+    },
     algorithm: {
       title: 'SourceAlgorithm',
       type: 'string',
@@ -291,12 +246,17 @@ export const bufferConfigSchema: Schema = object(
       default: true,
     },
     groupKey,
+    messageId,
     batch,
     overflow,
     delivery,
     throughput,
     dlqPauseThreshold: integer('Consecutive dead-lettered batches that disable the buffer.', 1, 10, 3),
     sourceVerification,
+    requireApiKey: {
+      type: 'boolean',
+      description: 'Whether a webhook without X-API-Key is refused. It is not when absent.',
+    },
     analytics,
   },
   { required: ['name', 'groupKey', 'delivery'] },

@@ -1,8 +1,9 @@
 /**
- * Secrets of a buffer: signing and source verification secrets and the values of delivery headers. A viewer
- * sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md, "Admin requests").
+ * Secrets of a buffer: signing and source verification secrets (the previous one too) and the values of delivery
+ * headers. A viewer sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md,
+ * "Admin requests").
  */
-import type { Buffer, BufferConfig } from './model.ts'
+import type { Buffer, BufferConfig, SourceVerification } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
 import { joinProblems } from './schema-fault.ts'
 
@@ -17,7 +18,6 @@ export function mapSecrets<T extends BufferConfig>(
 ): T {
   const { delivery, sourceVerification } = config
   const { signing, headers } = delivery
-  const secret = sourceVerification?.signingSecret
   return {
     ...config,
     delivery: {
@@ -27,14 +27,17 @@ export function mapSecrets<T extends BufferConfig>(
       }),
       ...(headers && { headers: mapHeaders(headers, map) }),
     },
-    ...(sourceVerification &&
-      secret !== undefined && {
-        sourceVerification: {
-          ...sourceVerification,
-          signingSecret: map(secret, ['sourceVerification', 'signingSecret']),
-        },
-      }),
+    ...(sourceVerification && { sourceVerification: mapSource(sourceVerification, map) }),
   }
+}
+
+function mapSource(source: SourceVerification, map: (value: string, path: string[]) => string) {
+  const mapped = { ...source }
+  for (const name of ['signingSecret', 'previousSecret'] as const) {
+    const secret = source[name]
+    if (secret !== undefined) mapped[name] = map(secret, ['sourceVerification', name])
+  }
+  return mapped
 }
 
 /** `Object.fromEntries` defines own properties, so no name, however hostile, reaches a setter. */

@@ -4,13 +4,15 @@
  */
 import { Ajv } from 'ajv'
 import { brokenRules } from './buffer-rules.ts'
-import { bufferConfigSchema, bufferCreateSchema, type Schema } from './buffer-schema.ts'
+import { bufferConfigSchema, bufferCreateSchema } from './buffer-schema.ts'
 import { restoreSecrets } from './buffer-secrets.ts'
 import { copyJson, isJsonObject, type JsonObject, mergePatch } from './merge-patch.ts'
 import type { Buffer, BufferConfig } from './model.ts'
 import { NAME_MAX_LENGTH } from './names.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
 import { describeFaults, faultsOf, joinProblems, named, shorten } from './schema-fault.ts'
+import type { Schema } from './schema-parts.ts'
+import { signatureHeaderOf } from './signatures/schemes.ts'
 
 /** Judges a literal destination; returns why it is not allowed, or null. Injected: it knows the network's rules. */
 export type CheckDestination = (url: string) => string | null
@@ -129,7 +131,7 @@ function checkConfig(
   stored: BufferConfig | undefined,
   checkDestination: CheckDestination,
 ): Parsed<BufferConfig> {
-  const restored = restoreSecrets(config, stored)
+  const restored = restoreSecrets(withSignatureHeader(config, stored), stored)
   if (!restored.ok) return restored
   const problems = brokenRules(restored.value)
   const { url } = restored.value.delivery
@@ -137,6 +139,13 @@ function checkConfig(
   const blocked = url === stored?.delivery.url || problems.length > 0 ? null : checkDestination(url)
   if (blocked !== null) problems.push(`delivery.url is not allowed: ${blocked}`)
   return problems.length === 0 ? restored : refuse(joinProblems(problems))
+}
+
+function withSignatureHeader(config: BufferConfig, stored: BufferConfig | undefined): BufferConfig {
+  const { sourceVerification } = config
+  if (sourceVerification === undefined) return config
+  const signatureHeader = signatureHeaderOf(sourceVerification, stored?.sourceVerification)
+  return { ...config, sourceVerification: { ...sourceVerification, signatureHeader } }
 }
 
 function withoutReadOnly(stored: Buffer, patch: JsonObject): { changes: JsonObject; problems: string[] } {

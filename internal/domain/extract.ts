@@ -3,7 +3,7 @@
  * Both are read from own properties of the parsed body; a number gives its source text.
  */
 import { ServiceError } from './errors.ts'
-import type { GroupKeyConfig } from './model.ts'
+import type { GroupKeyConfig, MessageIdConfig } from './model.ts'
 import { numberText } from './number-text.ts'
 
 /** UTF-8 bytes. */
@@ -37,15 +37,49 @@ export function extractGroupKey(
   return { ok: false, error: new ServiceError('groupKeyUnusable', { error: `Group key ${problem}` }) }
 }
 
-/** The sender's message id, null when it gave none, or a 400 that names the field. */
-export function extractMessageId(body: ReceivedBody, header: HeaderLookup): Extracted<string | null> {
-  const inBody = messageIdIn(body)
-  const messageId = inBody ?? headerValue(MESSAGE_ID_HEADER, header)
-  if (messageId === undefined) return { ok: true, value: null }
-  const problem = unusable(messageId, MAX_MESSAGE_ID_BYTES)
-  if (problem === null) return { ok: true, value: messageId }
-  const field = inBody === undefined ? MESSAGE_ID_HEADER : 'messageId'
-  return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${field} ${problem}` }) }
+interface IdPlaces {
+  /** `field`: as an error names it. */
+  readonly inBody: { readonly field: string; readonly segments: readonly string[] } | undefined
+  /** Name of a header. */
+  readonly header: string | undefined
+}
+
+/** Of every buffer. */
+const everywhere: IdPlaces = {
+  inBody: { field: 'messageId', segments: ['messageId'] },
+  header: MESSAGE_ID_HEADER,
+}
+
+/**
+ * The sender's message id, null when it gave none, or a 400 that names the field. The places of `config` come before
+ * those that every buffer has; of each two the body comes first.
+ */
+export function extractMessageId(
+  config: MessageIdConfig | undefined,
+  body: ReceivedBody,
+  header: HeaderLookup,
+): Extracted<string | null> {
+  const found = (config && findId(placesOf(config), body, header)) ?? findId(everywhere, body, header)
+  if (found === undefined) return { ok: true, value: null }
+  const problem = unusable(found.id, MAX_MESSAGE_ID_BYTES)
+  if (problem === null) return { ok: true, value: found.id }
+  return { ok: false, error: new ServiceError('messageIdUnusable', { error: `${found.field} ${problem}` }) }
+}
+
+function placesOf({ path, header }: MessageIdConfig): IdPlaces {
+  const inBody = path === undefined ? undefined : { field: path.slice(2), segments: path.split('.').slice(1) }
+  return { inBody, header }
+}
+
+function findId(
+  { inBody, header: name }: IdPlaces,
+  body: ReceivedBody,
+  header: HeaderLookup,
+): { field: string; id: string } | undefined {
+  const id = inBody && textAt(body, inBody.segments)
+  if (inBody !== undefined && id !== undefined) return { field: inBody.field, id }
+  const sent = headerValue(name, header)
+  return name === undefined || sent === undefined ? undefined : { field: name, id: sent }
 }
 
 function keyAt(body: ReceivedBody, path: string): string | undefined {
@@ -55,8 +89,7 @@ function keyAt(body: ReceivedBody, path: string): string | undefined {
   return textOf(value, body.bytes, segments)
 }
 
-function messageIdIn(body: ReceivedBody): string | undefined {
-  const segments = ['messageId']
+function textAt(body: ReceivedBody, segments: readonly string[]): string | undefined {
   return textOf(valueAt(body.value, segments), body.bytes, segments)
 }
 

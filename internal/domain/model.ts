@@ -4,6 +4,7 @@
  */
 
 import type { Currency } from './currency.ts'
+import type { SignatureScheme } from './signatures/schemes.ts'
 
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
@@ -34,6 +35,12 @@ export interface GroupKeyConfig {
   fallbackHeader?: string
 }
 
+/** Where the message id is looked for before the places that every buffer has; it has at least one member. */
+export interface MessageIdConfig {
+  path?: string
+  header?: string
+}
+
 export interface SigningConfig {
   type: 'hmac-sha256'
   secret: string
@@ -50,8 +57,14 @@ export interface DeliveryConfig {
 
 export interface SourceVerification {
   enabled: boolean
+  /** Absent: `hex`. */
+  scheme?: SignatureScheme
   signingSecret?: string
+  /** Good as well, while a sender changes its secret. */
+  previousSecret?: string
   signatureHeader: string
+  /** Absent: 300. */
+  toleranceSeconds?: number
   algorithm: 'hmac-sha256' | 'hmac-sha1'
 }
 
@@ -60,6 +73,7 @@ export interface BufferConfig {
   name: string
   enabled: boolean
   groupKey: GroupKeyConfig
+  messageId?: MessageIdConfig
   batch: { maxItems: number; maxBytes: number; idleTimeoutMs: number; maxWaitFromFirstMs: number }
   overflow: { maxGroupItems: number; maxGroupBytes: number; policy: 'flush_early_then_continue' }
   delivery: DeliveryConfig
@@ -71,6 +85,8 @@ export interface BufferConfig {
   }
   dlqPauseThreshold: number
   sourceVerification?: SourceVerification
+  /** Whether ingest needs an `X-API-Key`. Absent: it does not. */
+  requireApiKey?: boolean
   analytics: { sampleDeliveryLogs: number }
 }
 

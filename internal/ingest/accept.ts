@@ -5,6 +5,7 @@ import { extractGroupKey, extractMessageId } from '../domain/extract.ts'
 import { readJson } from '../domain/json.ts'
 import type { ApiKeyRecord, BufferRecord, GroupKeyConfig } from '../domain/model.ts'
 import { verifySignature } from '../domain/signature.ts'
+import { judgeSignature, type SignatureVerdict, type SignedWebhook } from '../domain/signatures/verify.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { accepted, answers, duplicate, type IngestAnswer, refusal } from './answer.ts'
 import {
@@ -84,7 +85,7 @@ export class Ingest {
     if (record === undefined) return undefined
     if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
     const secret = head.header('x-api-key')
-    if (secret === undefined) return judgeState(record)
+    if (secret === undefined) return judgeKeyless(record)
     const key = this.#ports.keys.peek(secret)
     if (key === undefined) return undefined
     return judgeReach(key, record) ?? judgeState(record)
@@ -95,8 +96,8 @@ export class Ingest {
     if (isAnswer(record)) return record
     if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
     const secret = head.header('x-api-key')
-    const refused = secret === undefined ? null : await this.#judgeKey(secret, record)
-    return refused ?? judgeState(record)
+    if (secret === undefined) return judgeKeyless(record)
+    return (await this.#judgeKey(secret, record)) ?? judgeState(record)
   }
 
   /** The checks of the body in their order, and the one of the shares. */
@@ -204,6 +205,10 @@ function covers(projectIds: readonly string[] | undefined, projectId: string): b
   return projectIds === undefined || projectIds.includes(projectId)
 }
 
+function judgeKeyless(record: BufferRecord): BufferRecord | IngestAnswer {
+  return record.buffer.requireApiKey ? answers.keyMissing : judgeState(record)
+}
+
 function judgeState(record: BufferRecord): BufferRecord | IngestAnswer {
   if (record.suspended) return answers.accountSuspended
   return record.buffer.enabled ? record : answers.bufferDisabled
@@ -212,14 +217,14 @@ function judgeState(record: BufferRecord): BufferRecord | IngestAnswer {
 /** The checks from the signature to the message id, none of which waits, and the item that they leave. */
 function readItem(record: BufferRecord, request: IngestRequest, now: number): Paying | IngestAnswer {
   const { uid, buffer } = record
-  const refused = verifySource(record, request)
+  const refused = verifySource(record, request, now)
   if (refused !== null) return refused
   const json = readJson(request.body)
   if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
   const body = { value: json.value, bytes: request.body }
   const groupKey = extractGroupKey(buffer.groupKey, body, request.header)
   if (!groupKey.ok) return refusal(groupKey.error, whereKeysAre(buffer.groupKey))
-  const messageId = extractMessageId(body, request.header)
+  const messageId = extractMessageId(buffer.messageId, body, request.header)
   if (!messageId.ok) return refusal(messageId.error)
   const serialized = serializedBytes(json.value)
   if (isPadded(request.body.length, serialized)) return answers.padded
@@ -245,16 +250,30 @@ function whereKeysAre({ mode, path, fallbackHeader }: GroupKeyConfig): Record<st
   return { path: mode === 'jsonpath' ? path : undefined, header: fallbackHeader }
 }
 
-/** Over the raw bytes, in constant time. */
+/** Over the raw bytes, in constant time. The service's own scheme with one secret has the shortest way. */
 function verifySource(
   { buffer: { sourceVerification }, unreadable }: BufferRecord,
   request: IngestRequest,
+  now: number,
 ): IngestAnswer | null {
   if (!sourceVerification?.enabled) return null
   if (unreadable?.source) return answers.secretUnreadable
-  const { signatureHeader, signingSecret } = sourceVerification
+  const { scheme, signatureHeader, signingSecret, previousSecret } = sourceVerification
   if (signingSecret === undefined) throw new Error('source verification is enabled without a secret')
+  if ((scheme !== undefined && scheme !== 'hex') || previousSecret !== undefined)
+    return verdictAnswers[judgeSignature({ ...sourceVerification, signingSecret }, signed(request, now))]
   const presented = request.header(signatureHeader)
   if (presented === undefined || presented === '') return answers.signatureMissing
   return verifySignature(signingSecret, request.body, presented) ? null : answers.signatureInvalid
+}
+
+function signed({ header, body }: IngestRequest, receivedAt: number): SignedWebhook {
+  return { header, body, receivedAt }
+}
+
+const verdictAnswers: Readonly<Record<SignatureVerdict, IngestAnswer | null>> = {
+  good: null,
+  missing: answers.signatureMissing,
+  invalid: answers.signatureInvalid,
+  stale: answers.signatureStale,
 }

@@ -9,6 +9,7 @@ export type { Logger } from 'pino'
 const SECRET_MEMBERS = [
   'secret',
   'signingSecret',
+  'previousSecret',
   'password',
   'apiKey',
   'authorization',

@@ -43,6 +43,11 @@ export const groupKeyRules: readonly CelRule[] = [
   },
 ]
 
+export const messageIdPlace: CelRule = {
+  rule: 'has(self.path) || has(self.header)',
+  message: 'path or header is required',
+}
+
 /** What URL parsers repair silently, the service refuses, and the format `uri` (control characters) lets pass. */
 const BLANK = '\\p{Z}\\x{feff}\\\\'
 

@@ -1,6 +1,7 @@
 /** `spec` of the resource: a buffer's configuration as the admin API takes it, but for secrets, which are only named. */
-import { bufferCreateSchema, type Schema } from '../../internal/domain/buffer-schema.ts'
+import { bufferCreateSchema } from '../../internal/domain/buffer-schema.ts'
 import { HEADER_VALUE_PATTERN, HEADERS_MAX_COUNT } from '../../internal/domain/header-names.ts'
+import type { Schema } from '../../internal/domain/schema-parts.ts'
 import { DEFAULT_CREDENTIALS_KEY } from '../resource.ts'
 import {
   backoffOrder,
@@ -9,6 +10,7 @@ import {
   groupKeyRules,
   headersRules,
   immutable,
+  messageIdPlace,
   neverSetLater,
   settableHeader,
   sourceSecret,
@@ -37,12 +39,17 @@ function having(schema: StructuralSchema, members: Members): StructuralSchema {
   return { ...schema, properties: { ...schema.properties, ...members } }
 }
 
-/** `schema` with the text of `secret` replaced by the place of a Secret. */
-function naming(schema: StructuralSchema, secret: string, reference: StructuralSchema): StructuralSchema {
+/** `schema` with the text of `secret` replaced by the place of a Secret, which is called `ref`. */
+function naming(
+  schema: StructuralSchema,
+  secret: string,
+  reference: StructuralSchema,
+  ref = 'secretKeyRef',
+): StructuralSchema {
   const members = Object.entries(schema.properties ?? {}).map(([name, member]) =>
-    name === secret ? (['secretKeyRef', reference] as const) : ([name, member] as const),
+    name === secret ? ([ref, reference] as const) : ([name, member] as const),
   )
-  const required = schema.required?.map((name) => (name === secret ? 'secretKeyRef' : name))
+  const required = schema.required?.map((name) => (name === secret ? ref : name))
   return { ...schema, ...(required && { required }), properties: Object.fromEntries(members) }
 }
 
@@ -130,13 +137,23 @@ function sourceVerification(): StructuralSchema {
   const named = naming(
     field('sourceVerification'),
     'signingSecret',
-    secretKeyRef('Where the secret of the HMAC stands: 1 to 1,024 characters.'),
+    secretKeyRef(
+      'Where the secret of the HMAC stands: 1 to 1,024 characters; of standard-webhooks base64, with or without whsec_ in front.',
+    ),
+  )
+  const both = naming(
+    named,
+    'previousSecret',
+    secretKeyRef(
+      'Where a second secret stands whose signatures are good too, while a sender changes its secret.',
+    ),
+    'previousSecretKeyRef',
   )
   const described = {
     ...field('sourceVerification', 'enabled'),
     description: 'Whether webhooks without a valid signature are refused; needs secretKeyRef.',
   }
-  return ruled(having(named, { enabled: described }), sourceSecret)
+  return ruled(having(both, { enabled: described }), sourceSecret)
 }
 
 export function specSchema(): StructuralSchema {
@@ -149,12 +166,14 @@ export function specSchema(): StructuralSchema {
       displayName: saying(field('name'), orName),
       enabled: enabled(),
       groupKey: ruled(field('groupKey'), ...groupKeyRules),
+      messageId: ruled(field('messageId'), messageIdPlace),
       batch: field('batch'),
       overflow: field('overflow'),
       delivery: delivery(),
       throughput: throughput(),
       dlqPauseThreshold: field('dlqPauseThreshold'),
       sourceVerification: sourceVerification(),
+      requireApiKey: field('requireApiKey'),
       analytics: field('analytics'),
       credentialsRef: secretKeyRef(
         'Where the API key stands with which this buffer is configured: one of the role member or above.',

@@ -3,7 +3,7 @@
  * definition with closed objects, so `additionalProperties: false` goes: it prunes unknown fields itself, or
  * refuses them when asked for strict validation.
  */
-import type { Schema } from '../../internal/domain/buffer-schema.ts'
+import type { Schema } from '../../internal/domain/schema-parts.ts'
 
 /** A rule in the Common Expression Language; `self` is the value that carries it, `oldSelf` what it was. */
 export interface CelRule {

@@ -46,6 +46,7 @@ export function creationOf({ bufferId, projectId, config }: DesiredBuffer): Json
 interface Values {
   readonly signing: string | undefined
   readonly source: string | undefined
+  readonly previousSource: string | undefined
   readonly headers: readonly (readonly [name: string, value: string])[]
 }
 
@@ -59,6 +60,7 @@ function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret)
   const values = {
     signing: delivery.signing && read(delivery.signing.secretKeyRef),
     source: sourceVerification?.secretKeyRef && read(sourceVerification.secretKeyRef),
+    previousSource: sourceVerification?.previousSecretKeyRef && read(sourceVerification.previousSecretKeyRef),
     headers: (delivery.headersFrom ?? []).map(
       ({ name, secretKeyRef }) => [name, read(secretKeyRef, headerValue)] as const,
     ),
@@ -68,17 +70,20 @@ function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret)
 
 function bodyOf(resource: BufferResource, values: Values): JsonBody {
   const { spec, metadata } = resource
-  const { groupKey, batch, overflow, throughput, dlqPauseThreshold, analytics, projectId, enabled } = spec
+  const { groupKey, messageId, batch, overflow, throughput, dlqPauseThreshold, analytics } = spec
+  const { projectId, enabled, requireApiKey } = spec
   return present({
     bufferId: bufferIdOf(resource),
     projectId,
     name: spec.displayName ?? metadata.name,
     enabled,
     groupKey,
+    messageId,
     batch,
     overflow,
     throughput,
     dlqPauseThreshold,
+    requireApiKey,
     analytics,
     delivery: deliveryOf(spec, values),
     sourceVerification: sourceVerificationOf(spec, values),
@@ -98,8 +103,8 @@ function deliveryOf({ delivery }: BufferSpec, values: Values): object {
 
 function sourceVerificationOf({ sourceVerification }: BufferSpec, values: Values): object | undefined {
   if (!isJsonObject(sourceVerification)) return undefined
-  const { secretKeyRef: _ref, ...rest } = sourceVerification
-  return present({ ...rest, signingSecret: values.source })
+  const { secretKeyRef: _ref, previousSecretKeyRef: _previous, ...rest } = sourceVerification
+  return present({ ...rest, signingSecret: values.source, previousSecret: values.previousSource })
 }
 
 function present(members: Record<string, unknown>): JsonBody {

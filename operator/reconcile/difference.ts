@@ -4,9 +4,10 @@
  * know are a newer service's, and left alone: two versions must not write against each other for ever.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { bufferConfigSchema, type Schema } from '../../internal/domain/buffer-schema.ts'
+import { bufferConfigSchema } from '../../internal/domain/buffer-schema.ts'
 import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { Buffer } from '../../internal/domain/model.ts'
+import type { Schema } from '../../internal/domain/schema-parts.ts'
 import type { Wanted } from './desired-buffer.ts'
 import type { JsonBody } from './ports.ts'
 

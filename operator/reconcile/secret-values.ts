@@ -24,6 +24,7 @@ export function secretNames({ spec }: BufferResource): string[] {
     credentialsRef,
     delivery.signing?.secretKeyRef,
     sourceVerification?.secretKeyRef,
+    sourceVerification?.previousSecretKeyRef,
     ...(delivery.headersFrom ?? []).map(({ secretKeyRef }) => secretKeyRef),
   ]
   const names = refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))

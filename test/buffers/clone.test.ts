@@ -35,7 +35,15 @@ describe('clones of buffers', () => {
     },
     throughput: { maxAttempts: 5, backoff: { initialMs: 1, maxMs: 2, multiplier: 3 } },
     dlqPauseThreshold: 9,
-    sourceVerification: { enabled: true, signingSecret: 'source' },
+    messageId: { path: '$.id', header: 'x-id' },
+    sourceVerification: {
+      enabled: true,
+      scheme: 'stripe',
+      signingSecret: 'source',
+      previousSecret: 'before',
+      toleranceSeconds: 9,
+    },
+    requireApiKey: true,
     analytics: { sampleDeliveryLogs: 1 },
   }
 

@@ -13,6 +13,8 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
     [400, 'Buffer does not belong to this project'],
     [401, 'Missing signature header'],
     [401, 'Invalid signature'],
+    [401, 'Time stamp of the signature is too far from now'],
+    [401, 'This buffer takes only webhooks with an API key'],
     [401, 'Unauthorized'],
     [403, 'API key does not have access to this buffer'],
     [403, '@account_suspended'],

@@ -13,6 +13,8 @@ import { RESPONSE_KEPT_LIMIT, RESPONSE_READ_LIMIT } from '../../internal/deliver
 import { parseBufferCreate } from '../../internal/domain/buffer.ts'
 import { errors } from '../../internal/domain/errors.ts'
 import { MAX_GROUP_KEY_BYTES, MAX_MESSAGE_ID_BYTES } from '../../internal/domain/extract.ts'
+import { MOST_SIGNATURES } from '../../internal/domain/signatures/presented.ts'
+import { DEFAULT_TOLERANCE_SECONDS } from '../../internal/domain/signatures/schemes.ts'
 import { responseSchemas } from '../../internal/http/schemas/registry.ts'
 import type { Schema } from '../../internal/http/schemas/shape.ts'
 import { creation } from '../domain/sample-buffer.ts'
@@ -41,7 +43,7 @@ describe('the reference pages', () => {
     ])
     expect(headings(pageText('buffers.md'), 2)).to.deep.equal([
       ...['Fields', 'Processing', 'Deliveries', 'Retries', 'Automatic pause', 'Deduplication'],
-      ...['Group keys', 'Segments', 'Source verification'],
+      ...['Group keys', 'Segments', 'Source verification', 'Required API keys'],
     ])
     expect(headings(pageText('errors.md'), 1)).to.deep.equal(['Errors'])
   })
@@ -195,6 +197,7 @@ describe('the reference of buffers', () => {
   const breaches: readonly [change: Record<string, unknown>, refusal: string][] = [
     [{ groupKey: { mode: 'header' } }, 'groupKey.fallbackHeader is required in header mode'],
     [{ groupKey: { mode: 'jsonpath' } }, 'groupKey.path or groupKey.fallbackHeader is required'],
+    [{ messageId: {} }, 'messageId.path or messageId.header is required'],
     [{ delivery: { url: 'http://a b' } }, 'delivery.url must be an http or https URL'],
     [{ delivery: { url: 'http://u:p@h/' } }, 'delivery.url must not contain credentials'],
     [{ delivery: { url: 'http://blocked/' } }, 'delivery.url is not allowed: …'],
@@ -205,6 +208,10 @@ describe('the reference of buffers', () => {
     [
       { sourceVerification: { enabled: true } },
       'sourceVerification.signingSecret is required when sourceVerification.enabled is true',
+    ],
+    [
+      { sourceVerification: { scheme: 'standard-webhooks', previousSecret: 'no base64' } },
+      'sourceVerification.<secret> must be base64, with or without whsec_ in front, for the scheme standard-webhooks',
     ],
     [delivery({ idempotencyHeader: 'host' }), 'delivery.idempotencyHeader is a reserved header name'],
     [
@@ -268,6 +275,7 @@ describe('the reference of buffers', () => {
     return text
       .replace(/^(delivery\.url is not allowed:) .*/, '$1 …')
       .replace(/^delivery\.headers\.\S+( \S+)? (?=is|must)/, 'delivery.headers.<name> ')
+      .replace(/^sourceVerification\.\S+ (?=must be base64)/, 'sourceVerification.<secret> ')
       .replace(/^\S+ (?=has a|is \[redacted\])/, '<field> ')
   }
 
@@ -278,6 +286,8 @@ describe('the reference of buffers', () => {
       `${RESPONSE_READ_LIMIT / 1024} KiB of a response body are read, and ${RESPONSE_KEPT_LIMIT / 1024} KiB are kept`,
       `at most ${defaultLimits.atOnce} connections to one origin`,
       `above ${MAX_MESSAGE_ID_BYTES} bytes of UTF-8`,
+      `the first ${MOST_SIGNATURES} of the version`,
+      `\`sourceVerification.toleranceSeconds\` (${DEFAULT_TOLERANCE_SECONDS} when absent)`,
       `above ${MAX_GROUP_KEY_BYTES.toLocaleString('en-US')} bytes of UTF-8`,
     ])
       expect(page.replaceAll('\n', ' ').replaceAll('  ', ' ')).to.include(text)

@@ -52,8 +52,35 @@ describe('the commands of the guide for senders', function () {
     expect(statusOf(await page.paste('Sign your webhooks'))).to.deep.equal([
       '"status":"accepted"',
       '"error":"Missing signature header"',
+      '"status":"accepted"',
+      '"status":"accepted"',
+      '"error":"Invalid signature"',
     ])
   })
+
+  it('send a key with a webhook, and are refused without one', async () => {
+    expect(statusOf(await page.paste('Send a key with every webhook'))).to.deep.equal([
+      '"error":"This buffer takes only webhooks with an API key in X-API-Key"',
+      '"status":"accepted"',
+    ])
+  })
+
+  const STALE = 'Time stamp of the signature is too far from now'
+  for (const [heading, id, refusal] of [
+    ['Take webhooks of GitHub', '72d3162e-cc78-11e3', 'Invalid signature'],
+    ['Take webhooks of Shopify', 'b54557e4-bdd9', 'Missing signature header'],
+    ['Take webhooks of Stripe', 'evt_1', STALE],
+    ['Take webhooks of Slack', 'Ev1', STALE],
+    ['Take Standard Webhooks', 'msg_1', STALE],
+  ] as const) {
+    it(`${heading.toLowerCase()}: a resend is a duplicate, and what is not well signed is refused`, async () => {
+      const lines = (await page.paste(heading)).trim().split('\n').slice(-3)
+      const [first, second, third] = lines.map((line) => JSON.parse(line))
+      expect(first).to.include({ messageId: id }).and.not.have.property('duplicate')
+      expect(second).to.deep.equal({ ...first, duplicate: true })
+      expect(third).to.deep.equal({ error: refusal })
+    })
+  }
 
   it('watch the credits', async () => {
     const output = await page.paste('Watch the credits')

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { extractGroupKey, extractMessageId, type HeaderLookup } from '../../internal/domain/extract.ts'
-import type { GroupKeyConfig } from '../../internal/domain/model.ts'
+import type { GroupKeyConfig, MessageIdConfig } from '../../internal/domain/model.ts'
 
 const body = (text: string) => ({ bytes: Buffer.from(text), value: JSON.parse(text) })
 
@@ -121,8 +121,8 @@ describe('the group key', () => {
   })
 })
 
-function idOf(text: string, sent: Record<string, string> = {}): string | null {
-  const found = extractMessageId(body(text), headers(sent))
+function idOf(text: string, sent: Record<string, string> = {}, config?: MessageIdConfig): string | null {
+  const found = extractMessageId(config, body(text), headers(sent))
   return found.ok ? found.value : `${found.error.status} ${found.error.body.error}`
 }
 
@@ -182,5 +182,44 @@ describe('the message id', () => {
 
   it('cannot hold NUL', () => {
     expect(idOf('{"messageId":"a\\u0000b"}')).to.equal('400 messageId must not contain the character U+0000')
+  })
+})
+
+describe('the message id of a buffer that says where it stands', () => {
+  const both: MessageIdConfig = { path: '$.event.id', header: 'X-Event-Id' }
+  const all = { 'X-Event-Id': 'own header', 'X-Idempotency-Key': 'header' }
+
+  it('is looked for at its path, in its header, in messageId, and in X-Idempotency-Key, in this order', () => {
+    expect(idOf('{"event":{"id":"own body"},"messageId":"body"}', all, both)).to.equal('own body')
+    expect(idOf('{"event":{},"messageId":"body"}', all, both)).to.equal('own header')
+    expect(idOf('{"messageId":"body"}', { 'X-Idempotency-Key': 'header' }, both)).to.equal('body')
+    expect(idOf('{}', { 'X-Idempotency-Key': 'header' }, both)).to.equal('header')
+    expect(idOf('{}', {}, both)).to.equal(null)
+  })
+
+  it('needs only one of the two', () => {
+    expect(idOf('{"event":{"id":"own body"}}', all, { path: '$.event.id' })).to.equal('own body')
+    expect(idOf('{"event":{"id":"own body"}}', all, { header: 'x-event-id' })).to.equal('own header')
+    expect(idOf('{"messageId":"body"}', all, { path: '$.event.id' })).to.equal('body')
+  })
+
+  it('is a number by its source text, an element by its index, and nothing else than text or number', () => {
+    const path = { path: '$.list.1' }
+    expect(idOf('{"list":[0,9007199254740993]}', {}, path)).to.equal('9007199254740993')
+    expect(idOf('{"list":[0,1.0]}', {}, path)).to.equal('1.0')
+    for (const value of ['""', 'null', 'true', '{}', '[]'])
+      expect(idOf(`{"list":[0,${value}],"messageId":"body"}`, {}, path), value).to.equal('body')
+    expect(idOf('{"messageId":"body"}', { 'X-Event-Id': '' }, both)).to.equal('body')
+  })
+
+  it('is refused as any other; the error names where it stands', () => {
+    const long = 'm'.repeat(513)
+    const refused = 'must be at most 512 bytes'
+    expect(idOf(JSON.stringify({ event: { id: long } }), all, both)).to.equal(`400 event.id ${refused}`)
+    expect(idOf('{}', { 'X-Event-Id': long }, both)).to.equal(`400 X-Event-Id ${refused}`)
+    expect(idOf(JSON.stringify({ messageId: long }), {}, both)).to.equal(`400 messageId ${refused}`)
+    expect(idOf('{"event":{"id":"\\u0000"}}', all, both)).to.equal(
+      '400 event.id must not contain the character U+0000',
+    )
   })
 })

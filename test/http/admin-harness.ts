@@ -36,7 +36,7 @@ export class AdminHarness {
   }
 }
 
-/** Three secrets, all of them `hush`. */
+/** Four secrets, all of them `hush`. */
 function secretBuffer(bufferId: string): unknown {
   return bufferBody(bufferId, 'shop', {
     delivery: {
@@ -44,7 +44,7 @@ function secretBuffer(bufferId: string): unknown {
       headers: { authorization: 'Bearer hush' },
       signing: { secret: 'hush' },
     },
-    sourceVerification: { enabled: false, signingSecret: 'hush' },
+    sourceVerification: { enabled: false, signingSecret: 'hush', previousSecret: 'hush' },
   })
 }
 

@@ -112,7 +112,7 @@ describe('resources of the management API', () => {
         expect((await harness.member.get(path)).text).to.include('"secret":"hush"')
         const { text } = await harness.viewer.get(path)
         expect(text).not.to.include('hush')
-        expect(text.match(/\[redacted\]/g)).to.have.length(3)
+        expect(text.match(/\[redacted\]/g)).to.have.length(4)
       }
     })
 

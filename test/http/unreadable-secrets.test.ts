@@ -13,6 +13,7 @@ import { startService, type TestService } from './service.ts'
 const REFUSAL = { error: 'A secret of this buffer cannot be read, set it anew', code: 'secret_unreadable' }
 const LOST = createSecretBox([{ id: 'lost', key: randomBytes(32) }])
 const SOURCE = ['sourceVerification', 'signingSecret']
+const PREVIOUS = ['sourceVerification', 'previousSecret']
 const SIGNING = ['delivery', 'signing', 'secret']
 const HEADER = ['delivery', 'headers', 'x-token']
 
@@ -47,7 +48,12 @@ describe('a buffer with a secret that cannot be read', () => {
           signing: { secret: 'sign' },
           headers: { 'x-token': 'token' },
         },
-        sourceVerification: { enabled: true, signingSecret: 'source', signatureHeader: 'x-sig' },
+        sourceVerification: {
+          enabled: true,
+          signingSecret: 'source',
+          previousSecret: 'before',
+          signatureHeader: 'x-sig',
+        },
       }),
     )
     expect(status, text).to.equal(201)
@@ -131,6 +137,25 @@ describe('a buffer with a secret that cannot be read', () => {
           expect((await ingest(url, 'good')).status).to.equal(202)
           expect((await ingest(url, id('signing'))).status, 'only its deliveries are held').to.equal(202)
         })
+      })
+
+      it('is refused 503 also when its previous secret is lost, until that is removed', async () => {
+        await create(id('previous'))
+        await damage(id('previous'), how, [PREVIOUS])
+        await fresh(async (url) => {
+          for (const secret of ['source', 'before']) {
+            const refused = await ingest(url, id('previous'), secret)
+            expect([refused.status, refused.json]).to.deep.equal([503, REFUSAL])
+          }
+        })
+        const path = `/v1/admin/buffers/${id('previous')}`
+        const sealed = await stored(id('previous'), PREVIOUS)
+        const renamed = await admin.patch(path, { name: 'renamed' })
+        expect(renamed.json).to.have.nested.property('sourceVerification.previousSecret', '[unreadable]')
+        expect(await stored(id('previous'), PREVIOUS)).to.equal(sealed)
+        await admin.patch(path, { sourceVerification: { previousSecret: null } })
+        expect((await ingest(service.url, id('previous'))).status).to.equal(202)
+        expect((await ingest(service.url, id('previous'), 'before')).status).to.equal(401)
       })
 
       it('can be neither copied nor tested nor retried, and says why', async () => {

@@ -26,7 +26,7 @@ const SECRETS = {
     signing: { secret: 'sign' },
     headers: { authorization: 'Bearer x', 'x-other': 'y' },
   },
-  sourceVerification: { enabled: true, signingSecret: 'source' },
+  sourceVerification: { enabled: true, signingSecret: 'source', previousSecret: 'before' },
 }
 
 describe('secrets that move to another key', () => {
@@ -77,6 +77,21 @@ describe('secrets that move to another key', () => {
       SELECT secret_keys(config) AS keys FROM buffers WHERE uid = ${deleted.uid}`
     expect(row!.keys, 'also of a deleted buffer').to.equal('fresh')
     expect(await rekey(db, both, quiet)).to.deep.equal({ rows: 0, left: [] })
+  })
+
+  it('are moved wherever they stand, also when a row has only this one', async () => {
+    const places = [
+      { sourceVerification: { signingSecret: 'present' } },
+      { sourceVerification: { previousSecret: 'before' } },
+      { delivery: { url: 'https://example.com/hook', signing: { secret: 'sign' } } },
+      { delivery: { url: 'https://example.com/hook', headers: { 'x-token': 'token' } } },
+    ]
+    for (const place of places) {
+      const { bufferId } = await insert(oldBox, place)
+      const before = await read(oldBox, bufferId)
+      expect(await rekey(db, both, quiet), JSON.stringify(place)).to.deep.equal({ rows: 1, left: [] })
+      expect((await read(freshBox, bufferId)).buffer).to.deep.equal(before.buffer)
+    }
   })
 
   it('go on where a run was cut off', async () => {

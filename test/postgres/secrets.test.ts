@@ -99,19 +99,19 @@ describe('the database', () => {
   }
 
   it('holds no secret in the clear, neither after a creation nor after a change', async () => {
-    const secrets = Array.from({ length: 6 }, () => `clear-${randomBytes(12).toString('hex')}`)
-    const [signing, source, header, newSigning, newSource, newHeader] = secrets
-    const config = (sign?: string, verify?: string, value?: string) => ({
+    const secrets = Array.from({ length: 8 }, () => `clear-${randomBytes(12).toString('hex')}`)
+    const [signing, source, header, newSigning, newSource, newHeader, previous, newPrevious] = secrets
+    const config = (sign?: string, verify?: string, value?: string, before?: string) => ({
       delivery: {
         url: 'https://example.com/hook',
         signing: { type: 'hmac-sha256', secret: sign, header: 'x-sig' },
         headers: { authorization: value, 'x-second': value },
       },
-      sourceVerification: { enabled: true, signingSecret: verify },
+      sourceVerification: { enabled: true, signingSecret: verify, previousSecret: before },
     })
-    await node.buffers.create(acme, bufferBody('b', 'p', config(signing, source, header)))
+    await node.buffers.create(acme, bufferBody('b', 'p', config(signing, source, header, previous)))
     const created = await dump()
-    await node.buffers.update(acme, 'b', config(newSigning, newSource, newHeader))
+    await node.buffers.update(acme, 'b', config(newSigning, newSource, newHeader, newPrevious))
     const text = created + (await dump())
     expect(text).to.contain('x-second')
     for (const secret of secrets) {
@@ -119,7 +119,8 @@ describe('the database', () => {
         expect(text).not.to.contain(Buffer.from(secret).toString(form))
       }
     }
-    expect((await node.buffers.read(acme, 'b')).sourceVerification?.signingSecret).to.equal(newSource)
+    const { sourceVerification } = await node.buffers.read(acme, 'b')
+    expect(sourceVerification).to.include({ signingSecret: newSource, previousSecret: newPrevious })
   })
 
   it('gives no other buffer the secret whose ciphertext was copied into it', async () => {

@@ -29,6 +29,7 @@ describe('the log', () => {
     const secrets = {
       secret: 'hunter2',
       signingSecret: 'hunter2',
+      previousSecret: 'hunter2',
       password: 'hunter2',
       authorization: 'hunter2',
     }

@@ -1,4 +1,4 @@
-import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../domain/buffer-schema.ts'
+import { DEFAULT_SOURCE_SIGNATURE_HEADER } from '../../domain/signatures/schemes.ts'
 import type { Answer, Endpoint } from '../routes/route.ts'
 import type { Schema } from '../schemas/shape.ts'
 
@@ -20,21 +20,22 @@ export const publicEndpoints: readonly PublicEndpoint[] = [
     operationId: 'ingest',
     summary: 'Send a webhook',
     description:
-      'Stores the JSON body in the buffer and answers once it is durable. Costs 1 credit per started KB of the payload; a duplicate of a message that is still buffered costs nothing. Two headers are named by the buffer: that of the signature (`sourceVerification.signatureHeader`), and that of the group key (`groupKey.fallbackHeader`). The latter has no name of its own and is no parameter here: send it where `groupKey.mode` is `header`, or where the body lacks the key at `groupKey.path`.',
+      'Stores the JSON body in the buffer and answers once it is durable. Costs 1 credit per started KB of the payload; a duplicate of a message that is still buffered costs nothing. The buffer names further headers: those of the signature (`sourceVerification.scheme` and `signatureHeader`), that of the message id (`messageId.header`), and that of the group key (`groupKey.fallbackHeader`). The latter has no name of its own and is no parameter here: send it where `groupKey.mode` is `header`, or where the body lacks the key at `groupKey.path`.',
     headers: {
       'X-API-Key': {
         type: 'string',
         description:
-          'An API key; optional. One that is sent must be valid and reach the project of the buffer.',
+          'An API key; optional, unless the buffer has `requireApiKey`. One that is sent must be valid and reach the project of the buffer.',
       },
       'X-Idempotency-Key': {
         type: 'string',
-        description: 'Message id when the body has no top-level `messageId`; at most 512 bytes.',
+        description:
+          'Message id when the body has no top-level `messageId`, unless the buffer has places of its own for it; at most 512 bytes.',
       },
       [DEFAULT_SOURCE_SIGNATURE_HEADER]: {
         type: 'string',
         description:
-          'Lower-case hex HMAC-SHA256 of the body, where `sourceVerification.enabled` is true; `sourceVerification.signatureHeader` gives it another name.',
+          'Lower-case hex HMAC-SHA256 of the body, where `sourceVerification.enabled` is true; `sourceVerification.signatureHeader` gives it another name, and `sourceVerification.scheme` another form.',
       },
     },
     optionalKey: true,
@@ -43,7 +44,8 @@ export const publicEndpoints: readonly PublicEndpoint[] = [
     errors: [
       ...(['ingestBodyNotJson', 'bodyTooDeep', 'groupKeyMissing', 'groupKeyUnusable'] as const),
       ...(['messageIdUnusable', 'bufferDisabled', 'bufferNotInProject', 'signatureMissing'] as const),
-      ...(['signatureInvalid', 'ingestKeyInvalid', 'ingestKeyForeign', 'bufferNotFound'] as const),
+      ...(['signatureInvalid', 'signatureStale', 'ingestKeyInvalid', 'ingestKeyMissing'] as const),
+      ...(['ingestKeyForeign', 'bufferNotFound'] as const),
       ...(['bodyTimeout', 'bodyTooLarge', 'bodyPadded', 'bodyEncoded', 'insufficientCredits'] as const),
       ...(['internal', 'storageUnavailable', 'bufferOverShare', 'customerOverShare'] as const),
       ...(['databaseUnavailable', 'accountSuspended'] as const),

@@ -1,9 +1,6 @@
 import { bufferPatchSchema } from '../../domain/buffer-patch-schema.ts'
-import {
-  bufferCreateSchema,
-  type Schema as DomainSchema,
-  bufferSchema as domainSchema,
-} from '../../domain/buffer-schema.ts'
+import { bufferCreateSchema, bufferSchema as domainSchema } from '../../domain/buffer-schema.ts'
+import type { Schema as DomainSchema } from '../../domain/schema-parts.ts'
 import type { Schema } from './shape.ts'
 
 /** docs/reference/buffers.md, "Fields": derived from the one schema of the domain. */

@@ -120,7 +120,10 @@ describe('the OpenAPI document', () => {
       'Buffer.groupKey.fallbackHeader',
       'Buffer.delivery.headers',
       'Buffer.delivery.signing',
-      'Buffer.sourceVerification.signingSecret',
+      ...['messageId', 'messageId.path', 'messageId.header', 'requireApiKey'].map((name) => `Buffer.${name}`),
+      ...['scheme', 'signingSecret', 'previousSecret', 'toleranceSeconds'].map(
+        (name) => `Buffer.sourceVerification.${name}`,
+      ),
       'Buffer.pausedReason',
       'Buffer.pausedAt',
       'Plan.prices.BRL',

@@ -152,7 +152,7 @@ describe('the samples of the Buffer resource', () => {
 function references(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value as Json).flatMap(([member, child]) => {
-    if (member !== 'secretKeyRef' && member !== 'credentialsRef') return references(child)
+    if (!['secretKeyRef', 'previousSecretKeyRef', 'credentialsRef'].includes(member)) return references(child)
     const { name, key = 'apiKey' } = child as { name: string; key?: string }
     return [`${name}/${key}`]
   })

@@ -42,7 +42,7 @@ describe('the definition of the Buffer resource', () => {
   it('has no place for a secret', () => {
     const names = all.map(({ path }) => path.at(-1))
     expect(names).to.include('secretKeyRef')
-    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'apiKey', 'customerId'])
+    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey', 'customerId'])
   })
 })
 

@@ -51,7 +51,8 @@ export function fullResource(name = 'judged'): Json {
         headersFrom: [{ name: 'Authorization', secretKeyRef }],
         signing: { secretKeyRef },
       },
-      sourceVerification: { enabled: true, secretKeyRef },
+      messageId: { path: '$.id', header: 'X-Id' },
+      sourceVerification: { enabled: true, secretKeyRef, previousSecretKeyRef: secretKeyRef },
       credentialsRef: { name: 'secrets' },
     },
   }

@@ -96,6 +96,16 @@ export const ruleCases: readonly RuleCases[] = [
     refused: [{ 'spec.groupKey': { mode: 'jsonpath' } }],
   },
   {
+    field: 'spec.messageId',
+    message: 'path or header is required',
+    accepted: [
+      { 'spec.messageId': { path: '$.a' } },
+      { 'spec.messageId': { header: 'X-Id' } },
+      { 'spec.messageId': undefined },
+    ],
+    refused: [{ 'spec.messageId': {} }],
+  },
+  {
     field: `${DELIVERY}.url`,
     message: 'must be an http or https URL',
     accepted: [

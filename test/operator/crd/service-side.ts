@@ -3,7 +3,10 @@ import { parseBufferCreate } from '../../../internal/domain/buffer.ts'
 import type { Json, Path } from './fields.ts'
 
 /** Fields that the admin API does not know. */
-const OWN = ['credentialsRef', 'deletionPolicy', 'adoptionPolicy', 'secretKeyRef', 'headersFrom']
+const OWN = [
+  ...['credentialsRef', 'deletionPolicy', 'adoptionPolicy', 'headersFrom'],
+  ...['secretKeyRef', 'previousSecretKeyRef'],
+]
 
 export function isOfTheService(path: Path): boolean {
   return path[0] === 'spec' && path.length > 1 && !path.some((step) => OWN.includes(step))
@@ -25,7 +28,11 @@ export function creationOf({ metadata, spec }: Json): Json {
     ...rest,
     ...(delivery !== undefined && { delivery: deliveryOf(delivery) }),
     ...(sourceVerification !== undefined && {
-      sourceVerification: withSecret(sourceVerification, 'signingSecret'),
+      sourceVerification: withSecret(
+        withSecret(sourceVerification, 'signingSecret'),
+        'previousSecret',
+        'previousSecretKeyRef',
+      ),
     }),
   }
 }
@@ -44,9 +51,10 @@ function deliveryOf(delivery: unknown): unknown {
   }
 }
 
-function withSecret(object: unknown, secret: string): unknown {
-  if (!isObject(object) || object.secretKeyRef === undefined) return object
-  return { ...without(object, ['secretKeyRef']), [secret]: 'text' }
+/** A text that is base64 too: what every scheme can use. */
+function withSecret(object: unknown, secret: string, ref = 'secretKeyRef'): unknown {
+  if (!isObject(object) || object[ref] === undefined) return object
+  return { ...without(object, [ref]), [secret]: 'text' }
 }
 
 function without(object: Json, names: readonly string[]): Json {

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { applyBufferPatch } from '../../../internal/domain/buffer.ts'
+import { bufferConfigSchema } from '../../../internal/domain/buffer-schema.ts'
 import type { Buffer as StoredBuffer } from '../../../internal/domain/model.ts'
 import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import { differenceOf } from '../../../operator/reconcile/difference.ts'
@@ -12,7 +13,8 @@ const wanted = (observed().desired as DesiredBuffer).config
 function patched(buffer: StoredBuffer): StoredBuffer {
   const change = applyBufferPatch(buffer, differenceOf(wanted, buffer))
   if (!change.ok) throw new Error(change.error)
-  return { ...buffer, ...change.value.config }
+  const rest = Object.entries(buffer).filter(([name]) => !Object.hasOwn(bufferConfigSchema.properties!, name))
+  return { ...(Object.fromEntries(rest) as unknown as StoredBuffer), ...change.value.config }
 }
 
 describe('the difference between what is wanted and what is stored', () => {
@@ -41,6 +43,17 @@ describe('the difference between what is wanted and what is stored', () => {
     'a secret that was added': {
       sourceVerification: { ...stored().sourceVerification!, enabled: true, signingSecret: 'added' },
     },
+    'a scheme, a previous secret and a tolerance that were added': {
+      sourceVerification: {
+        ...stored().sourceVerification!,
+        scheme: 'stripe',
+        signatureHeader: 'stripe-signature',
+        previousSecret: 'added',
+        toleranceSeconds: 9,
+      },
+    },
+    'places of the message id that were added': { messageId: { path: '$.id', header: 'x-id' } },
+    'an API key that became required': { requireApiKey: true },
     'a value deep inside': {
       throughput: { ...stored().throughput, backoff: { initialMs: 5, maxMs: 6, multiplier: 7 } },
     },

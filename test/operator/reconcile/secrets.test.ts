@@ -10,6 +10,7 @@ const VALUES = [
   'signing-secret-two',
   'source-secret-one',
   'source-secret-two',
+  'source-secret-before',
   'header-value-one',
   'header-value-two',
   'not-a-key-at-all',
@@ -42,7 +43,8 @@ describe('the Secrets of a Buffer resource', function () {
     signing: { secretKeyRef: { name, key: 'signing' } },
   })
   const verifiedBy = (name: string) => ({ enabled: true, secretKeyRef: { name, key: 'source' } })
-  const one = { signing: VALUES[0]!, source: VALUES[2]!, token: VALUES[4]! }
+  const alsoBy = (name: string) => ({ ...verifiedBy(name), previousSecretKeyRef: { name, key: 'before' } })
+  const one = { signing: VALUES[0]!, source: VALUES[2]!, token: VALUES[5]! }
 
   it('may come later than the resource', async () => {
     const name = harness.name('late')
@@ -70,8 +72,8 @@ describe('the Secrets of a Buffer resource', function () {
     const before = await harness.untilReady(name)
     await harness.patchSecret(name, { signing: VALUES[1]! })
     await inTime(async () => (await harness.api.readBuffer(name)).delivery.signing?.secret === VALUES[1])
-    await harness.patchSecret(name, { source: VALUES[3]!, token: VALUES[5]! })
-    await inTime(async () => (await harness.api.readBuffer(name)).delivery.headers?.['X-Token'] === VALUES[5])
+    await harness.patchSecret(name, { source: VALUES[3]!, token: VALUES[6]! })
+    await inTime(async () => (await harness.api.readBuffer(name)).delivery.headers?.['X-Token'] === VALUES[6])
     const buffer = await harness.api.readBuffer(name)
     expect(buffer.sourceVerification?.signingSecret).to.equal(VALUES[3])
     const after = await inTime(async () => {
@@ -84,6 +86,35 @@ describe('the Secrets of a Buffer resource', function () {
       ['name', 'resourceVersion'],
       ['name', 'resourceVersion'],
     ])
+  })
+
+  it('may be two, while a sender changes its own, and one again', async () => {
+    const name = harness.name('two')
+    await harness.createSecret(name, { ...one, before: VALUES[4]! })
+    await harness.create(name, { sourceVerification: { ...alsoBy(name), scheme: 'stripe' } })
+    await harness.untilReady(name)
+    const { sourceVerification } = await harness.api.readBuffer(name)
+    expect(sourceVerification).to.deep.include({
+      scheme: 'stripe',
+      signingSecret: one.source,
+      previousSecret: VALUES[4],
+      signatureHeader: 'stripe-signature',
+    })
+    await harness.patch(name, { spec: { sourceVerification: { scheme: null, previousSecretKeyRef: null } } })
+    await inTime(async () => {
+      const { sourceVerification: now } = await harness.api.readBuffer(name)
+      return now?.previousSecret === undefined && now?.signatureHeader === 'x-webhook-signature'
+    })
+  })
+
+  it('that the scheme cannot use are refused, and nothing of them is told', async () => {
+    const name = harness.name('unusable')
+    await harness.createSecret(name, one)
+    await harness.create(name, { sourceVerification: { ...verifiedBy(name), scheme: 'standard-webhooks' } })
+    const refused = await harness.untilCondition(name, 'Stalled', { reason: 'InvalidSpec' })
+    expect(condition(refused, 'Stalled')?.message).to.equal(
+      'sourceVerification.signingSecret must be base64, with or without whsec_ in front, for the scheme standard-webhooks',
+    )
   })
 
   it('heal whoever names them: a vanished one comes back', async () => {
@@ -149,7 +180,7 @@ describe('the Secrets of a Buffer resource', function () {
     expect(condition(refused, 'Stalled')?.message).to.include('Requires one of the following roles')
     await harness.untilEvent(name, 'Forbidden')
     const asked = harness.proxy.seen(name).length
-    await harness.patchSecret(name, { apiKey: VALUES[6]! })
+    await harness.patchSecret(name, { apiKey: VALUES[7]! })
     await harness.untilCondition(name, 'Stalled', { reason: 'InvalidCredentials' })
     expect(harness.proxy.seen(name)).to.have.length(asked)
     await harness.patchSecret(name, { apiKey: harness.api.key! })
