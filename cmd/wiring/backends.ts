@@ -1,14 +1,11 @@
 /** What a program stands on before it has anything of its own: servers, the schema, the keys of its secrets. */
 import type { SecretKey } from '../../internal/postgres/secrets.ts'
 import { type Config, ConfigError } from '../config/config.ts'
-import type { Node } from './foundation.ts'
+import type { LogServers, Node } from './foundation.ts'
 
-export interface Backends {
+export interface Backends extends LogServers {
   readonly databaseUrl: string
-  readonly natsUrls: string[]
   readonly secretKeys: SecretKey[]
-  /** What all logs together may take, bytes; undefined: what the broker's account allows. */
-  readonly storeBytes?: number
   /** Runs of the program that are over for certain, whatever their leases say. */
   readonly overBoots: readonly string[]
 }

@@ -22,7 +22,6 @@ import { MAX_COMMIT_BYTES } from '../../internal/shard/journal/records.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
 import type { SecretTelemetry } from '../../internal/telemetry/secret-telemetry.ts'
 import { type Config, ConfigError, defaultShards } from '../config/config.ts'
-import type { Backends } from './backends.ts'
 import { checkNeighbours } from './neighbours.ts'
 
 export interface Node {
@@ -103,6 +102,13 @@ function oncePerVersion(secrets: Pick<SecretTelemetry, 'unreadable'>): (record: 
   }
 }
 
+/** Where the logs are. */
+export interface LogServers {
+  readonly natsUrls: string[]
+  /** What all logs together may take, bytes; undefined: what the broker's account allows. */
+  readonly storeBytes?: number
+}
+
 export interface Logs {
   readonly connection: Connection
   readonly broker: NatsBroker
@@ -145,7 +151,7 @@ function checkMaxPayload(config: Config, { maxPayload }: Connection): void {
 export async function openLogs(
   node: Node,
   db: Database,
-  { natsUrls: servers, storeBytes }: Pick<Backends, 'natsUrls' | 'storeBytes'>,
+  { natsUrls: servers, storeBytes }: LogServers,
 ): Promise<Logs> {
   const { config, lifecycle, clock, log } = node
   const connection = await lifecycle.acquire(

@@ -155,5 +155,5 @@ describe('ingest', function () {
 })
 
 function expectRefused(answer: Answer, status: number, error: string): void {
-  expect([answer.status, answer.text]).to.deep.equal([status, JSON.stringify({ error })])
+  expect([answer.status, answer.text]).to.deep.equal([status, `${JSON.stringify({ error })}\n`])
 }
