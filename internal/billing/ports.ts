@@ -164,11 +164,26 @@ export interface Cancellation {
   reason: string | null
 }
 
-/** Which customer of the provider an account is: one, made once. `provider`: its name. */
+/** Whether the provider moves money, or only shows what it would do. */
+export type ProviderMode = 'test' | 'live'
+
+/**
+ * Which customer of the provider an account is: one, made once. `provider`: its name. What writes rejects when the
+ * database is of another mode of the provider.
+ */
 export interface ProviderCustomers {
   find(provider: string, customerId: string): Promise<string | undefined>
   /** Keeps the first that is told, and answers it. */
   keep(provider: string, customerId: string, providerCustomerId: string): Promise<string>
+  /**
+   * Puts `made` in the place of `gone`, whose payments stay the account's. Answers the customer that the account has then;
+   * `isNew` is false when somebody had replaced `gone` before.
+   */
+  replace(
+    provider: string,
+    customerId: string,
+    change: { gone: string; made: string },
+  ): Promise<{ kept: string; isNew: boolean }>
 }
 
 /** How far the changes of a provider were read. Times are Unix ms by Postgres' clock. */

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { ReadingTime } from '../../internal/billing/ports.ts'
 import type { InvoiceReading, Reading } from '../../internal/billing/readings.ts'
+import { createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
 import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
 import { createSubscriptionStore } from '../../internal/postgres/subscriptions.ts'
 import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
@@ -426,6 +427,22 @@ describe('billing: what is read at a payment provider', () => {
       await changesNothing(stolen, 'ignored', /^stranger: /)
       const invoice = on.invoice(1, { customerId: other, providerCustomerId: payer })
       await changesNothing(invoice, 'ignored', /^stranger: /)
+    })
+  })
+
+  describe('a customer of the provider who was replaced', () => {
+    it('still pays for what he has, and so does the new one', async () => {
+      const { customerId } = on
+      await on.tell(on.subscription(), on.invoice())
+      const change = { gone: `cus-${customerId}`, made: `new-${customerId}` }
+      await createProviderCustomers(on.db).replace('recording', customerId, change)
+      await on.tell(on.invoice(0, { returnedInCents: 500 }), on.subscription({ status: 'CANCELLED' }))
+      expect(await on.account()).to.include({ credits: 60 })
+      expect((await on.current())?.status).to.equal('CANCELLED')
+      const next = { subscriptionId: `sub-${randomUUID()}`, providerCustomerId: change.made }
+      expect(await on.tell(on.subscription({ ...next, createdAt: START + 1 }))).to.equal('applied')
+      expect(await on.current()).to.include({ subscriptionId: next.subscriptionId, status: 'ACTIVE' })
+      expect(on.reported).to.deep.equal([])
     })
   })
 

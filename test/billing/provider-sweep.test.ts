@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { ProviderSweeps } from '../../internal/billing/ports.ts'
 import { createProviderSweep, SWEEP_EVERY_MS } from '../../internal/billing/provider-sweep.ts'
-import { createProviderSweeps } from '../../internal/postgres/provider-customers.ts'
+import { createProviderSweeps } from '../../internal/postgres/provider-sweeps.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
 

@@ -38,6 +38,7 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
     returnUrl: 'https://shop.example/billing',
     catalogue: createCatalogueStore(db),
     customers: createProviderCustomers(db),
+    onCustomerReplaced: () => reported.push('replaced'),
     clock,
     origin: double.origin,
   })

@@ -13,6 +13,12 @@ describe('the billing portal of Stripe', () => {
     expect(on.current.double.requests()).to.equal(0)
   })
 
+  it('is not there for somebody whose customer is deleted', async () => {
+    await on.current.subscribe()
+    await on.current.double.deleteCustomer(on.current.customers.get(CUSTOMER)!)
+    expect(await on.current.provider.portalUrl(CUSTOMER)).to.equal(undefined)
+  })
+
   it('allows what the domain knows, and no more', async () => {
     await on.current.subscribe()
     expect(await on.current.provider.portalUrl(CUSTOMER)).to.match(/^http:.*\/portal\//)

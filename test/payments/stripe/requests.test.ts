@@ -122,6 +122,7 @@ const EVERY_REQUEST = [
   'GET /v1/charges/{id}',
   'GET /v1/checkout/sessions',
   'GET /v1/checkout/sessions/{id}',
+  'GET /v1/customers/{id}',
   'GET /v1/disputes',
   'GET /v1/events',
   'GET /v1/invoice_payments',

@@ -101,6 +101,20 @@ export class StripeDouble {
     return session
   }
 
+  /** By hand, in the dashboard: its subscriptions end with it, and nothing more can be sold to it. */
+  async deleteCustomer(customerId: string): Promise<void> {
+    for (const subscription of this.store.list('subscriptions')) {
+      const lives = !['canceled', 'incomplete_expired'].includes(subscription.status)
+      if (subscription.customer === customerId && lives) this.subscriptions.cancelNow(subscription)
+    }
+    const customer: Partial<Stripe.Customer> = this.store.get('customers', customerId)
+    for (const name of Object.keys(customer)) {
+      if (name !== 'id' && name !== 'object') delete customer[name as keyof Stripe.Customer]
+    }
+    Object.assign(customer, { deleted: true })
+    await this.told.settled()
+  }
+
   async settleLatePayments(): Promise<void> {
     this.#checkouts.settleLate()
     await this.told.settled()

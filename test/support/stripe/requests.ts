@@ -105,7 +105,7 @@ function cancelled({ store, subscriptions }: Parts, id: string | undefined, form
 
 function makeSession({ store, checkouts, origin }: Parts, form: Form): Stripe.Checkout.Session {
   const price = store.get('prices', text(Object.values(inner(form, 'line_items'))[0] as Form, 'price'))
-  const customer = store.get('customers', text(form, 'customer'))
+  const customer = store.payer(text(form, 'customer'))
   const mode = text(form, 'mode')
   if ((mode === 'subscription') !== (price.recurring !== null)) {
     throw new RefusedError(`You specified \`${mode}\` mode but passed another kind of price.`)

@@ -77,6 +77,13 @@ export class Store {
     return found
   }
 
+  /** A deleted customer can be read, and is missing for everything else. */
+  payer(id: unknown): Stripe.Customer {
+    const customer = this.get('customers', id)
+    if ('deleted' in customer) throw new MissingError('customers', customer.id, 'customer')
+    return customer
+  }
+
   /** Newest first, as Stripe lists. */
   list<K extends Kind>(kind: K): Tables[K][] {
     return [...this.#tables[kind].values()].reverse()
@@ -87,7 +94,11 @@ export class Store {
 export class MissingError extends Error {
   override readonly name = 'MissingError'
 
-  constructor(kind: Kind, id: string) {
+  /** The parameter that named it. */
+  readonly param: string
+
+  constructor(kind: Kind, id: string, param = 'id') {
     super(`No such ${KINDS[kind].path.split('/').at(-1)!.replace(/s$/, '')}: '${id}'`)
+    this.param = param
   }
 }
