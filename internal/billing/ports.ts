@@ -4,6 +4,7 @@
  */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
+import type { CreditRange } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
 import type { ObjectReference, Reading } from './readings.ts'
 
@@ -223,9 +224,15 @@ export interface BillingTransaction {
   invoice(invoiceId: string): Promise<Invoice | undefined>
   /** As `putSubscription`. */
   putInvoice(invoice: Invoice, begun: ReadingTime): Promise<boolean>
-  /** The credits of the best plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
+  /** The credits of the plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
   cycleCredits(subscriptionId: string, periodStart: number): Promise<number | undefined>
   putCycleCredits(subscriptionId: string, periodStart: number, credits: number): Promise<void>
+  /** The start of the last period that was paid for and began by then; undefined: there is none. Unix ms. */
+  periodAt(subscriptionId: string, time: number): Promise<number | undefined>
+  /** Changes of the plan in this period that were paid for, and whose money did not go back. */
+  planChanges(subscriptionId: string, periodStart: number): Promise<CreditRange[]>
+  /** Each of an invoice once. */
+  addPlanChange(change: PaidChange): Promise<void>
   /** undefined: nothing was granted for it. */
   sale(saleId: string): Promise<Sale | undefined>
   /** Notes what was granted for a payment. false: it was noted before. */
@@ -242,6 +249,14 @@ export interface BillingTransaction {
   /** Takes credits (at least 1) as one transaction of type `refund`. What is spent becomes a debt. */
   takeCredits(customerId: string, entry: { credits: number; description: string }): Promise<void>
   setCreditLimit(customerId: string, credits: number): Promise<void>
+}
+
+/** `from` less than `to`. Times are Unix ms. */
+export interface PaidChange extends CreditRange {
+  invoiceId: string
+  subscriptionId: string
+  periodStart: number
+  changedAt: number
 }
 
 /** What one payment brought: an invoice of a plan's period, or a checkout of a pack. */

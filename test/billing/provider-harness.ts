@@ -11,6 +11,7 @@ import type {
   InvoiceReading,
   ObjectReference,
   PackReading,
+  PlanChange,
   Reading,
   SubscriptionReading,
 } from '../../internal/billing/readings.ts'
@@ -28,7 +29,7 @@ import { freshDatabase } from '../support/servers.ts'
 export const START = Date.UTC(2026, 0, 1)
 export const PERIOD = 30 * DAY_MS
 
-/** Plans `basic` (100 credits for 1000 cents) and `large` (1000 credits), packs `fifty` and `old`; a new customer a test. */
+/** Plans `basic` (100 credits for 1000 cents), `large` (1000 credits) and `huge` (3000 credits), packs `fifty` and `old`; a new customer a test. */
 export class ProviderHarness {
   db!: Database
   provider!: RecordingProvider
@@ -42,6 +43,7 @@ export class ProviderHarness {
     const { db } = this
     await insertPlan(db, { planId: 'basic', name: 'Basic', prices: { BRL: 1_000 }, creditsPerCycle: 100 })
     await insertPlan(db, { planId: 'large', name: 'Large', prices: { BRL: 5_000 }, creditsPerCycle: 1_000 })
+    await insertPlan(db, { planId: 'huge', name: 'Huge', prices: { BRL: 9_000 }, creditsPerCycle: 3_000 })
     await insertPack(db, { packId: 'fifty', credits: 50 })
     await insertPack(db, { packId: 'old', credits: 50, isActive: false })
   }
@@ -87,7 +89,6 @@ export class ProviderHarness {
       currentPeriodStart: START,
       currentPeriodEnd: START + PERIOD,
       createdAt: START,
-      planChangedAt: null,
       ...fields,
     }
   }
@@ -105,10 +106,33 @@ export class ProviderHarness {
       amount: 1_000,
       paidAt: periodStart + 5,
       createdAt: periodStart,
-      cycle: { planId: 'basic', periodStart, periodEnd: periodStart + PERIOD },
+      cycle: { planId: 'basic', periodStart, periodEnd: periodStart + PERIOD, newMoney: null },
+      changes: [],
       returnedInCents: 0,
       ...fields,
     }
+  }
+
+  /** Of the difference of another plan in the first period: a half of that is left, by default. */
+  difference(
+    fields: Partial<InvoiceReading> = {},
+    change: Partial<PlanChange> = {},
+    name = 'up',
+  ): InvoiceReading {
+    const made = {
+      fromPlanId: 'basic',
+      planId: 'large',
+      changedAt: START + PERIOD / 2,
+      periodEnd: START + PERIOD,
+    }
+    return this.invoice(0, {
+      invoiceId: `${name}-${this.subscriptionId}`,
+      cycle: null,
+      changes: [{ ...made, ...change }],
+      amount: 2_000,
+      createdAt: START + PERIOD / 2,
+      ...fields,
+    })
   }
 
   pack(fields: Partial<PackReading> = {}): PackReading {

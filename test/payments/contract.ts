@@ -18,6 +18,8 @@ import type { TestService } from '../http/service.ts'
 import { eventually } from '../support/eventually.ts'
 
 export type Outcome = 'pays' | 'pays-late' | 'fails' | 'abandons'
+/** What becomes of the difference that another plan costs. */
+export type ChangeOutcome = 'pays' | 'pays-late' | 'fails'
 export type Action = 'cancel' | 'cancel-now' | 'resume' | 'fail-payment' | 'change-plan'
 
 /**
@@ -35,7 +37,7 @@ export interface World {
   /** The provider's clock. */
   advance(days: number): Promise<void>
   /** At the provider's own site. */
-  act(subscriptionId: string, action: Action, planId?: string): Promise<void>
+  act(subscriptionId: string, action: Action, planId?: string, outcome?: ChangeOutcome): Promise<void>
   /** Of an invoice; of a pack also its checkout is needed. Default: all that is left. */
   refund(invoiceId: string, checkoutUrl: string | undefined, amountInCents?: number): Promise<void>
   dispute(invoiceId: string, outcome: 'lost' | 'won'): Promise<void>
@@ -308,6 +310,61 @@ export function contractOf(name: string, { hasTax }: { hasTax: boolean }, open: 
         await has(balance)
         await world.advance(31)
         await has(balance + 1_000)
+      })
+
+      it('is the plan at once when the difference is paid late, and brings its credits with the money, once', async () => {
+        const id = await subscribe()
+        await has(100)
+        await world.act(id, 'change-plan', 'large', 'pays-late')
+        await eventually(async () =>
+          expect((await invoices()).map(({ status }) => status)).to.include('open'),
+        )
+        await world.repeatAll()
+        expect((await current())?.planId).to.equal('large')
+        expect(await credits()).to.equal(100)
+        await world.advance(1)
+        await eventually(async () => expect(await credits()).to.be.within(995, 1_000))
+        const balance = await credits()
+        await world.repeatAll()
+        await sweep()
+        await has(balance)
+      })
+
+      it('brings nothing for a difference that is never paid, until the next period', async () => {
+        const id = await subscribe()
+        await has(100)
+        await world.act(id, 'change-plan', 'large', 'fails')
+        await eventually(async () =>
+          expect((await invoices()).map(({ status }) => status)).to.include('void'),
+        )
+        await world.repeatAll()
+        expect((await current())?.planId).to.equal('large')
+        expect(await credits()).to.equal(100)
+        await world.advance(31)
+        await has(1_100)
+      })
+
+      it('gives its credits back with the money of the difference, and brings them again when that is paid anew', async () => {
+        const id = await subscribe()
+        await has(100)
+        await world.act(id, 'change-plan', 'large')
+        await eventually(async () => expect(await credits()).to.be.within(995, 1_000))
+        const brought = (await credits()) - 100
+        const { invoiceId, amount } = (await invoices()).find((each) => each.amount !== 1_000)!
+        const half = Math.floor(amount / 2)
+        await world.refund(invoiceId, undefined, half)
+        const left = await eventually(async () => {
+          const balance = await credits()
+          expect(balance).to.be.within(100 + brought / 2 - 1, 100 + brought / 2 + 1)
+          return balance
+        })
+        await world.repeatAll()
+        await has(left)
+        await world.refund(invoiceId, undefined)
+        await has(100)
+        await world.act(id, 'change-plan', 'basic')
+        await world.act(id, 'change-plan', 'large')
+        await eventually(async () => expect(await credits()).to.be.within(995, 1_000))
       })
     })
 

@@ -58,8 +58,9 @@ contractOf('local', { hasTax: false }, async (): Promise<World> => {
     async advance(days) {
       await provider.advance(days)
     },
-    async act(subscriptionId, action, planId) {
-      await provider.act(subscriptionId, { action, ...(planId !== undefined && { planId }) })
+    async act(subscriptionId, action, planId, outcome) {
+      const asked = { ...(planId !== undefined && { planId }), ...(outcome !== undefined && { outcome }) }
+      await provider.act(subscriptionId, { action, ...asked })
     },
     async refund(invoiceId, _checkout, amountInCents) {
       await provider.refund(invoiceId, amountInCents)

@@ -70,12 +70,12 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
       await double.completeCheckout(url, outcome, choice)
     },
     advance: (days) => double.advance(days),
-    async act(subscriptionId, action, planId) {
+    async act(subscriptionId, action, planId, outcome) {
       if (action === 'cancel') await double.cancel(subscriptionId)
       else if (action === 'cancel-now') await double.cancel(subscriptionId, { now: true })
       else if (action === 'resume') await double.resume(subscriptionId)
       else if (action === 'fail-payment') double.failPayment(subscriptionId)
-      else await double.changePlan(subscriptionId, offers[planId!]!)
+      else await double.changePlan(subscriptionId, offers[planId!]!, outcome)
     },
     async refund(invoiceId, checkoutUrl, amountInCents) {
       await double.refund(checkoutUrl === undefined ? invoiceId : idOf(checkoutUrl), amountInCents)

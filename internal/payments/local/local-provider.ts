@@ -11,7 +11,13 @@ import { chooseOutcome, openCheckout } from './checkouts.ts'
 import { changed, checkoutOf, type Draft, subscriptionOf } from './draft.ts'
 import { tellAgain, untold } from './events.ts'
 import { beginDispute, refund, refundRest } from './money-back.ts'
-import type { LocalPaymentStore, LocalPayments, SignedNotification, SubscriptionAction } from './ports.ts'
+import type {
+  ChangeOutcome,
+  LocalPaymentStore,
+  LocalPayments,
+  SignedNotification,
+  SubscriptionAction,
+} from './ports.ts'
 import { LocalRefusal } from './ports.ts'
 import { itemOf, type LocalCatalogue, otherPlan } from './prices.ts'
 import {
@@ -161,12 +167,12 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       })
     },
 
-    async act(subscriptionId, { action, planId }) {
+    async act(subscriptionId, { action, planId, outcome }) {
       const found = subscriptionOf(await state(), subscriptionId)
       const plan = planId === undefined ? undefined : await otherPlan(catalogue, found, planId)
       const subscription = await changeForPerson((draft) => {
         const subscription = subscriptionOf(draft.state, subscriptionId)
-        actOn(draft, subscription, action, plan)
+        actOn(draft, subscription, { action, plan, outcome })
         return subscription
       })
       return { customerId: subscription.customerId, subscription: subscriptionView(subscription) }
@@ -201,18 +207,19 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
   }
 }
 
+interface Asked {
+  action: SubscriptionAction
+  plan: PricedPlan | undefined
+  outcome: ChangeOutcome | undefined
+}
+
 /** Throws LocalRefusal. */
-function actOn(
-  draft: Draft,
-  subscription: LocalSubscription,
-  action: SubscriptionAction,
-  plan: PricedPlan | undefined,
-): void {
+function actOn(draft: Draft, subscription: LocalSubscription, { action, plan, outcome }: Asked): void {
   if (action === 'resume') resume(draft, subscription)
   else if (action === 'fail-payment') failNext(draft, subscription)
   else if (action === 'change-plan') {
     if (plan === undefined) throw new LocalRefusal('invalid', 'planId is required')
-    changePlan(draft, subscription, plan)
+    changePlan(draft, subscription, plan, outcome)
   } else {
     if (subscription.endedAt !== null) throw hasEnded()
     if (action === 'cancel') cancelAtPeriodEnd(draft, subscription)

@@ -1,6 +1,7 @@
 /** Invoices of Stripe in our words (docs/architecture/billing.md, "Stripe"). */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import type Stripe from 'stripe'
 
 import { CUSTOMER, rejection, shop } from './shop.ts'
 
@@ -29,7 +30,8 @@ describe('an invoice at Stripe', () => {
       amount: 5_390,
       paidAt: status_transitions.paid_at! * 1_000,
       createdAt: created * 1_000,
-      cycle: { planId: 'starter', periodStart: start * 1_000, periodEnd: end * 1_000 },
+      cycle: { planId: 'starter', periodStart: start * 1_000, periodEnd: end * 1_000, newMoney: null },
+      changes: [],
       returnedInCents: 0,
     })
   })
@@ -68,16 +70,131 @@ describe('an invoice at Stripe', () => {
       planId: 'starter',
       periodStart: currentPeriodStart,
       periodEnd: currentPeriodEnd,
+      newMoney: null,
     })
   })
 
   it('of a plan that changes pays for no period', async () => {
     const { subscriptionId } = await first()
     await on.current.double.advance(10)
-    await on.current.double.changePlan(subscriptionId, on.current.large.id)
-    const invoice = await on.current.invoice(on.current.latestInvoice(subscriptionId))
+    const { currentPeriodEnd: periodEnd } = await on.current.subscription(subscriptionId)
+    const { id, created } = await on.current.double.changePlan(subscriptionId, on.current.large.id)
+    const invoice = await on.current.invoice(id)
     expect(invoice).to.include({ status: 'paid', cycle: null })
     expect(invoice.amount).to.be.within(3_000, 3_600)
+    const change = { fromPlanId: 'starter', planId: 'large', changedAt: created * 1_000, periodEnd }
+    expect(invoice.changes).to.deep.equal([change])
+    on.current.double.version = 'old'
+    expect((await on.current.invoice(id)).changes).to.deep.equal([change])
+  })
+
+  for (const outcome of ['pays-late', 'fails'] as const) {
+    it(`of a plan that changes says so when its customer ${outcome}`, async () => {
+      const { subscriptionId } = await first()
+      const { double, large } = on.current
+      const { id } = await double.changePlan(subscriptionId, large.id, outcome)
+      const read = await on.current.invoice(id)
+      expect(read).to.include({ status: outcome === 'fails' ? 'void' : 'open', paidAt: null })
+      expect(read.changes).to.have.length(1)
+      await double.advance(1)
+      expect((await on.current.invoice(id)).status).to.equal(outcome === 'fails' ? 'void' : 'paid')
+    })
+  }
+
+  /** A line of what is left of the period, as for another item. */
+  function proration(invoiceId: string, fields: object, credited = false) {
+    const [line] = on.current.double.store.get('invoices', invoiceId).lines.data
+    const details = {
+      invoice_item: 'ii_1',
+      proration: true,
+      proration_details: { credited_items: credited ? { invoice: invoiceId, invoice_line_items: [] } : null },
+      subscription: null,
+    }
+    const parent = {
+      invoice_item_details: details,
+      subscription_item_details: null,
+      type: 'invoice_item_details',
+    }
+    return { ...structuredClone(line!), parent, ...fields } as typeof line & object
+  }
+
+  const priced = (price: string, product = 'prod_1') => ({
+    price_details: { price, product },
+    type: 'price_details',
+    unit_amount_decimal: '1',
+  })
+
+  it('of several changes has each, and those at one time as one', async () => {
+    const { subscriptionId } = await first()
+    const { double, starter, large } = on.current
+    const { id } = await double.changePlan(subscriptionId, large.id)
+    const { lines } = double.store.get('invoices', id)
+    const { start, end } = lines.data[0]!.period
+    const at = (offset: number) => ({ period: { start: start + offset, end } })
+    lines.data.push(
+      proration(id, { id: 'il_1', amount: -1, pricing: priced(large.id), ...at(9) }),
+      proration(id, { id: 'il_2', amount: 1, pricing: priced(starter.id), ...at(9) }),
+      proration(id, { id: 'il_3', amount: -1, pricing: priced(starter.id), ...at(9) }),
+      proration(id, { id: 'il_4', amount: 1, pricing: priced(large.id), ...at(9) }),
+      proration(id, { id: 'il_5', amount: -1, pricing: priced(large.id), ...at(5) }),
+      proration(id, { id: 'il_6', amount: 1, pricing: priced(starter.id), ...at(5) }),
+    )
+    const { changes } = await on.current.invoice(id)
+    expect(changes.map(({ fromPlanId, planId, changedAt }) => [fromPlanId, planId, changedAt])).to.deep.equal(
+      [
+        ['starter', 'large', start * 1_000],
+        ['large', 'starter', (start + 5) * 1_000],
+      ],
+    )
+  })
+
+  it('of a plan that cost nothing knows it by what it credits', async () => {
+    const { subscriptionId } = await first()
+    const { double, large, starter } = on.current
+    const { id } = await double.changePlan(subscriptionId, large.id)
+    const { lines } = double.store.get('invoices', id)
+    lines.data.splice(0, 1, proration(id, { amount: 0, pricing: priced(starter.id) }, true))
+    expect((await on.current.invoice(id)).changes).to.have.length(1)
+    expect((await on.current.invoice(id)).changes[0]).to.include({ fromPlanId: 'starter', planId: 'large' })
+  })
+
+  it('has no change of what is no plan, nor at the end of a period, nor from a plan that is not known', async () => {
+    const { subscriptionId } = await first()
+    const { double, large } = on.current
+    const addon = double.sell({ amounts: { brl: 100 }, recurring: 'month' })
+    const { id } = await double.changePlan(subscriptionId, large.id)
+    const { lines } = double.store.get('invoices', id)
+    const [left, taken] = lines.data as [Stripe.InvoiceLineItem, Stripe.InvoiceLineItem]
+    Object.assign(left.pricing!.price_details!, { price: addon.id, product: String(addon.product) })
+    expect((await on.current.invoice(id)).changes.map(({ fromPlanId }) => fromPlanId)).to.deep.equal([null])
+    Object.assign(taken.pricing!.price_details!, { price: addon.id, product: String(addon.product) })
+    expect((await on.current.invoice(id)).changes).to.deep.equal([])
+    Object.assign(taken.pricing!.price_details!, { price: large.id, product: String(large.product) })
+    taken.period.start = taken.period.end
+    expect((await on.current.invoice(id)).changes).to.deep.equal([])
+  })
+
+  it('of a change that begins a period says what of its price is new money', async () => {
+    const { invoiceId } = await first()
+    const { double, large } = on.current
+    double.alter('invoices', invoiceId, { billing_reason: 'subscription_update' })
+    const { lines } = double.store.get('invoices', invoiceId)
+    const [line] = lines.data as [Stripe.InvoiceLineItem]
+    const read = async () => (await on.current.invoice(invoiceId)).cycle?.newMoney
+    expect(await read(), 'nothing is given back').to.equal(null)
+    lines.data.push(proration(invoiceId, { id: 'il_1', amount: -900, pricing: priced(large.id) }))
+    expect(await read()).to.deep.equal({ paidInCents: 4_000, priceInCents: 4_900 })
+    lines.data.push(proration(invoiceId, { id: 'il_2', amount: -9_000, pricing: priced(large.id) }))
+    expect(await read()).to.deep.equal({ paidInCents: 0, priceInCents: 4_900 })
+    lines.data.push(proration(invoiceId, { id: 'il_3', amount: 9_500, pricing: priced(large.id) }))
+    expect(await read()).to.deep.equal({ paidInCents: 4_500, priceInCents: 4_900 })
+    line.discount_amounts = [{ amount: 4_400, discount: 'di_1' }]
+    expect(await read()).to.deep.equal({ paidInCents: 100, priceInCents: 500 })
+    line.discount_amounts = [{ amount: 4_900, discount: 'di_1' }]
+    expect(await read(), 'free by a coupon').to.equal(null)
+    double.alter('invoices', invoiceId, { billing_reason: 'subscription_cycle' })
+    line.discount_amounts = []
+    expect(await read(), 'a renewal is paid as a whole').to.equal(null)
   })
 
   it('of a cheaper plan costs nothing, and never less', async () => {

@@ -16,7 +16,7 @@ import { inOldVersion } from './old-version.ts'
 import { Rendering } from './rendering.ts'
 import type { StripeSchema } from './schema.ts'
 import { type Kind, Store, type Tables } from './store.ts'
-import { amountIn, Subscriptions } from './subscriptions.ts'
+import { amountIn, type ChangeOutcome, Subscriptions } from './subscriptions.ts'
 import type { Signed } from './told.ts'
 import { Told } from './told.ts'
 
@@ -123,6 +123,7 @@ export class StripeDouble {
   /** Late payments arrive, periods end and renew, open pages expire. */
   async advance(days: number): Promise<void> {
     this.#checkouts.settleLate()
+    this.subscriptions.settleLate()
     const until = this.store.now() + days * DAY_S
     for (const session of this.store.list('sessions')) {
       if (session.status === 'open' && session.expires_at <= until) this.#checkouts.expire(session)
@@ -150,9 +151,15 @@ export class StripeDouble {
   }
 
   /** `offerId`: a price or a lookup key. */
-  async changePlan(subscriptionId: string, offerId: string): Promise<void> {
-    this.subscriptions.changePlan(this.store.get('subscriptions', subscriptionId), this.#price(offerId))
+  async changePlan(
+    subscriptionId: string,
+    offerId: string,
+    outcome: ChangeOutcome = 'pays',
+  ): Promise<Stripe.Invoice> {
+    const subscription = this.store.get('subscriptions', subscriptionId)
+    const invoice = this.subscriptions.changePlan(subscription, this.#price(offerId), outcome)
     await this.told.settled()
+    return invoice
   }
 
   /** Of an invoice, or of the checkout of a pack, in cents; default: all that is not back yet. */

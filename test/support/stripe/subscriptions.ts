@@ -17,12 +17,17 @@ export interface Begun {
   tax: number
 }
 
+/** What becomes of the difference that another plan costs. */
+export type ChangeOutcome = 'pays' | 'pays-late' | 'fails'
+
 export class Subscriptions {
   readonly #store: Store
   readonly #told: Told
   readonly #money: Money
   /** Their next renewal fails. */
   readonly #failing = new Set<string>()
+  /** Differences of a plan that are paid later. */
+  readonly #late = new Set<Stripe.Invoice>()
 
   constructor(store: Store, told: Told, money: Money) {
     this.#store = store
@@ -48,10 +53,7 @@ export class Subscriptions {
 
   /** Pays what is open, and thereby brings it to life. */
   pay(subscription: Stripe.Subscription): void {
-    for (const invoice of this.#openInvoices(subscription)) {
-      this.#money.payInvoice(invoice)
-      this.#told.tell('invoice.paid', invoice)
-    }
+    for (const invoice of this.#openInvoices(subscription)) this.payInvoice(invoice)
     subscription.status = 'active'
     this.#told.tell('customer.subscription.updated', subscription)
   }
@@ -60,9 +62,7 @@ export class Subscriptions {
   giveUp(subscription: Stripe.Subscription): void {
     for (const invoice of this.#openInvoices(subscription)) {
       this.#told.tell('invoice.payment_failed', invoice)
-      invoice.status = 'void'
-      invoice.status_transitions.voided_at = this.#store.now()
-      this.#told.tell('invoice.voided', invoice)
+      this.voidInvoice(invoice)
     }
     Object.assign(subscription, { status: 'incomplete_expired', ended_at: this.#store.now() })
     this.#told.tell('customer.subscription.updated', subscription)
@@ -95,8 +95,12 @@ export class Subscriptions {
     else this.#told.tell('customer.subscription.updated', subscription)
   }
 
-  /** Bills the difference for the rest of the period at once. */
-  changePlan(subscription: Stripe.Subscription, price: Stripe.Price): void {
+  /** Bills the difference for the rest of the period at once; what becomes of that is `outcome`. */
+  changePlan(
+    subscription: Stripe.Subscription,
+    price: Stripe.Price,
+    outcome: ChangeOutcome = 'pays',
+  ): Stripe.Invoice {
     const item = itemOf(subscription)
     const { current_period_start: start, current_period_end: end } = item
     const now = this.#store.now()
@@ -105,15 +109,35 @@ export class Subscriptions {
     const after = Math.round(amountIn(price, subscription.currency) * left)
     const rest = { start: now, end, proration: true }
     const lines = [
-      { price: item.price, amount: -before, ...rest },
+      { price: item.price, amount: -before, ...rest, credits: this.latestInvoice(subscription) },
       { price, amount: after, ...rest },
     ]
     item.price = price
     const invoice = this.#bill(subscription, 'subscription_update', lines, 0)
-    this.#money.payInvoice(invoice)
+    if (outcome === 'pays') this.#money.payInvoice(invoice)
     this.#told.tell('customer.subscription.updated', subscription)
     this.#told.tell('invoice.finalized', invoice)
+    if (outcome === 'pays') this.#told.tell('invoice.paid', invoice)
+    if (outcome === 'fails') this.voidInvoice(invoice)
+    if (outcome === 'pays-late') this.#late.add(invoice)
+    return invoice
+  }
+
+  /** What was to be paid later is paid now. */
+  settleLate(): void {
+    for (const invoice of this.#late) this.payInvoice(invoice)
+    this.#late.clear()
+  }
+
+  payInvoice(invoice: Stripe.Invoice): void {
+    this.#money.payInvoice(invoice)
     this.#told.tell('invoice.paid', invoice)
+  }
+
+  voidInvoice(invoice: Stripe.Invoice): void {
+    invoice.status = 'void'
+    invoice.status_transitions.voided_at = this.#store.now()
+    this.#told.tell('invoice.voided', invoice)
   }
 
   /** Renews and ends, in order, whose period is over until then; the clock stands there afterwards. */
