@@ -187,15 +187,20 @@ export interface ProviderCustomers {
   ): Promise<{ kept: string; isNew: boolean }>
 }
 
-/** How far the changes of a provider were read. Times are Unix ms by Postgres' clock. */
+/** How far the changes of a provider were read, by Postgres' clock alone: clocks of nodes differ. */
 export interface ProviderSweeps {
-  /** undefined: never. */
-  sweptUntil(provider: string): Promise<number | undefined>
+  /** Since all changes until then were read, ms; undefined: they never were. */
+  age(provider: string): Promise<number | undefined>
   /**
-   * Runs `sweep` unless another node does so at the moment. When it answers true, all changes until its beginning count
-   * as read; when it rejects or answers false, none. `since`: as `sweptUntil`. false: another node sweeps.
+   * Runs `sweep` when the last complete one is at least `afterMs` old, and no other node sweeps at the moment. When it
+   * answers true, all changes until its beginning count as read; when it rejects or answers false, none. `since`: until
+   * when they were read before, Unix ms; undefined: they never were.
    */
-  once(provider: string, sweep: (since: number | undefined) => Promise<boolean>): Promise<boolean>
+  once(
+    provider: string,
+    afterMs: number,
+    sweep: (since: number | undefined) => Promise<boolean>,
+  ): Promise<void>
 }
 
 /** Applies what was read at the provider. */

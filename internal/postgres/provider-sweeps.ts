@@ -7,20 +7,22 @@ import type { Database } from './connection.ts'
 const CLAIM_MS = 600_000
 
 export function createProviderSweeps(db: Database): ProviderSweeps {
-  const sweptUntil = async (provider: string): Promise<number | undefined> => {
-    const [row] = await db<{ swept_until: Date | null }[]>`
-      SELECT swept_until FROM provider_sweeps WHERE provider = ${provider}`
-    return row?.swept_until?.getTime()
-  }
   return {
-    sweptUntil,
-    async once(provider, sweep) {
+    async age(provider) {
+      const [row] = await db<{ age: number | null }[]>`
+        SELECT (extract(epoch FROM now() - swept_until) * 1000)::float8 AS age FROM provider_sweeps
+        WHERE provider = ${provider}`
+      return row?.age ?? undefined
+    },
+    async once(provider, afterMs, sweep) {
       const [claimed] = await db<{ began: string; since: Date | null }[]>`
         INSERT INTO provider_sweeps AS s (provider, claimed_until)
         VALUES (${provider}, now() + ${CLAIM_MS}::int * interval '1 millisecond')
-        ON CONFLICT (provider) DO UPDATE SET claimed_until = excluded.claimed_until WHERE s.claimed_until <= now()
+        ON CONFLICT (provider) DO UPDATE SET claimed_until = excluded.claimed_until
+        WHERE s.claimed_until <= now()
+          AND (s.swept_until IS NULL OR s.swept_until <= now() - ${afterMs}::int * interval '1 millisecond')
         RETURNING now()::text AS began, swept_until AS since`
-      if (claimed === undefined) return false
+      if (claimed === undefined) return
       let complete = false
       try {
         complete = await sweep(claimed.since?.getTime())
@@ -29,7 +31,6 @@ export function createProviderSweeps(db: Database): ProviderSweeps {
         await db`
           UPDATE provider_sweeps SET swept_until = ${until}, claimed_until = now() WHERE provider = ${provider}`
       }
-      return true
     },
   }
 }
