@@ -15,6 +15,65 @@ describe('a cancellation at Stripe', () => {
     expect(cancellation_details).to.include({ comment: 'too dear' })
   })
 
+  describe('while a lesser plan waits for the end of the period', () => {
+    async function waiting() {
+      const { double, large } = on.current
+      const subscriptionId = await on.current.subscribe()
+      await double.changePlan(subscriptionId, large.id)
+      const { id: scheduleId } = await double.schedulePlan(subscriptionId, 'starter-monthly')
+      return { double, provider: on.current.provider, subscriptionId, scheduleId }
+    }
+
+    it('is what the subscription goes to, without one', async () => {
+      const { double, subscriptionId, scheduleId } = await waiting()
+      expect(await on.current.subscription(subscriptionId)).to.include({ planId: 'large', status: 'ACTIVE' })
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({ planId: 'starter' })
+      expect(double.store.get('schedules', scheduleId).status).to.equal('completed')
+    })
+
+    it('lets that go, and holds: the subscription ends with its period', async () => {
+      const { double, provider, subscriptionId, scheduleId } = await waiting()
+      for (let time = 0; time < 2; time++) {
+        await provider.cancelAtPeriodEnd({ subscriptionId, reason: 'too dear' })
+      }
+      const read = await on.current.subscription(subscriptionId)
+      expect(read).to.include({ planId: 'large', status: 'CANCELLING' })
+      expect(double.store.get('schedules', scheduleId).status).to.equal('released')
+      expect(double.requests('POST /v1/subscription_schedules')).to.equal(1)
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({
+        planId: 'large',
+        status: 'CANCELLED',
+      })
+    })
+
+    it('goes on with the present plan when it is taken back', async () => {
+      const { double, provider, subscriptionId } = await waiting()
+      await provider.cancelAtPeriodEnd({ subscriptionId, reason: null })
+      await double.resume(subscriptionId)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE', planId: 'large' })
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE', planId: 'large' })
+      const { cycle } = await on.current.invoice(on.current.latestInvoice(subscriptionId))
+      expect(cycle).to.include({ planId: 'large' })
+    })
+
+    it('now ends it at once', async () => {
+      const { provider, subscriptionId } = await waiting()
+      await provider.cancelNow({ subscriptionId, reason: null })
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+    })
+
+    it('is refused when the schedule cannot be let go', async () => {
+      const { double, provider, subscriptionId, scheduleId } = await waiting()
+      double.alter('schedules', scheduleId, { status: 'canceled' })
+      const refused = await rejection(provider.cancelAtPeriodEnd({ subscriptionId, reason: null }))
+      expect(refused.message).to.match(/is canceled/)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE' })
+    })
+  })
+
   it('now ends it at once', async () => {
     const subscriptionId = await on.current.subscribe()
     await on.current.provider.cancelNow({ subscriptionId, reason: null })

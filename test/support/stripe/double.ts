@@ -14,6 +14,7 @@ import { Money } from './money.ts'
 import { type NewPrice, newCustomer, newPrice } from './objects.ts'
 import { inOldVersion } from './old-version.ts'
 import { Rendering } from './rendering.ts'
+import { schedule } from './schedules.ts'
 import type { StripeSchema } from './schema.ts'
 import { type Kind, Store, type Tables } from './store.ts'
 import { amountIn, type ChangeOutcome, Subscriptions } from './subscriptions.ts'
@@ -64,8 +65,8 @@ export class StripeDouble {
     this.money = new Money(this.store, this.told)
     this.subscriptions = new Subscriptions(this.store, this.told, this.money)
     this.#checkouts = new Checkouts(this.store, this.told, this.money, this.subscriptions)
-    const { store, money, subscriptions } = this
-    const parts = { store, money, subscriptions, checkouts: this.#checkouts, origin: this.origin }
+    const { store, money, subscriptions, told, origin } = this
+    const parts = { store, money, subscriptions, checkouts: this.#checkouts, told, origin }
     this.api = new ApiServer(server, parts, (object, expand) => this.#shown(object, expand))
   }
 
@@ -160,6 +161,14 @@ export class StripeDouble {
     const invoice = this.subscriptions.changePlan(subscription, this.#price(offerId), outcome)
     await this.told.settled()
     return invoice
+  }
+
+  /** A lesser plan, in the portal: it waits for the end of the period. */
+  async schedulePlan(subscriptionId: string, offerId: string): Promise<Stripe.SubscriptionSchedule> {
+    const subscription = this.store.get('subscriptions', subscriptionId)
+    const made = schedule(this.store, this.told, subscription, this.#price(offerId))
+    await this.told.settled()
+    return made
   }
 
   /** Of an invoice, or of the checkout of a pack, in cents; default: all that is not back yet. */

@@ -9,6 +9,7 @@ export interface Tables {
   prices: Stripe.Price
   sessions: Stripe.Checkout.Session
   subscriptions: Stripe.Subscription
+  schedules: Stripe.SubscriptionSchedule
   invoices: Stripe.Invoice
   invoicePayments: Stripe.InvoicePayment
   paymentIntents: Stripe.PaymentIntent
@@ -30,6 +31,7 @@ export const KINDS: Readonly<Record<Kind, { path: string; prefix: string }>> = {
   prices: { path: 'prices', prefix: 'price' },
   sessions: { path: 'checkout/sessions', prefix: 'cs_test' },
   subscriptions: { path: 'subscriptions', prefix: 'sub' },
+  schedules: { path: 'subscription_schedules', prefix: 'sub_sched' },
   invoices: { path: 'invoices', prefix: 'in' },
   invoicePayments: { path: 'invoice_payments', prefix: 'inpay' },
   paymentIntents: { path: 'payment_intents', prefix: 'pi' },

@@ -3,7 +3,8 @@
 import type Stripe from 'stripe'
 import { type NewLine, newInvoice } from './invoice-objects.ts'
 import type { Money } from './money.ts'
-import { newSubscription } from './objects.ts'
+import { itemOf, newSubscription } from './objects.ts'
+import { nextPrice } from './schedules.ts'
 import type { Store } from './store.ts'
 import type { Told } from './told.ts'
 
@@ -160,6 +161,7 @@ export class Subscriptions {
 
   #renew(subscription: Stripe.Subscription): void {
     const item = itemOf(subscription)
+    item.price = nextPrice(this.#store, subscription) ?? item.price
     const start = item.current_period_end
     const end = periodAfter(start, item.price)
     Object.assign(item, { current_period_start: start, current_period_end: end })
@@ -191,10 +193,6 @@ export class Subscriptions {
       .list('invoices')
       .filter(({ parent, status }) => status === 'open' && parent?.subscription_details?.subscription === id)
   }
-}
-
-export function itemOf({ items }: Stripe.Subscription): Stripe.SubscriptionItem {
-  return items.data[0]!
 }
 
 /** In cents. Throws for a currency that the price does not have. */
