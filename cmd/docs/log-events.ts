@@ -31,7 +31,7 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'a payment notification is refused':
     'A notification is not the provider’s: `reason` says why. At most ten lines a minute; the metric counts all.',
   'events of the local payment provider wait':
-    'They could not be told now; the next change there tells them.',
+    'They could not be told now. The next change there tells them, and so does the sweep of a start.',
   'the payment provider was swept':
     'What may have changed at the provider was read: `read` objects, of which `later` could not be applied yet.',
   'the sweep of the payment provider waits':

@@ -8,7 +8,7 @@ import type { ObjectReference } from '../../billing/readings.ts'
 import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { withDeadline } from '../../runtime/deadline.ts'
 import { chooseOutcome, openCheckout } from './checkouts.ts'
-import { changed, checkoutOf, type Draft, subscriptionOf } from './draft.ts'
+import { changed, checkoutOf, type Draft, MAX_EVENTS, subscriptionOf } from './draft.ts'
 import { tellAgain, untold } from './events.ts'
 import { beginDispute, refund, refundRest } from './money-back.ts'
 import type {
@@ -52,14 +52,11 @@ export interface LocalProviderOptions {
   readonly deliver: (notification: SignedNotification) => Promise<boolean>
   readonly clock: Clock
   readonly randomness: Randomness
-  /** Events could not be told; they will be with the next change. */
+  /** Events could not be told; they will be with the next change, or with the sweep of the next start. */
   readonly onProblem: (error: unknown) => void
 }
 
-export interface LocalProvider extends PaymentProvider, LocalPayments {
-  /** Tells what was not acknowledged yet. Never rejects. */
-  tellUntold(): Promise<void>
-}
+export interface LocalProvider extends PaymentProvider, LocalPayments {}
 
 /** The name of the provider: of its rows, and of the path of its notifications. */
 export const LOCAL_PROVIDER = 'local'
@@ -143,6 +140,7 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
 
     read: async (reference) => readingOf(await state(), reference),
 
+    /** Also tells what was not acknowledged, as when a process died over it. */
     async *changes(since): AsyncGenerator<ObjectReference> {
       yield* await changeForBilling((draft) => changesSince(draft.state, since))
     },
@@ -151,8 +149,6 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       const secret = (await store.read())?.secret
       return [verified(secret, notification, clock.now())]
     },
-
-    tellUntold: () => telling.round(),
 
     checkout: async (checkoutId) => checkoutView(checkoutOf(await state(), checkoutId)),
 
@@ -199,7 +195,7 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       return { customerId, payment: paymentView(payments.find((each) => each.paymentId === paymentId)!) }
     },
 
-    events: async () => (await state()).events.map(eventView),
+    events: async () => (await state()).events.slice(-MAX_EVENTS).map(eventView),
 
     async repeat(eventId) {
       return eventView(await changeForPerson((draft) => tellAgain(draft, eventId)))
