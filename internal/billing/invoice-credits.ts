@@ -56,7 +56,7 @@ async function grantChange({ billing, reading, subscription }: Paid, change: Pla
   const ofCycle = await billing.cycleCredits(subscriptionId, periodStart)
   const to = plan.creditsPerCycle
   const from = change.fromPlanId === null ? ofCycle : await creditsOf(billing, change.fromPlanId)
-  if (from === undefined || to <= from) return 0
+  if (from === undefined) return 0
   const paid = [{ from: 0, to: ofCycle ?? 0 }, ...(await billing.planChanges(subscriptionId, periodStart))]
   const credits = upgradeCredits({ from, to, paid, periodStart, periodEnd, changedAt })
   if (credits === 0) return 0

@@ -1,5 +1,6 @@
 /** Readings of a provider that says what a test lets it say, applied to a real database. */
 import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
 import { after, before, beforeEach } from 'mocha'
 import type { ReadingLog } from '../../internal/billing/ports.ts'
 import {
@@ -201,6 +202,17 @@ export class ProviderHarness {
     await this.db`
       INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
       VALUES (${this.customerId}, ${-credits}, 'consumption', 'Ingest', 0)`
+  }
+
+  /** Telling it writes nothing; `reported` is the one line. */
+  async changesNothing(reading: Reading, outcome: Outcome, reported: RegExp): Promise<void> {
+    const before = await this.everything()
+    expect(await this.tell(reading)).to.equal(outcome)
+    expect(this.reported).to.have.length(1)
+    expect(this.reported[0]).to.match(reported)
+    expect(this.credited).to.deep.equal([])
+    expect(await this.everything()).to.equal(before)
+    this.reported.length = 0
   }
 
   async everything() {

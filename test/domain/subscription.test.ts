@@ -56,6 +56,7 @@ describe('a subscription', () => {
       ['more than it', [{ from: 0, to: 5_000 }], 0],
       ['what is below it', [{ from: 0, to: 100 }], 900],
       ['what is above it', [{ from: 1_000, to: 2_000 }], 900],
+      ['what is far above it', [{ from: 3_000, to: 4_000 }], 900],
       ['its begin', [{ from: 0, to: 300 }], 700],
       ['its end', [{ from: 400, to: 2_000 }], 300],
       [
