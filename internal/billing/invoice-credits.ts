@@ -67,17 +67,19 @@ async function grantChange({ billing, reading, subscription }: Paid, change: Pla
 }
 
 /**
- * Of the period in which a plan changed: the one that runs, else one that was paid for. Of one that was never paid for, and
- * is over, only the end is known; it is taken to be as long as the one that runs.
+ * Of the period in which a plan changed: the one that runs, else one that was paid for. Of any other only the end is known;
+ * it is taken to be as long as the one that runs.
  */
 async function periodStartOf(
   billing: BillingTransaction,
   { subscriptionId, currentPeriodStart, currentPeriodEnd }: Subscription,
   { changedAt, periodEnd }: PlanChange,
 ): Promise<number> {
-  if (currentPeriodStart <= changedAt && changedAt <= currentPeriodEnd) return currentPeriodStart
+  if (currentPeriodStart <= changedAt && changedAt < currentPeriodEnd) return currentPeriodStart
   const paid = await billing.periodAt(subscriptionId, changedAt)
-  return paid ?? Math.min(changedAt, Math.max(0, periodEnd - (currentPeriodEnd - currentPeriodStart)))
+  // Our row may be behind: then it has not that period, but the one before.
+  if (paid !== undefined && paid !== currentPeriodStart) return paid
+  return Math.min(changedAt, Math.max(0, periodEnd - (currentPeriodEnd - currentPeriodStart)))
 }
 
 async function creditsOf(billing: BillingTransaction, planId: string): Promise<number> {

@@ -26,6 +26,14 @@ describe('billing: invoices that are read at a payment provider', () => {
       expect((await on.account()).credits).to.equal(10)
     })
 
+    it('that is given up stays so, whatever went back', async () => {
+      await on.tell(
+        on.subscription(),
+        on.invoice(0, { status: 'void', paidAt: null, returnedInCents: 1_000 }),
+      )
+      expect(await stored()).to.include({ status: 'void' })
+    })
+
     it('that is told first reads its subscription', async () => {
       on.set(on.subscription())
       expect(await on.tell(on.invoice())).to.equal('applied')

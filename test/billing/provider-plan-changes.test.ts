@@ -44,8 +44,10 @@ describe('billing: plans that change at a payment provider', () => {
     it('brings nothing more when it goes back and forth', async () => {
       await on.tell(on.subscription(), on.invoice(), on.difference())
       const back = { fromPlanId: 'large', planId: 'basic' }
+      on.credited.length = 0
       await on.tell(on.difference({ amount: 0 }, back, 'down'), on.difference({}, {}, 'again'))
       expect(await on.account()).to.include({ credits: 560, creditLimit: 1_000 })
+      expect(on.credited).to.deep.equal([])
     })
 
     it('brings the difference of each step for what was paid, in any order', async () => {
@@ -61,7 +63,7 @@ describe('billing: plans that change at a payment provider', () => {
       expect((await on.account()).credits).to.equal(460)
       await on.tell(on.invoice())
       expect((await on.account()).credits).to.equal(560)
-      await on.tell(on.subscription({ ...large, ...next }))
+      await on.tell(on.subscription({ ...large, ...next, currentPeriodEnd: START + 13 * PERIOD }))
       await on.tell(on.difference({}, { fromPlanId: 'large', planId: 'huge' }, 'late'))
       expect(await on.account()).to.include({ credits: 1_560, creditLimit: 1_000 })
     })
@@ -69,6 +71,26 @@ describe('billing: plans that change at a payment provider', () => {
     it('of a period that was never paid, and is over, takes the length of the one that runs', async () => {
       await on.tell(on.subscription({ ...large, ...next }), on.difference())
       expect((await on.account()).credits).to.equal(460)
+    })
+
+    for (const [what, isPaid] of [
+      ['was not paid yet', false],
+      ['is paid', true],
+    ] as const) {
+      it(`counts in the next period, which ${what}, while our row has the one before`, async () => {
+        await on.tell(on.subscription(), on.invoice())
+        if (isPaid) await on.tell(on.invoice(1))
+        const { credits } = await on.account()
+        const times = { changedAt: START + 1.5 * PERIOD, periodEnd: START + 2 * PERIOD }
+        await on.tell(on.difference({}, times))
+        expect((await on.account()).credits).to.equal(credits + 450)
+      })
+    }
+
+    it('at the end of a period counts in the next one', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      await on.tell(on.difference({}, { changedAt: START + PERIOD, periodEnd: START + 2 * PERIOD }))
+      expect((await on.account()).credits).to.equal(1_010)
     })
 
     it('from a plan that is not known brings the difference to what was paid', async () => {

@@ -31,6 +31,18 @@ describe('billing: what is refused of a payment provider', () => {
       const invoice = on.invoice(1, { customerId: other, providerCustomerId: payer })
       await on.changesNothing(invoice, 'ignored', /^stranger: /)
     })
+
+    it('changes nothing of an invoice that is of another customer', async () => {
+      await on.tell(on.subscription(), on.invoice(), on.pack())
+      const other = await on.newCustomer(0)
+      const own = { customerId: other, providerCustomerId: `cus-${other}` }
+      const subscriptionId = `sub-${randomUUID()}`
+      await on.tell(on.subscription({ ...own, subscriptionId }))
+      on.credited.length = 0
+      await on.changesNothing(on.invoice(0, { ...own, subscriptionId }), 'ignored', /^stranger: /)
+      const pack = on.pack({ ...own, checkoutId: `co-${subscriptionId}` })
+      await on.changesNothing(pack, 'ignored', /^stranger: /)
+    })
   })
 
   describe('a customer of the provider who was replaced', () => {

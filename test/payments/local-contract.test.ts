@@ -10,7 +10,8 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import { startService } from '../http/service.ts'
 import { insertPack, insertPlan } from '../support/billing-rows.ts'
 import { freshDatabase } from '../support/servers.ts'
-import { contractOf, type World } from './contract.ts'
+import type { World } from './contract/buyer.ts'
+import { contractOf } from './contract.ts'
 
 const idOf = (url: string) => new URL(url).pathname.split('/').at(-1)!
 

@@ -13,7 +13,8 @@ import { insertPack, insertPlan } from '../support/billing-rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 import { startStripeDouble } from '../support/stripe/double.ts'
 import { stripeSchema } from '../support/stripe/mock.ts'
-import { contractOf, type World } from './contract.ts'
+import type { World } from './contract/buyer.ts'
+import { contractOf } from './contract.ts'
 
 const SECRET = 'whsec_contract'
 const idOf = (url: string) => new URL(url).pathname.split('/').at(-1)!
