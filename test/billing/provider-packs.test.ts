@@ -43,6 +43,9 @@ describe('billing: credit packs that are read at a payment provider', () => {
       it(`brings ${credits} of 50 credits for ${paidInCents} of 500 cents`, async () => {
         await on.tell(on.pack({ paidInCents, amount: paidInCents + 90 }))
         expect((await on.account()).credits).to.equal(10 + credits)
+        // Each customer has begun with some.
+        expect(await on.movements()).to.have.length(credits === 0 ? 1 : 2)
+        expect(on.credited).to.have.length(credits === 0 ? 0 : 1)
       })
     }
 
@@ -68,6 +71,14 @@ describe('billing: credit packs that are read at a payment provider', () => {
       await on.tell(on.subscription(), on.pack(), on.pack({ returnedInCents: 500 }))
       expect((await on.account()).credits).to.equal(10)
       expect((await on.invoices())[0]).to.include({ status: 'refunded' })
+    })
+
+    it('brings them back when a dispute is won', async () => {
+      await on.tell(on.pack(), on.pack({ returnedInCents: 500 }))
+      on.credited.length = 0
+      await on.tell(on.pack())
+      expect((await on.account()).credits).to.equal(60)
+      expect(on.credited).to.deep.equal([on.customerId])
     })
 
     it('is sold also when it is not on sale any more, or nobody has a subscription', async () => {

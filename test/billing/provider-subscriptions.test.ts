@@ -104,6 +104,28 @@ describe('billing: subscriptions that are read at a payment provider', () => {
       expect(row).to.deep.equal({ status: 'CANCELLED' })
     })
 
+    it('is ended also when its invoice is told first', async () => {
+      await on.tell(on.subscription())
+      const subscriptionId = `sub-${randomUUID()}`
+      on.set(on.subscription({ subscriptionId, createdAt: START + 1 }))
+      expect(await on.tell(on.invoice(0, { subscriptionId }))).to.equal('applied')
+      expect(on.reported).to.deep.equal([`second: ${subscriptionId}`])
+    })
+
+    it('that ended meanwhile is not ended again', async () => {
+      await on.tell(on.subscription())
+      const second = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      on.provider.beforeAnswer = async (id) => {
+        if (id !== on.subscriptionId) return
+        on.provider.beforeAnswer = async () => {}
+        await on.db`
+          UPDATE subscriptions SET status = 'CANCELLED' WHERE subscription_id = ${second.subscriptionId}`
+      }
+      expect(await on.tell(second)).to.equal('applied')
+      expect(on.provider.asked).to.deep.equal([])
+      expect(on.reported).to.deep.equal([])
+    })
+
     it('is ended once the provider answers', async () => {
       const second = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
       await on.tell(on.subscription())
