@@ -118,8 +118,8 @@ describe('billing: what is refused of a payment provider', () => {
       expect(await on.events().receive({ kind: 'subscription', id: 'wanted' })).to.equal('later')
       expect(on.reported).to.deep.equal(['unusable: another object was read'])
       expect(await on.current()).to.equal(null)
-      const [{ id }] = on.set(on.pack()) as [{ id: string }]
-      expect(await on.events().receive({ kind: 'invoice', id })).to.equal('later')
+      const [pack] = on.set(on.pack())
+      expect(await on.events().receive({ kind: 'invoice', id: pack!.id })).to.equal('later')
       expect((await on.account()).credits).to.equal(10)
     })
   })

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { claimProviderMode, createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
+import { eventually } from '../support/eventually.ts'
 import { insertCustomer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 
@@ -50,7 +51,10 @@ describe('postgres: customers of a payment provider', () => {
     )
     expect(changes.filter(({ isNew }) => isNew)).to.have.length(1)
     expect(new Set(changes.map(({ kept }) => kept)).size).to.equal(1)
+    expect(changes[0]!.kept).to.not.equal(gone)
     expect(await customers.find('shop', account)).to.equal(changes[0]!.kept)
+    const late = await customers.replace('shop', account, { gone, made: `cus_4-${account}` })
+    expect(late).to.deep.equal({ kept: changes[0]!.kept, isNew: false })
     const known = await db`SELECT FROM provider_customers WHERE customer_id = ${account}`
     expect(known).to.have.length(2)
   })
@@ -68,6 +72,28 @@ describe('postgres: customers of a payment provider', () => {
     expect(await failure(test.replace('modes', account, change))).to.match(/not of the test mode/)
     expect(await live.find('modes', account)).to.equal('cus_2')
     expect(await claimProviderMode(db, 'modes', 'live')).to.equal('live')
+  })
+
+  it('keep their mode while one is being kept', async () => {
+    const account = await insertCustomer(db, 0)
+    await claimProviderMode(db, 'race', 'test')
+    const committed = Promise.withResolvers<void>()
+    const keeping = db.begin(async (transaction) => {
+      await transaction`SELECT FROM provider_modes WHERE provider = 'race' FOR SHARE`
+      await transaction`
+        INSERT INTO provider_customers (provider, customer_id, provider_customer_id)
+        VALUES ('race', ${account}, 'cus_1')`
+      await committed.promise
+    })
+    const claimed = claimProviderMode(db, 'race', 'live')
+    await eventually(async () => {
+      const waiting = await db`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      expect(waiting).to.have.length(1)
+    })
+    committed.resolve()
+    await keeping
+    expect(await claimed).to.equal('test')
   })
 
   it('take the mode of the key that comes first when they were there before it was kept', async () => {

@@ -36,9 +36,9 @@ describe('a cancellation at Stripe', () => {
       const { double, provider, subscriptionId, scheduleId } = await waiting()
       for (let time = 0; time < 2; time++) {
         await provider.cancelAtPeriodEnd({ subscriptionId, reason: 'too dear' })
+        const read = await on.current.subscription(subscriptionId)
+        expect(read).to.include({ planId: 'large', status: 'CANCELLING' })
       }
-      const read = await on.current.subscription(subscriptionId)
-      expect(read).to.include({ planId: 'large', status: 'CANCELLING' })
       expect(double.store.get('schedules', scheduleId).status).to.equal('released')
       expect(double.requests('POST /v1/subscription_schedules')).to.equal(1)
       await double.advance(32)
@@ -51,6 +51,7 @@ describe('a cancellation at Stripe', () => {
     it('goes on with the present plan when it is taken back', async () => {
       const { double, provider, subscriptionId } = await waiting()
       await provider.cancelAtPeriodEnd({ subscriptionId, reason: null })
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLING' })
       await double.resume(subscriptionId)
       expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE', planId: 'large' })
       await double.advance(32)
@@ -95,6 +96,7 @@ describe('a cancellation at Stripe', () => {
     for (let time = 0; time < 2; time++) await provider.cancelNow(cancellation)
     await provider.cancelAtPeriodEnd(cancellation)
     expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+    expect(on.current.double.requests('POST /v1/subscription_schedules')).to.equal(0)
   })
 
   it('of a subscription that never was is refused', async () => {
@@ -122,6 +124,21 @@ describe('a cancellation at Stripe', () => {
       expect(await on.current.invoice(id)).to.include({ returnedInCents: 4_900 })
     }
     expect(double.store.list('refunds').map(({ amount }) => amount)).to.have.members([900, 4_000, 4_900])
+  })
+
+  it('with a refund pays back also what is paid while it ends', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    double.failPayment(subscriptionId)
+    await double.advance(32)
+    const open = double.store.get('invoices', on.current.latestInvoice(subscriptionId))
+    const end = double.subscriptions.cancelNow.bind(double.subscriptions)
+    double.subscriptions.cancelNow = (...asked) => {
+      double.subscriptions.payInvoice(open)
+      end(...asked)
+    }
+    await provider.cancelAndRefund(subscriptionId)
+    expect(await on.current.invoice(open.id)).to.include({ status: 'paid', returnedInCents: 4_900 })
   })
 
   it('with a refund leaves to the bank what it holds', async () => {

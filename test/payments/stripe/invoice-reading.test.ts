@@ -124,28 +124,59 @@ describe('an invoice at Stripe', () => {
     unit_amount_decimal: '1',
   })
 
-  it('of several changes has each, and those at one time as one', async () => {
+  it('of several changes has each in order, and those at one time as one', async () => {
     const { subscriptionId } = await first()
-    const { double, starter, large } = on.current
+    const { double, plans, starter, large } = on.current
+    const huge = double.sell({ amounts: { brl: 19_900 }, recurring: 'month' })
+    plans.push({ ...plans[0]!, planId: 'huge', offerId: huge.id })
     const { id } = await double.changePlan(subscriptionId, large.id)
     const { lines } = double.store.get('invoices', id)
     const { start, end } = lines.data[0]!.period
-    const at = (offset: number) => ({ period: { start: start + offset, end } })
-    lines.data.push(
-      proration(id, { id: 'il_1', amount: -1, pricing: priced(large.id), ...at(9) }),
-      proration(id, { id: 'il_2', amount: 1, pricing: priced(starter.id), ...at(9) }),
-      proration(id, { id: 'il_3', amount: -1, pricing: priced(starter.id), ...at(9) }),
-      proration(id, { id: 'il_4', amount: 1, pricing: priced(large.id), ...at(9) }),
-      proration(id, { id: 'il_5', amount: -1, pricing: priced(large.id), ...at(5) }),
-      proration(id, { id: 'il_6', amount: 1, pricing: priced(starter.id), ...at(5) }),
-    )
+    let count = 0
+    const line = (offset: number, amount: number, price: Stripe.Price) =>
+      proration(id, {
+        id: `il_${++count}`,
+        amount,
+        pricing: priced(price.id),
+        period: { start: start + offset, end },
+      })
+    // From starter over large to huge, then there and back again, then to starter.
+    lines.data.push(line(9, -1, large), line(9, -1, starter), line(9, 1, large), line(9, 1, huge))
+    lines.data.push(line(7, -1, large), line(7, 1, starter), line(7, -1, starter), line(7, 1, large))
+    lines.data.push(line(5, -1, large), line(5, 1, starter))
     const { changes } = await on.current.invoice(id)
     expect(changes.map(({ fromPlanId, planId, changedAt }) => [fromPlanId, planId, changedAt])).to.deep.equal(
       [
         ['starter', 'large', start * 1_000],
         ['large', 'starter', (start + 5) * 1_000],
+        ['starter', 'huge', (start + 9) * 1_000],
       ],
     )
+  })
+
+  it('of a change knows its lines also where they are of the item of the subscription', async () => {
+    const { subscriptionId } = await first()
+    const { id } = await on.current.double.changePlan(subscriptionId, on.current.large.id)
+    for (const line of on.current.double.store.get('invoices', id).lines.data) {
+      const details = line.parent!.invoice_item_details!
+      line.parent = {
+        invoice_item_details: null,
+        subscription_item_details: { ...details, subscription_item: 'si_1' },
+        type: 'subscription_item_details',
+      }
+    }
+    const { cycle, changes } = await on.current.invoice(id)
+    expect([cycle, changes.length]).to.deep.equal([null, 1])
+  })
+
+  it('of a renewal has the changes that it bills, too', async () => {
+    const { subscriptionId, invoiceId } = await first()
+    const { id } = await on.current.double.changePlan(subscriptionId, on.current.large.id)
+    const { lines } = on.current.double.store.get('invoices', invoiceId)
+    lines.data.push(...on.current.double.store.get('invoices', id).lines.data)
+    const { cycle, changes } = await on.current.invoice(invoiceId)
+    expect(cycle).to.include({ planId: 'starter', newMoney: null })
+    expect(changes).to.have.length(1)
   })
 
   it('of a plan that cost nothing knows it by what it credits', async () => {
