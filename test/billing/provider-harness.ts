@@ -164,10 +164,10 @@ export class ProviderHarness {
     })
   }
 
-  /** The provider has it, and tells it. */
+  /** The provider has it, and tells it, before it has the next one. */
   async tell(...readings: Reading[]): Promise<Outcome> {
     let last: Outcome = 'ignored'
-    for (const reference of this.set(...readings)) last = await this.events().receive(reference)
+    for (const reading of readings) last = await this.events().receive(this.set(reading)[0]!)
     return last
   }
 

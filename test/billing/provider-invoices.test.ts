@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import type { ReadingTime } from '../../internal/billing/ports.ts'
 import type { InvoiceReading } from '../../internal/billing/readings.ts'
+import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
 import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
 
 describe('billing: invoices that are read at a payment provider', () => {
@@ -24,6 +26,17 @@ describe('billing: invoices that are read at a payment provider', () => {
       await on.tell(on.subscription(), on.invoice(0, { status: 'void', paidAt: null }))
       expect(await stored()).to.include({ status: 'void' })
       expect((await on.account()).credits).to.equal(10)
+    })
+
+    it('is of two readings of one time what was told later', async () => {
+      await on.tell(on.subscription())
+      const now = async () => '2026-05-05T00:00:00.000001Z' as ReadingTime
+      const node = on.events({ ...createReadingLog(on.db), now })
+      for (const status of ['open', 'void', 'open'] as const) {
+        const [reference] = on.set(on.invoice(0, { status, paidAt: null }))
+        await node.receive(reference!)
+        expect(await stored()).to.include({ status })
+      }
     })
 
     it('that is given up stays so, whatever went back', async () => {

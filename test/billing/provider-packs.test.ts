@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { providerHarnessOfSuite, START } from './provider-harness.ts'
@@ -72,6 +73,20 @@ describe('billing: credit packs that are read at a payment provider', () => {
       expect((await on.account()).credits).to.equal(10)
       expect((await on.invoices())[0]).to.include({ status: 'refunded' })
     })
+
+    for (const [first, second] of [
+      ['ACTIVE', 'CANCELLED'],
+      ['ACTIVE', 'PENDING'],
+      ['PAST_DUE', 'CANCELLED'],
+      ['CANCELLING', 'PENDING'],
+    ] as const) {
+      it(`has an invoice of the subscription that is ${first}, not of a newer one that is ${second}`, async () => {
+        await on.tell(on.subscription({ status: first }))
+        const newer = { subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 }
+        await on.tell(on.subscription({ ...newer, status: second }), on.pack())
+        expect((await on.invoices())[0]!.subscriptionId).to.equal(on.subscriptionId)
+      })
+    }
 
     it('brings them back when a dispute is won', async () => {
       await on.tell(on.pack(), on.pack({ returnedInCents: 500 }))

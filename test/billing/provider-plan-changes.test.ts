@@ -68,6 +68,14 @@ describe('billing: plans that change at a payment provider', () => {
       expect(await on.account()).to.include({ credits: 1_560, creditLimit: 1_000 })
     })
 
+    it('that is paid periods later counts in its own', async () => {
+      await on.tell(on.subscription(), on.invoice(), on.invoice(1), on.invoice(2))
+      const current = { currentPeriodStart: START + 3 * PERIOD, currentPeriodEnd: START + 15 * PERIOD }
+      await on.tell(on.subscription({ ...large, ...current }))
+      await on.tell(on.difference({}, { changedAt: START + 1.5 * PERIOD, periodEnd: START + 2 * PERIOD }))
+      expect((await on.account()).credits).to.equal(310 + 450)
+    })
+
     it('of a period that was never paid, and is over, takes the length of the one that runs', async () => {
       await on.tell(on.subscription({ ...large, ...next }), on.difference())
       expect((await on.account()).credits).to.equal(460)

@@ -72,6 +72,17 @@ describe('billing: subscriptions that are read at a payment provider', () => {
       expect((await on.current())?.status).to.equal('CANCELLING')
     })
 
+    it('forgets which cancellation was answered when that is taken back at the provider', async () => {
+      await on.tell(on.subscription())
+      const change = { from: ['ACTIVE'], to: 'CANCELLING', reason: null } as const
+      const end = async () => (await createSubscriptionStore(on.db).end(on.subscriptionId, change)).changed
+      expect([await end(), await end()]).to.deep.equal([true, false])
+      await on.tell(on.subscription({ status: 'CANCELLING' }))
+      expect(await end()).to.equal(false)
+      await on.tell(on.subscription(), on.subscription({ status: 'CANCELLING' }))
+      expect([await end(), await end()]).to.deep.equal([true, false])
+    })
+
     it('is decided by Postgres’ clock in microseconds', async () => {
       const at = (fraction: string) => {
         const now = async () => `2026-05-05T00:00:00.${fraction}Z` as ReadingTime

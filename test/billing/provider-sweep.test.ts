@@ -132,6 +132,45 @@ describe('billing: the sweep of a payment provider', () => {
     expect(await sweptUntil()).to.equal(undefined)
   })
 
+  it('counts failures one after the other, and of one sweep', async () => {
+    const bad = [on.subscription(), on.invoice(1)]
+    const rest = [on.invoice(2), on.invoice(3)]
+    on.set(...bad)
+    const failing = [...on.provider.objects.keys()]
+    on.provider.beforeAnswer = async (id) => {
+      if (failing.includes(id)) throw new Error('the provider says 500')
+    }
+    for (let time = 0; time < 2; time++) expect(await sweep().run(0)).to.deep.equal({ read: 2, later: 2 })
+    const node = sweep()
+    for (let time = 0; time < 2; time++) expect(await node.run(0)).to.deep.equal({ read: 2, later: 2 })
+    on.set(on.pack(), ...rest)
+    failing.push(...rest.map(({ invoiceId }) => invoiceId))
+    expect(await node.run(0)).to.deep.equal({ read: 5, later: 4 })
+  })
+
+  it('reads once what is listed several times', async () => {
+    on.set(on.pack())
+    const { provider } = on
+    const changes = provider.changes.bind(provider)
+    provider.changes = async function* (from) {
+      yield* changes(from)
+      yield* changes(from)
+    }
+    expect(await sweep().run()).to.deep.equal({ read: 1, later: 0 })
+  })
+
+  it('has read what changed until it began, and no more', async () => {
+    on.set(on.subscription())
+    let during = 0
+    on.provider.beforeAnswer = async () => {
+      const [row] = await on.db<{ now: Date }[]>`SELECT clock_timestamp() AS now`
+      during = row!.now.getTime()
+      await on.db`SELECT pg_sleep(0.01)`
+    }
+    await sweep().run()
+    expect(await sweptUntil()).to.be.at.most(during)
+  })
+
   it('ends before the next object when the node stops', async () => {
     on.set(on.subscription(), on.pack())
     let asked = 0

@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { newInvoicePayment, newPaymentIntent } from '../../support/stripe/payment-objects.ts'
 import { rejection, shop } from './shop.ts'
 
 describe('a cancellation at Stripe', () => {
@@ -139,6 +140,18 @@ describe('a cancellation at Stripe', () => {
     }
     await provider.cancelAndRefund(subscriptionId)
     expect(await on.current.invoice(open.id)).to.include({ status: 'paid', returnedInCents: 4_900 })
+  })
+
+  it('with a refund leaves out a payment that was tried, and brought nothing', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    const invoice = double.store.get('invoices', on.current.latestInvoice(subscriptionId))
+    const made = { amount: 4_900, currency: 'brl', customer: String(invoice.customer), metadata: {} }
+    const tried = newInvoicePayment(double.store, invoice, newPaymentIntent(double.store, made).id)
+    Object.assign(tried, { status: 'canceled', amount_paid: null })
+    await provider.cancelAndRefund(subscriptionId)
+    expect(await on.current.invoice(invoice.id)).to.include({ returnedInCents: 4_900 })
+    expect(double.store.list('refunds')).to.have.length(1)
   })
 
   it('with a refund leaves to the bank what it holds', async () => {
