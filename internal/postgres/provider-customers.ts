@@ -63,7 +63,7 @@ async function requireMode(db: Transaction, provider: string, mode: ProviderMode
 async function find(db: Queryable, provider: string, customerId: string): Promise<string | undefined> {
   const [row] = await db<{ provider_customer_id: string }[]>`
     SELECT provider_customer_id FROM provider_customers
-    WHERE provider = ${provider} AND customer_id = ${customerId} AND replaced_at IS NULL`
+    WHERE provider = ${provider} AND customer_id = ${customerId}`
   return row?.provider_customer_id
 }
 
@@ -87,9 +87,12 @@ async function insert(
 /** false: somebody was faster. */
 async function retire(db: Transaction, provider: string, customerId: string, gone: string): Promise<boolean> {
   const retired = await db`
-    UPDATE provider_customers SET replaced_at = now()
-    WHERE provider = ${provider} AND customer_id = ${customerId} AND provider_customer_id = ${gone}
-      AND replaced_at IS NULL
-    RETURNING provider_customer_id`
+    WITH retired AS (
+      DELETE FROM provider_customers
+      WHERE provider = ${provider} AND customer_id = ${customerId} AND provider_customer_id = ${gone}
+      RETURNING provider, provider_customer_id, customer_id
+    )
+    INSERT INTO former_provider_customers (provider, provider_customer_id, customer_id)
+    SELECT * FROM retired RETURNING provider_customer_id`
   return retired.length > 0
 }

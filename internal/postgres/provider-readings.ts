@@ -70,6 +70,8 @@ async function accountOf(
 ): Promise<string | undefined> {
   const [row] = await db<{ customer_id: string }[]>`
     SELECT customer_id FROM provider_customers
+    WHERE provider = ${provider} AND provider_customer_id = ${providerCustomerId}
+    UNION ALL SELECT customer_id FROM former_provider_customers
     WHERE provider = ${provider} AND provider_customer_id = ${providerCustomerId}`
   return row?.customer_id
 }

@@ -8,11 +8,14 @@ import { eventually } from '../support/eventually.ts'
 import { insertCustomer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 
-describe('postgres: customers of a payment provider', () => {
+const WAIT = { timeoutMs: 30_000 }
+
+describe('postgres: customers of a payment provider', function () {
+  this.timeout(60_000)
   let db: Database
 
   before(async () => {
-    db = connect(await freshDatabase(), { max: 8 })
+    db = connect(await freshDatabase(), { max: 8, idleInTransactionTimeoutMs: 60_000 })
   })
   after(() => db?.end({ timeout: 2 }))
 
@@ -55,8 +58,9 @@ describe('postgres: customers of a payment provider', () => {
     expect(await customers.find('shop', account)).to.equal(changes[0]!.kept)
     const late = await customers.replace('shop', account, { gone, made: `cus_4-${account}` })
     expect(late).to.deep.equal({ kept: changes[0]!.kept, isNew: false })
-    const known = await db`SELECT FROM provider_customers WHERE customer_id = ${account}`
-    expect(known).to.have.length(2)
+    const former = await db`
+      SELECT provider_customer_id FROM former_provider_customers WHERE customer_id = ${account}`
+    expect([...former]).to.deep.equal([{ provider_customer_id: gone }])
   })
 
   it('are of one mode of the provider, which changes only while there are none', async () => {
@@ -77,20 +81,22 @@ describe('postgres: customers of a payment provider', () => {
   it('keep their mode while one is being kept', async () => {
     const account = await insertCustomer(db, 0)
     await claimProviderMode(db, 'race', 'test')
-    const committed = Promise.withResolvers<void>()
+    const [kept, committed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const keeping = db.begin(async (transaction) => {
       await transaction`SELECT FROM provider_modes WHERE provider = 'race' FOR SHARE`
       await transaction`
         INSERT INTO provider_customers (provider, customer_id, provider_customer_id)
         VALUES ('race', ${account}, 'cus_1')`
+      kept.resolve()
       await committed.promise
     })
+    await kept.promise
     const claimed = claimProviderMode(db, 'race', 'live')
     await eventually(async () => {
       const waiting = await db`
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
       expect(waiting).to.have.length(1)
-    })
+    }, WAIT)
     committed.resolve()
     await keeping
     expect(await claimed).to.equal('test')
