@@ -3,8 +3,8 @@
  * provider's clock, which is the real one and `offsetMs`; only `changedAt` is by the real clock.
  *
  * Invariants: lists are ordered by age, the oldest first; a subscription that is not pending and has not ended has
- * `currentPeriodStart` before `currentPeriodEnd`; an open payment of a period is named by the `openPaymentId` of its subscription; of no
- * payment goes back more than its amount.
+ * `currentPeriodStart` before `currentPeriodEnd`; an open payment of a period is named by the `openPaymentId` of its
+ * subscription; of no payment goes back more than its amount.
  */
 
 import type { PlanChange } from '../../billing/readings.ts'
