@@ -26,10 +26,12 @@ export const eventMeanings: Readonly<Record<string, string>> = {
     'The object names `customerId`, but another customer of the provider pays for it. Nothing was changed.',
   'a second subscription is ended and paid back':
     'A customer had two subscriptions. The newer one was ended at the provider, and what was paid for it went back.',
+  'a deleted customer of the payment provider is replaced':
+    'Somebody deleted the customer (`gone`) of `customerId` at the provider. A new one was made with its next checkout.',
   'a payment notification is refused':
     'A notification is not the provider’s: `reason` says why. At most ten lines a minute; the metric counts all.',
   'events of the local payment provider wait':
-    'They could not be told now; the next change there tells them.',
+    'They could not be told now. The next change there tells them, and so does the sweep of a start.',
   'the payment provider was swept':
     'What may have changed at the provider was read: `read` objects, of which `later` could not be applied yet.',
   'the sweep of the payment provider waits':

@@ -217,6 +217,7 @@ function tellPayments(log: Logger, meter: Meter): void {
   telemetry.unusable({ reference, reason: 'r' })
   telemetry.stranger({ reference, customerId: 'c' })
   telemetry.secondSubscription({ subscriptionId: 's', customerId: 'c' })
+  telemetry.customerReplaced({ customerId: 'c', gone: 'g' })
   telemetry.refused('r')
   telemetry.swept({ read: 1, later: 0 })
   telemetry.sweepFailed(new Error('away'))

@@ -9,10 +9,11 @@ import { createStripeProvider } from '../../internal/payments/stripe/provider.ts
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
-import { createProviderCustomers, createProviderSweeps } from '../../internal/postgres/provider-customers.ts'
 import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
+import { createProviderSweeps } from '../../internal/postgres/provider-sweeps.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Config, StripeConfig } from '../config/config.ts'
+import { stripeCustomers } from '../wiring/stripe-mode.ts'
 
 /** `isFine`: everything that was read is applied. Rejects when Stripe or Postgres is away. */
 export async function sweep(
@@ -40,7 +41,9 @@ async function sweepInto(
   const provider = createStripeProvider({
     ...settings,
     catalogue: createCatalogueStore(db),
-    customers: createProviderCustomers(db),
+    customers: await stripeCustomers(db, settings.key),
+    // Only a checkout makes customers.
+    onCustomerReplaced: () => {},
     clock,
   })
   const lines: string[] = []

@@ -8,13 +8,15 @@ import { createProviderSweep, type ProviderSweep } from '../../internal/billing/
 import { BodyBudget } from '../../internal/http/body.ts'
 import { paymentRoute } from '../../internal/http/payments.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
-import { createProviderCustomers, createProviderSweeps } from '../../internal/postgres/provider-customers.ts'
+import { createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
 import { createReadingLog } from '../../internal/postgres/provider-readings.ts'
+import { createProviderSweeps } from '../../internal/postgres/provider-sweeps.ts'
 import { Rounds } from '../../internal/runtime/rounds.ts'
-import { createPaymentTelemetry } from '../../internal/telemetry/payment-telemetry.ts'
+import { createPaymentTelemetry, type PaymentTelemetry } from '../../internal/telemetry/payment-telemetry.ts'
 import type { StripeConfig } from '../config/config.ts'
 import type { Node, Store } from './foundation.ts'
 import type { LedgerOfNode } from './reported.ts'
+import { stripeCustomers } from './stripe-mode.ts'
 
 /**
  * Of notifications that arrive. They are not of the budget of webhooks: anybody can send one, and the signature is known to
@@ -68,11 +70,14 @@ export async function openPayments(
     notifications: () => notifications!,
     address: options.address,
   }
-  const opened = config.stripe ? await stripe(config.stripe, node, parts) : options.own?.(node, parts)
+  let telemetry: PaymentTelemetry | undefined
+  const opened = config.stripe
+    ? await stripe(config.stripe, node, parts, (event) => telemetry?.customerReplaced(event))
+    : options.own?.(node, parts)
   if (opened === undefined) return undefined
   const { provider } = opened
   let sweep: ProviderSweep | undefined
-  const telemetry = createPaymentTelemetry(log, options.meter, clock, () => sweep?.lagMs() ?? 0)
+  telemetry = createPaymentTelemetry(log, options.meter, clock, () => sweep?.lagMs() ?? 0)
   const events = createProviderEvents({
     provider,
     log: createReadingLog(store.db),
@@ -95,12 +100,14 @@ export async function openPayments(
   return { provider, routes: [...opened.routes, ...(isTold ? [paymentRoute(route)] : [])] }
 }
 
-/** Its package is loaded where it is used alone. */
+/** Its package is loaded where it is used alone. Rejects with ConfigError as `stripeCustomers`. */
 async function stripe(
   { key, webhookSecrets, returnUrl, origin }: StripeConfig,
   { clock }: Node,
-  { catalogue, customers }: ProviderParts,
+  { catalogue, store }: ProviderParts,
+  onCustomerReplaced: PaymentTelemetry['customerReplaced'],
 ): Promise<Payments> {
+  const customers = await stripeCustomers(store.db, key)
   const { createStripeProvider } = await import('../../internal/payments/stripe/provider.ts')
   const provider = createStripeProvider({
     key,
@@ -108,6 +115,7 @@ async function stripe(
     returnUrl,
     catalogue,
     customers,
+    onCustomerReplaced,
     clock,
     ...(origin !== undefined && { origin }),
   })
@@ -117,7 +125,7 @@ async function stripe(
 async function startSweep(
   { lifecycle, clock }: Node,
   sweep: ProviderSweep,
-  telemetry: ReturnType<typeof createPaymentTelemetry>,
+  telemetry: PaymentTelemetry,
 ): Promise<void> {
   let isFirst = true
   await lifecycle.acquire(

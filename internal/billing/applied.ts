@@ -6,9 +6,8 @@ export interface Applied {
   raised?: boolean
   /** Those of the customer that live, by our rows, when there are several: the oldest first. All but that one must end. */
   living?: readonly string[]
-  /** A subscription that has to be read before, or once more behind. */
+  /** A subscription that has to be read before. */
   first?: string
-  next?: string
 }
 
 /** The message is the customer that the object names. */

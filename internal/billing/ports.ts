@@ -4,6 +4,7 @@
  */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
+import type { CreditRange } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
 import type { ObjectReference, Reading } from './readings.ts'
 
@@ -164,22 +165,42 @@ export interface Cancellation {
   reason: string | null
 }
 
-/** Which customer of the provider an account is: one, made once. `provider`: its name. */
+/** Whether the provider moves money, or only shows what it would do. */
+export type ProviderMode = 'test' | 'live'
+
+/**
+ * Which customer of the provider an account is: one, made once. `provider`: its name. What writes rejects when the
+ * database is of another mode of the provider.
+ */
 export interface ProviderCustomers {
   find(provider: string, customerId: string): Promise<string | undefined>
   /** Keeps the first that is told, and answers it. */
   keep(provider: string, customerId: string, providerCustomerId: string): Promise<string>
+  /**
+   * Puts `made` in the place of `gone`, whose payments stay the account's. Answers the customer that the account has then;
+   * `isNew` is false when somebody had replaced `gone` before.
+   */
+  replace(
+    provider: string,
+    customerId: string,
+    change: { gone: string; made: string },
+  ): Promise<{ kept: string; isNew: boolean }>
 }
 
-/** How far the changes of a provider were read. Times are Unix ms by Postgres' clock. */
+/** How far the changes of a provider were read, by Postgres' clock alone: clocks of nodes differ. */
 export interface ProviderSweeps {
-  /** undefined: never. */
-  sweptUntil(provider: string): Promise<number | undefined>
+  /** Since all changes until then were read, ms; undefined: they never were. */
+  age(provider: string): Promise<number | undefined>
   /**
-   * Runs `sweep` unless another node does so at the moment. When it answers true, all changes until its beginning count
-   * as read; when it rejects or answers false, none. `since`: as `sweptUntil`. false: another node sweeps.
+   * Runs `sweep` when the last complete one is at least `afterMs` old, and no other node sweeps at the moment. When it
+   * answers true, all changes until its beginning count as read; when it rejects or answers false, none. `since`: until
+   * when they were read before, Unix ms; undefined: they never were.
    */
-  once(provider: string, sweep: (since: number | undefined) => Promise<boolean>): Promise<boolean>
+  once(
+    provider: string,
+    afterMs: number,
+    sweep: (since: number | undefined) => Promise<boolean>,
+  ): Promise<void>
 }
 
 /** Applies what was read at the provider. */
@@ -208,9 +229,15 @@ export interface BillingTransaction {
   invoice(invoiceId: string): Promise<Invoice | undefined>
   /** As `putSubscription`. */
   putInvoice(invoice: Invoice, begun: ReadingTime): Promise<boolean>
-  /** The credits of the best plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
+  /** The credits of the plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
   cycleCredits(subscriptionId: string, periodStart: number): Promise<number | undefined>
   putCycleCredits(subscriptionId: string, periodStart: number, credits: number): Promise<void>
+  /** The start of the last period that was paid for and began by then; undefined: there is none. Unix ms. */
+  periodAt(subscriptionId: string, time: number): Promise<number | undefined>
+  /** Changes of the plan in this period that were paid for, and whose money did not go back. */
+  planChanges(subscriptionId: string, periodStart: number): Promise<CreditRange[]>
+  /** Each of an invoice once. */
+  addPlanChange(change: PaidChange): Promise<void>
   /** undefined: nothing was granted for it. */
   sale(saleId: string): Promise<Sale | undefined>
   /** Notes what was granted for a payment. false: it was noted before. */
@@ -227,6 +254,14 @@ export interface BillingTransaction {
   /** Takes credits (at least 1) as one transaction of type `refund`. What is spent becomes a debt. */
   takeCredits(customerId: string, entry: { credits: number; description: string }): Promise<void>
   setCreditLimit(customerId: string, credits: number): Promise<void>
+}
+
+/** `from` less than `to`. Times are Unix ms. */
+export interface PaidChange extends CreditRange {
+  invoiceId: string
+  subscriptionId: string
+  periodStart: number
+  changedAt: number
 }
 
 /** What one payment brought: an invoice of a plan's period, or a checkout of a pack. */

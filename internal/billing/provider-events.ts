@@ -75,7 +75,7 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
   async function follow(
     reference: ObjectReference,
     customerId: string,
-    { first, living, next }: Applied,
+    { first, living }: Applied,
     left: number,
   ): Promise<Outcome> {
     if (left === 0) return first === undefined ? 'applied' : 'later'
@@ -85,7 +85,7 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
       return (await read(first)) === 'applied' ? await receive(reference, left - 1) : 'later'
     }
     if (living !== undefined) await endSeconds(customerId, living)
-    return next === undefined ? 'applied' : await read(next)
+    return 'applied'
   }
 
   /**
@@ -106,8 +106,8 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
   return { receive: (reference) => receive(reference, FOLLOWING) }
 }
 
-/** An invoice, then its subscription, then the invoice again, then the subscription once more. */
-const FOLLOWING = 3
+/** An invoice, then its subscription, then the invoice again. */
+const FOLLOWING = 2
 
 function change(billing: BillingTransaction, reading: Reading, begun: ReadingTime): Promise<Applied> {
   switch (reading.kind) {

@@ -51,8 +51,8 @@ export function createProviderSweep({
   clock,
   onFailed,
 }: ProviderSweepOptions): ProviderSweep {
-  const began = clock.now()
-  let last: number | undefined
+  /** When the last complete sweep began, else this node. By the monotonic clock, as `notBefore`. */
+  let last = clock.monotonic()
   let notBefore = 0
 
   async function sweep(since: number | undefined, stopped: () => boolean): Promise<SweepResult> {
@@ -83,23 +83,25 @@ export function createProviderSweep({
     }
   }
 
+  async function measure(): Promise<void> {
+    const age = await sweeps.age(provider.name)
+    if (age !== undefined) last = clock.monotonic() - age
+  }
+
   return {
     async run(afterMs = SWEEP_EVERY_MS, stopped = () => false) {
-      last = await sweeps.sweptUntil(provider.name)
-      const now = clock.now()
-      if ((last !== undefined && now - last < afterMs) || (afterMs > 0 && now < notBefore)) return undefined
+      if (afterMs > 0 && clock.monotonic() < notBefore) return undefined
+      await measure()
       let result: SweepResult | undefined
-      await sweeps.once(provider.name, async (since) => {
-        // Another node may have finished one since.
-        if (since !== undefined && clock.now() - since < afterMs) return false
+      await sweeps.once(provider.name, afterMs, async (since) => {
         failures = 0
         result = await sweep(since, stopped)
-        notBefore = result.later === 0 ? 0 : clock.now() + AGAIN_MS
+        notBefore = result.later === 0 ? 0 : clock.monotonic() + AGAIN_MS
         return result.later === 0
       })
-      last = await sweeps.sweptUntil(provider.name)
+      await measure()
       return result
     },
-    lagMs: () => Math.max(0, clock.now() - (last ?? began)),
+    lagMs: () => clock.monotonic() - last,
   }
 }

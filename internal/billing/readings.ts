@@ -33,8 +33,6 @@ export interface SubscriptionReading extends Owned {
   currentPeriodStart: number
   currentPeriodEnd: number
   createdAt: number
-  /** When `planId` replaced another plan in the current period; null: it did not, or the provider does not tell. */
-  planChangedAt: number | null
 }
 
 /** An invoice of a subscription. */
@@ -48,10 +46,33 @@ export interface InvoiceReading extends Owned {
   /** null: it is not paid. */
   paidAt: number | null
   createdAt: number
-  /** The period that it pays for. null: it grants nothing, as for the difference of a plan that changes. */
-  cycle: { planId: string; periodStart: number; periodEnd: number } | null
+  /** The period that it pays for; null: none. */
+  cycle: PaidCycle | null
+  /** Changes in the middle of a period whose difference it bills. */
+  changes: readonly PlanChange[]
   /** What went back, or is held by a dispute that is not won. At most `amount`. */
   returnedInCents: number
+}
+
+export interface PaidCycle {
+  planId: string
+  periodStart: number
+  periodEnd: number
+  /**
+   * Of the price of the period, what is new money, when the rest is money that the provider gives back of another period.
+   * `paidInCents` is at most `priceInCents`, which is at least 1. null: all of it, also where it costs nothing.
+   */
+  newMoney: { paidInCents: number; priceInCents: number } | null
+}
+
+/** Another plan for what is left of a period. */
+export interface PlanChange {
+  /** The plan before. null: the provider does not tell, or the catalogue does not have it. */
+  fromPlanId: string | null
+  planId: string
+  /** Before `periodEnd`. */
+  changedAt: number
+  periodEnd: number
 }
 
 export interface PackReading extends Owned {

@@ -21,21 +21,20 @@ export function isUsable({ status, currentPeriodEnd }: Subscription, now: number
   return isActive(status) || (status === 'CANCELLING' && now < currentPeriodEnd)
 }
 
-/** Whether what its plan brings is the customer's: paid, also when it ends with its period. */
-export function isPaid(status: SubscriptionStatus): boolean {
-  return status === 'ACTIVE' || status === 'CANCELLING'
-}
-
 /** Whether it renews when its period ends. */
 export function renews(status: SubscriptionStatus): boolean {
   return status !== 'CANCELLING' && status !== 'CANCELLED'
 }
 
-export interface Upgrade {
-  /** Credits of a whole period, of the best plan that the period was paid for so far. */
+/** Credits of a whole period, from those of one plan to those of a better one. */
+export interface CreditRange {
   from: number
-  /** Credits of a whole period of the present plan. */
   to: number
+}
+
+export interface Upgrade extends CreditRange {
+  /** What the period was paid for so far, in any order. */
+  paid: readonly CreditRange[]
   /** Unix ms, before `periodEnd`. */
   periodStart: number
   periodEnd: number
@@ -43,9 +42,22 @@ export interface Upgrade {
   changedAt: number
 }
 
-/** Credits of a better plan for what is left of the period: the difference, pro rata, half up. A lesser plan takes none. */
-export function upgradeCredits({ from, to, periodStart, periodEnd, changedAt }: Upgrade): number {
-  if (to <= from) return 0
+/**
+ * Credits of a better plan for what is left of the period: the difference that was not paid before, pro rata, half up. A
+ * lesser plan takes none.
+ */
+export function upgradeCredits({ from, to, paid, periodStart, periodEnd, changedAt }: Upgrade): number {
   const left = periodEnd - Math.min(Math.max(changedAt, periodStart), periodEnd)
-  return proportion(to - from, left, periodEnd - periodStart)
+  return proportion(unpaidOf({ from, to }, paid), left, periodEnd - periodStart)
+}
+
+/** Changes may be paid in another order than they were made, so there may be gaps between what was paid. */
+function unpaidOf({ from, to }: CreditRange, paid: readonly CreditRange[]): number {
+  let unpaid = 0
+  let at = from
+  for (const each of paid.toSorted((a, b) => a.from - b.from)) {
+    unpaid += Math.max(0, Math.min(each.from, to) - at)
+    at = Math.max(at, each.to)
+  }
+  return unpaid + Math.max(0, to - at)
 }

@@ -8,7 +8,9 @@ import { readJson } from '../domain/json.ts'
 import { accept, type Parsed, refuse } from '../domain/parsed.ts'
 import { describeFaults } from '../domain/schema-fault.ts'
 import {
+  type ChangeOutcome,
   type CheckoutOutcome,
+  changeOutcomes,
   type DisputeOutcome,
   disputeOutcomes,
   outcomes,
@@ -61,6 +63,7 @@ export interface ChoiceInput {
 export interface ActionInput {
   action: SubscriptionAction
   planId?: string
+  outcome?: ChangeOutcome
 }
 
 const ajv = new Ajv({ strict: true, ownProperties: true, verbose: true, allErrors: true })
@@ -82,6 +85,7 @@ const action = ajv.compile<ActionInput>(
     {
       action: { type: 'string', enum: subscriptionActions },
       planId: { type: 'string', minLength: 1, maxLength: 128 },
+      outcome: { type: 'string', enum: changeOutcomes },
     },
     ['action'],
   ),
@@ -103,11 +107,10 @@ export const parseNothing = (input: Input) => parse(nothing, input)
 export function parseAction(input: Input): Parsed<ActionInput> {
   const parsed = parse(action, input)
   if (!parsed.ok) return parsed
-  const { action: named, planId } = parsed.value
-  if (named === 'change-plan' && planId === undefined) return refuse('planId is required')
-  return named !== 'change-plan' && planId !== undefined
-    ? refuse('planId is only for the action change-plan')
-    : parsed
+  const { action: named, planId, outcome } = parsed.value
+  if (named === 'change-plan') return planId === undefined ? refuse('planId is required') : parsed
+  if (planId !== undefined) return refuse('planId is only for the action change-plan')
+  return outcome === undefined ? parsed : refuse('outcome is only for the action change-plan')
 }
 
 function parse<T>(validate: ValidateFunction<T>, { body }: Input): Parsed<T> {

@@ -1,53 +1,98 @@
-/** Which customer of a payment provider an account is, and how far its changes were read (migration 046). */
+/** Which customer of a payment provider an account is, and whose money the provider moves (migration 052). */
 
-import type { ProviderCustomers, ProviderSweeps } from '../billing/ports.ts'
-import type { Database } from './connection.ts'
+import type { ProviderCustomers, ProviderMode } from '../billing/ports.ts'
+import type { Database, Queryable, Transaction } from './connection.ts'
 
-/** A node that sweeps has so long, ms; one that is still at it then may be joined by another, which does no harm. */
-const CLAIM_MS = 600_000
-
-export function createProviderCustomers(db: Database): ProviderCustomers {
-  const find = async (provider: string, customerId: string): Promise<string | undefined> => {
-    const [row] = await db<{ provider_customer_id: string }[]>`
-      SELECT provider_customer_id FROM provider_customers
-      WHERE provider = ${provider} AND customer_id = ${customerId}`
-    return row?.provider_customer_id
-  }
+/** `mode`: of the provider's key; nothing is kept for another mode than the database's. undefined: it has no modes. */
+export function createProviderCustomers(db: Database, mode?: ProviderMode): ProviderCustomers {
   return {
-    find,
+    find: (provider, customerId) => find(db, provider, customerId),
     async keep(provider, customerId, providerCustomerId) {
-      await db`
-        INSERT INTO provider_customers (provider, customer_id, provider_customer_id)
-        VALUES (${provider}, ${customerId}, ${providerCustomerId}) ON CONFLICT (provider, customer_id) DO NOTHING`
-      return (await find(provider, customerId))!
+      let kept = ''
+      await db.begin(async (transaction) => {
+        await requireMode(transaction, provider, mode)
+        kept = await insert(transaction, provider, customerId, providerCustomerId)
+      })
+      return kept
+    },
+    async replace(provider, customerId, { gone, made }) {
+      let isNew = false
+      let kept = ''
+      await db.begin(async (transaction) => {
+        await requireMode(transaction, provider, mode)
+        isNew = await retire(transaction, provider, customerId, gone)
+        kept = await insert(transaction, provider, customerId, made)
+      })
+      return { kept, isNew }
     },
   }
 }
 
-export function createProviderSweeps(db: Database): ProviderSweeps {
-  const sweptUntil = async (provider: string): Promise<number | undefined> => {
-    const [row] = await db<{ swept_until: Date | null }[]>`
-      SELECT swept_until FROM provider_sweeps WHERE provider = ${provider}`
-    return row?.swept_until?.getTime()
-  }
-  return {
-    sweptUntil,
-    async once(provider, sweep) {
-      const [claimed] = await db<{ began: string; since: Date | null }[]>`
-        INSERT INTO provider_sweeps AS s (provider, claimed_until)
-        VALUES (${provider}, now() + ${CLAIM_MS}::int * interval '1 millisecond')
-        ON CONFLICT (provider) DO UPDATE SET claimed_until = excluded.claimed_until WHERE s.claimed_until <= now()
-        RETURNING now()::text AS began, swept_until AS since`
-      if (claimed === undefined) return false
-      let complete = false
-      try {
-        complete = await sweep(claimed.since?.getTime())
-      } finally {
-        const until = complete ? db`${claimed.began}::text::timestamptz` : db`swept_until`
-        await db`
-          UPDATE provider_sweeps SET swept_until = ${until}, claimed_until = now() WHERE provider = ${provider}`
-      }
-      return true
-    },
-  }
+/**
+ * The mode of the provider in this database: `mode`, unless accounts are customers in the other one. Who is not answered
+ * his own mode must not go on.
+ */
+export async function claimProviderMode(
+  db: Database,
+  provider: string,
+  mode: ProviderMode,
+): Promise<ProviderMode> {
+  let claimed = mode
+  await db.begin(async (transaction) => {
+    await transaction`
+      INSERT INTO provider_modes (provider, mode) VALUES (${provider}, ${mode}) ON CONFLICT DO NOTHING`
+    const [row] = await transaction<{ mode: ProviderMode }[]>`
+      SELECT mode FROM provider_modes WHERE provider = ${provider} FOR UPDATE`
+    if (row!.mode === mode) return
+    const [customer] = await transaction`SELECT FROM provider_customers WHERE provider = ${provider} LIMIT 1`
+    if (customer === undefined) {
+      await transaction`UPDATE provider_modes SET mode = ${mode} WHERE provider = ${provider}`
+    } else claimed = row!.mode
+  })
+  return claimed
+}
+
+/** Until the transaction ends the mode stays as it is. */
+async function requireMode(db: Transaction, provider: string, mode: ProviderMode | undefined): Promise<void> {
+  if (mode === undefined) return
+  const [row] = await db<{ mode: ProviderMode }[]>`
+    SELECT mode FROM provider_modes WHERE provider = ${provider} FOR SHARE`
+  if (row?.mode !== mode) throw new Error(`the database is not of the ${mode} mode of ${provider}`)
+}
+
+async function find(db: Queryable, provider: string, customerId: string): Promise<string | undefined> {
+  const [row] = await db<{ provider_customer_id: string }[]>`
+    SELECT provider_customer_id FROM provider_customers
+    WHERE provider = ${provider} AND customer_id = ${customerId}`
+  return row?.provider_customer_id
+}
+
+/** Nothing happens when the account has one. Answers the one that it has. */
+async function insert(
+  db: Transaction,
+  provider: string,
+  customerId: string,
+  providerCustomerId: string,
+): Promise<string> {
+  await db`
+    INSERT INTO provider_customers (provider, customer_id, provider_customer_id)
+    VALUES (${provider}, ${customerId}, ${providerCustomerId})
+    ON CONFLICT DO NOTHING`
+  const kept = await find(db, provider, customerId)
+  if (kept === undefined)
+    throw new Error(`the customer ${providerCustomerId} of ${provider} is another account's`)
+  return kept
+}
+
+/** false: somebody was faster. */
+async function retire(db: Transaction, provider: string, customerId: string, gone: string): Promise<boolean> {
+  const retired = await db`
+    WITH retired AS (
+      DELETE FROM provider_customers
+      WHERE provider = ${provider} AND customer_id = ${customerId} AND provider_customer_id = ${gone}
+      RETURNING provider, provider_customer_id, customer_id
+    )
+    INSERT INTO former_provider_customers (provider, provider_customer_id, customer_id)
+    SELECT * FROM retired RETURNING provider_customer_id`
+  return retired.length > 0
 }

@@ -1,7 +1,8 @@
-/** What readings of the payment provider change, each in one transaction (migration 046). */
+/** What readings of the payment provider change, each in one transaction (migrations 046 and 053). */
 
-import type { BillingTransaction, ReadingLog, ReadingTime } from '../billing/ports.ts'
+import type { BillingTransaction, PaidChange, ReadingLog, ReadingTime } from '../billing/ports.ts'
 import type { Invoice, Subscription } from '../domain/model.ts'
+import type { CreditRange } from '../domain/subscription.ts'
 import { listPacks, listPlans } from './catalogue.ts'
 import type { Database, Transaction } from './connection.ts'
 import { type InvoiceRow, invoiceOf } from './invoices.ts'
@@ -37,6 +38,9 @@ function billingTransaction(db: Transaction): BillingTransaction {
     putInvoice: (invoice, begun) => putInvoice(db, invoice, begun),
     cycleCredits: (subscriptionId, periodStart) => cycleCredits(db, subscriptionId, periodStart),
     putCycleCredits: (...cycle) => putCycleCredits(db, ...cycle),
+    periodAt: (subscriptionId, time) => periodAt(db, subscriptionId, time),
+    planChanges: (subscriptionId, periodStart) => planChanges(db, subscriptionId, periodStart),
+    addPlanChange: (change) => addPlanChange(db, change),
     sale: (saleId) => findSale(db, saleId),
     beginSale: (...sale) => beginSale(db, ...sale),
     putReturned: (...returned) => putReturned(db, ...returned),
@@ -66,6 +70,8 @@ async function accountOf(
 ): Promise<string | undefined> {
   const [row] = await db<{ customer_id: string }[]>`
     SELECT customer_id FROM provider_customers
+    WHERE provider = ${provider} AND provider_customer_id = ${providerCustomerId}
+    UNION ALL SELECT customer_id FROM former_provider_customers
     WHERE provider = ${provider} AND provider_customer_id = ${providerCustomerId}`
   return row?.customer_id
 }
@@ -151,6 +157,33 @@ async function putCycleCredits(
     INSERT INTO subscription_cycles (subscription_id, period_start, credits)
     VALUES (${subscriptionId}, ${new Date(periodStart)}, ${credits})
     ON CONFLICT (subscription_id, period_start) DO UPDATE SET credits = excluded.credits`
+}
+
+async function periodAt(db: Transaction, subscriptionId: string, time: number): Promise<number | undefined> {
+  const [row] = await db<{ period_start: Date }[]>`
+    SELECT period_start FROM subscription_cycles
+    WHERE subscription_id = ${subscriptionId} AND period_start <= ${new Date(time)}
+    ORDER BY period_start DESC LIMIT 1`
+  return row?.period_start.getTime()
+}
+
+async function planChanges(
+  db: Transaction,
+  subscriptionId: string,
+  periodStart: number,
+): Promise<CreditRange[]> {
+  const rows = await db<{ from_credits: number; to_credits: number }[]>`
+    SELECT from_credits, to_credits FROM plan_changes LEFT JOIN credit_sales ON sale_id = invoice_id
+    WHERE subscription_id = ${subscriptionId} AND period_start = ${new Date(periodStart)}
+      AND (sale_id IS NULL OR returned_credits < credits)`
+  return rows.map(({ from_credits, to_credits }) => ({ from: from_credits, to: to_credits }))
+}
+
+async function addPlanChange(db: Transaction, it: PaidChange): Promise<void> {
+  await db`
+    INSERT INTO plan_changes (invoice_id, changed_at, subscription_id, period_start, from_credits, to_credits)
+    VALUES (${it.invoiceId}, ${new Date(it.changedAt)}, ${it.subscriptionId}, ${new Date(it.periodStart)},
+      ${it.from}, ${it.to})`
 }
 
 async function findSale(

@@ -10,6 +10,8 @@ import type { Logger } from './logger.ts'
 const REFUSED_LINES = 10
 
 export interface PaymentTelemetry extends ProviderEventReports {
+  /** Somebody deleted an account's customer (`gone`) at the provider; another one took its place. */
+  customerReplaced(event: { customerId: string; gone: string }): void
   /** A notification that is not the provider's. */
   refused(reason: string): void
   swept(result: SweepResult): void
@@ -44,6 +46,7 @@ export function createPaymentTelemetry(
     stranger: ({ reference, customerId }) =>
       log.warn({ kind: reference.kind, id: reference.id, customerId }, 'a payment object is of a stranger'),
     secondSubscription: (event) => log.warn(event, 'a second subscription is ended and paid back'),
+    customerReplaced: (event) => log.warn(event, 'a deleted customer of the payment provider is replaced'),
     refused(reason) {
       refused.add(1)
       const minute = Math.floor(clock.monotonic() / 60_000)

@@ -1,5 +1,6 @@
 /** Readings of a provider that says what a test lets it say, applied to a real database. */
 import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
 import { after, before, beforeEach } from 'mocha'
 import type { ReadingLog } from '../../internal/billing/ports.ts'
 import {
@@ -11,6 +12,7 @@ import type {
   InvoiceReading,
   ObjectReference,
   PackReading,
+  PlanChange,
   Reading,
   SubscriptionReading,
 } from '../../internal/billing/readings.ts'
@@ -28,7 +30,7 @@ import { freshDatabase } from '../support/servers.ts'
 export const START = Date.UTC(2026, 0, 1)
 export const PERIOD = 30 * DAY_MS
 
-/** Plans `basic` (100 credits for 1000 cents) and `large` (1000 credits), packs `fifty` and `old`; a new customer a test. */
+/** Plans `basic` (100 credits for 1000 cents), `large` (1000 credits) and `huge` (3000 credits), packs `fifty` and `old`; a new customer a test. */
 export class ProviderHarness {
   db!: Database
   provider!: RecordingProvider
@@ -42,6 +44,7 @@ export class ProviderHarness {
     const { db } = this
     await insertPlan(db, { planId: 'basic', name: 'Basic', prices: { BRL: 1_000 }, creditsPerCycle: 100 })
     await insertPlan(db, { planId: 'large', name: 'Large', prices: { BRL: 5_000 }, creditsPerCycle: 1_000 })
+    await insertPlan(db, { planId: 'huge', name: 'Huge', prices: { BRL: 9_000 }, creditsPerCycle: 3_000 })
     await insertPack(db, { packId: 'fifty', credits: 50 })
     await insertPack(db, { packId: 'old', credits: 50, isActive: false })
   }
@@ -87,7 +90,6 @@ export class ProviderHarness {
       currentPeriodStart: START,
       currentPeriodEnd: START + PERIOD,
       createdAt: START,
-      planChangedAt: null,
       ...fields,
     }
   }
@@ -105,10 +107,33 @@ export class ProviderHarness {
       amount: 1_000,
       paidAt: periodStart + 5,
       createdAt: periodStart,
-      cycle: { planId: 'basic', periodStart, periodEnd: periodStart + PERIOD },
+      cycle: { planId: 'basic', periodStart, periodEnd: periodStart + PERIOD, newMoney: null },
+      changes: [],
       returnedInCents: 0,
       ...fields,
     }
+  }
+
+  /** Of the difference of another plan in the first period: a half of that is left, by default. */
+  difference(
+    fields: Partial<InvoiceReading> = {},
+    change: Partial<PlanChange> = {},
+    name = 'up',
+  ): InvoiceReading {
+    const made = {
+      fromPlanId: 'basic',
+      planId: 'large',
+      changedAt: START + PERIOD / 2,
+      periodEnd: START + PERIOD,
+    }
+    return this.invoice(0, {
+      invoiceId: `${name}-${this.subscriptionId}`,
+      cycle: null,
+      changes: [{ ...made, ...change }],
+      amount: 2_000,
+      createdAt: START + PERIOD / 2,
+      ...fields,
+    })
   }
 
   pack(fields: Partial<PackReading> = {}): PackReading {
@@ -139,10 +164,10 @@ export class ProviderHarness {
     })
   }
 
-  /** The provider has it, and tells it. */
+  /** The provider has it, and tells it, before it has the next one. */
   async tell(...readings: Reading[]): Promise<Outcome> {
     let last: Outcome = 'ignored'
-    for (const reference of this.set(...readings)) last = await this.events().receive(reference)
+    for (const reading of readings) last = await this.events().receive(this.set(reading)[0]!)
     return last
   }
 
@@ -177,6 +202,17 @@ export class ProviderHarness {
     await this.db`
       INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
       VALUES (${this.customerId}, ${-credits}, 'consumption', 'Ingest', 0)`
+  }
+
+  /** Telling it writes nothing; `reported` is the one line. */
+  async changesNothing(reading: Reading, outcome: Outcome, reported: RegExp): Promise<void> {
+    const before = await this.everything()
+    expect(await this.tell(reading)).to.equal(outcome)
+    expect(this.reported).to.have.length(1)
+    expect(this.reported[0]).to.match(reported)
+    expect(this.credited).to.deep.equal([])
+    expect(await this.everything()).to.equal(before)
+    this.reported.length = 0
   }
 
   async everything() {

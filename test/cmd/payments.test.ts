@@ -89,6 +89,14 @@ describe('npm run payments', function () {
     expect(await balanceOf(db, customerId)).to.equal(50_000)
   })
 
+  it('refuses a key of the other mode: credits of the test mode were never paid', async () => {
+    const { code, stderr } = await run(['sweep'], { PENSTOCK_STRIPE_KEY: 'rk_live_0123456789' })
+    expect(stderr).to.equal(
+      'PENSTOCK_STRIPE_KEY: is of the live mode, and this database has customers of the test mode\n',
+    )
+    expect(code).to.equal(1)
+  })
+
   it('says what cannot be applied, and fails', async () => {
     const [payer] = shop.customers.values()
     const price = shop.double.sell({ amounts: { brl: 1 }, recurring: 'month' })

@@ -92,6 +92,31 @@ describe('a service that sells by Stripe', function () {
     })
   })
 
+  it('sells to an account again whose customer somebody deleted at Stripe', async () => {
+    const [old] = double.store.list('customers')
+    double.deliverTo = `${installation.service.url}/v1/payments/stripe`
+    await double.deleteCustomer(old!.id)
+    await eventually(async () => expect((await subscription())?.status).to.equal('CANCELLED'), {
+      timeoutMs: 30_000,
+    })
+    await double.completeCheckout(await page('/v1/admin/subscription/checkout-url?planId=own'), 'pays')
+    await eventually(async () => expect((await subscription())?.status).to.equal('ACTIVE'), {
+      timeoutMs: 30_000,
+    })
+    expect(double.store.list('customers')).to.have.length(2)
+    const told = installation.events('a deleted customer of the payment provider is replaced')
+    expect(told.map(({ gone }) => gone)).to.deep.equal([old!.id])
+  })
+
+  it('does not start with a key of the other mode', async () => {
+    await installation.stop()
+    const refused = await installation.spawn({ ...env, PENSTOCK_STRIPE_KEY: 'sk_live_0123456789' })
+    expect(await refused.exited()).to.equal(1)
+    expect(refused.output()).to.match(
+      /PENSTOCK_STRIPE_KEY: is of the live mode, and this database has customers of the test mode/,
+    )
+  })
+
   it('has no route for notifications without a secret', async () => {
     await installation.stop()
     await installation.start({ ...env, PENSTOCK_STRIPE_WEBHOOK_SECRETS: '' })

@@ -51,9 +51,11 @@ describe('/local/payments, asked badly,', () => {
 
     it('of a subscription', async () => {
       const { subscription } = await local.bought()
-      await refuses(subscription, { action: 'cancel' }, { action: [undefined, ...wrong], planId: ['growth'] })
+      const more = { planId: ['growth'], outcome: ['pays'] }
+      await refuses(subscription, { action: 'cancel' }, { action: [undefined, ...wrong], ...more })
       const planIds = [undefined, ...wrong, 'nothing', '__proto__']
-      await refuses(subscription, { action: 'change-plan', planId: 'growth' }, { planId: planIds })
+      const change = { action: 'change-plan', planId: 'growth' }
+      await refuses(subscription, change, { planId: planIds, outcome: [...wrong, 'abandons'] })
     })
 
     it('of a refund and a dispute', async () => {

@@ -73,6 +73,13 @@ describe('/local/payments', () => {
     expect(await act('cancel')).to.deep.equal({ subscriptionId, state: 'CANCELLING' })
     expect(await act('resume')).to.deep.equal({ subscriptionId, state: 'ACTIVE' })
     expect(await act('change-plan', { planId: 'growth' })).to.deep.equal({ subscriptionId, state: 'ACTIVE' })
+    const late = { planId: 'starter', outcome: 'pays-late' }
+    expect(await act('change-plan', late)).to.deep.equal({ subscriptionId, state: 'ACTIVE' })
+    const { payments } = (await local.get('/local/payments?customerId=ada')).json as {
+      payments: { state: string }[]
+    }
+    expect(payments[0]!.state).to.equal('open')
+    expect(await act('change-plan', { planId: 'growth' })).to.deep.equal({ subscriptionId, state: 'ACTIVE' })
     expect(await act('fail-payment')).to.deep.equal({ subscriptionId, state: 'ACTIVE' })
     const moved = await local.post('/local/payments/advance', { days: 31 })
     expect((moved.json as { now: number }).now).to.be.closeTo(Date.now() + 31 * 86_400_000, 60_000)

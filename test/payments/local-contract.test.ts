@@ -10,7 +10,8 @@ import { systemClock, systemRandomness } from '../../internal/runtime/system-clo
 import { startService } from '../http/service.ts'
 import { insertPack, insertPlan } from '../support/billing-rows.ts'
 import { freshDatabase } from '../support/servers.ts'
-import { contractOf, type World } from './contract.ts'
+import type { World } from './contract/buyer.ts'
+import { contractOf } from './contract.ts'
 
 const idOf = (url: string) => new URL(url).pathname.split('/').at(-1)!
 
@@ -58,8 +59,9 @@ contractOf('local', { hasTax: false }, async (): Promise<World> => {
     async advance(days) {
       await provider.advance(days)
     },
-    async act(subscriptionId, action, planId) {
-      await provider.act(subscriptionId, { action, ...(planId !== undefined && { planId }) })
+    async act(subscriptionId, action, planId, outcome) {
+      const asked = { ...(planId !== undefined && { planId }), ...(outcome !== undefined && { outcome }) }
+      await provider.act(subscriptionId, { action, ...asked })
     },
     async refund(invoiceId, _checkout, amountInCents) {
       await provider.refund(invoiceId, amountInCents)

@@ -13,7 +13,8 @@ import { insertPack, insertPlan } from '../support/billing-rows.ts'
 import { freshDatabase } from '../support/servers.ts'
 import { startStripeDouble } from '../support/stripe/double.ts'
 import { stripeSchema } from '../support/stripe/mock.ts'
-import { contractOf, type World } from './contract.ts'
+import type { World } from './contract/buyer.ts'
+import { contractOf } from './contract.ts'
 
 const SECRET = 'whsec_contract'
 const idOf = (url: string) => new URL(url).pathname.split('/').at(-1)!
@@ -38,6 +39,7 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
     returnUrl: 'https://shop.example/billing',
     catalogue: createCatalogueStore(db),
     customers: createProviderCustomers(db),
+    onCustomerReplaced: () => reported.push('replaced'),
     clock,
     origin: double.origin,
   })
@@ -69,12 +71,12 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
       await double.completeCheckout(url, outcome, choice)
     },
     advance: (days) => double.advance(days),
-    async act(subscriptionId, action, planId) {
+    async act(subscriptionId, action, planId, outcome) {
       if (action === 'cancel') await double.cancel(subscriptionId)
       else if (action === 'cancel-now') await double.cancel(subscriptionId, { now: true })
       else if (action === 'resume') await double.resume(subscriptionId)
       else if (action === 'fail-payment') double.failPayment(subscriptionId)
-      else await double.changePlan(subscriptionId, offers[planId!]!)
+      else await double.changePlan(subscriptionId, offers[planId!]!, outcome)
     },
     async refund(invoiceId, checkoutUrl, amountInCents) {
       await double.refund(checkoutUrl === undefined ? invoiceId : idOf(checkoutUrl), amountInCents)

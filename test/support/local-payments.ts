@@ -69,5 +69,6 @@ function rememberedCustomers(): ProviderCustomers {
       known.set(customerId, kept)
       return kept
     },
+    replace: () => Promise.reject(new Error('customers of the local provider are never deleted')),
   }
 }

@@ -87,13 +87,6 @@ export function chooseOutcome(
   return checkout
 }
 
-/** The money of a pack that was awaited has come. */
-export function payPack(draft: Draft, payment: LocalPayment): void {
-  payment.state = 'paid'
-  payment.paidAt = draft.at
-  tellPayment(draft, payment)
-}
-
 function expire(draft: Draft, checkout: LocalCheckout): void {
   checkout.state = 'expired'
   tellCheckout(draft, checkout)
@@ -121,6 +114,7 @@ function addPayment(draft: Draft, checkout: LocalCheckout, state: PaymentState):
     refundedInCents: 0,
     dispute: null,
     cycle: null,
+    change: null,
     changedAt: draft.now,
   }
   draft.state.payments.push(payment)

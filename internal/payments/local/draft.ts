@@ -21,9 +21,11 @@ export interface Draft extends Surroundings {
   at: number
 }
 
-/** Events that are kept. */
+/** Events that are kept after they were told. */
 export const MAX_EVENTS = 1_000
-/** Kept of each kind of object, besides those that are open. */
+/** Events that wait to be told. The sweep finds what the others were about. */
+export const MAX_UNTOLD = 20_000
+/** Kept of each kind of object, besides those that are open or that an event has to name. */
 export const MAX_CLOSED = 2_000
 
 /** The document after `change`, and what that answers. */
@@ -112,17 +114,31 @@ export function known<T>(found: T | undefined, what: string): T {
   return found
 }
 
-/** Bounds what is kept: the oldest goes first, and nothing that is still open. */
+/** Bounds what is kept: the oldest goes first, and nothing that is still open, or that has to be told. */
 function forget(state: LocalState): void {
-  const isOpen = (payment: LocalPayment) =>
-    payment.state === 'open' || (payment.dispute !== null && !payment.dispute.isDecided)
-  state.events = state.events.slice(-MAX_EVENTS)
-  state.payments = bounded(state.payments, isOpen)
-  state.checkouts = bounded(state.checkouts, ({ state }) => state === 'open' || state === 'pending')
-  state.subscriptions = bounded(state.subscriptions, ({ endedAt }) => endedAt === null)
+  const untold = bounded(state.events, ({ isTold }) => isTold, MAX_UNTOLD)
+  state.events = bounded(untold, ({ isTold }) => !isTold, MAX_EVENTS)
+  const named = new Set(state.events.flatMap(({ isTold, objectId }) => (isTold ? [] : [objectId])))
+  const isOpen = ({ paymentId, checkoutId, state, dispute }: LocalPayment) =>
+    state === 'open' ||
+    (dispute !== null && !dispute.isDecided) ||
+    named.has(paymentId) ||
+    (checkoutId !== null && named.has(checkoutId))
+  state.payments = bounded(state.payments, isOpen, MAX_CLOSED)
+  state.checkouts = bounded(
+    state.checkouts,
+    ({ checkoutId, state }) => state === 'open' || state === 'pending' || named.has(checkoutId),
+    MAX_CLOSED,
+  )
+  state.subscriptions = bounded(
+    state.subscriptions,
+    ({ subscriptionId, endedAt }) => endedAt === null || named.has(subscriptionId),
+    MAX_CLOSED,
+  )
 }
 
-function bounded<T>(list: T[], isOpen: (each: T) => boolean): T[] {
-  let surplus = list.filter((each) => !isOpen(each)).length - MAX_CLOSED
-  return surplus <= 0 ? list : list.filter((each) => isOpen(each) || surplus-- <= 0)
+/** All that stay, and the last `most` of the others. */
+function bounded<T>(list: T[], stays: (each: T) => boolean, most: number): T[] {
+  let surplus = list.filter((each) => !stays(each)).length - most
+  return surplus <= 0 ? list : list.filter((each) => stays(each) || surplus-- <= 0)
 }

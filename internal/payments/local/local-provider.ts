@@ -8,10 +8,16 @@ import type { ObjectReference } from '../../billing/readings.ts'
 import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { withDeadline } from '../../runtime/deadline.ts'
 import { chooseOutcome, openCheckout } from './checkouts.ts'
-import { changed, checkoutOf, type Draft, subscriptionOf } from './draft.ts'
+import { changed, checkoutOf, type Draft, MAX_EVENTS, subscriptionOf } from './draft.ts'
 import { tellAgain, untold } from './events.ts'
 import { beginDispute, refund, refundRest } from './money-back.ts'
-import type { LocalPaymentStore, LocalPayments, SignedNotification, SubscriptionAction } from './ports.ts'
+import type {
+  ChangeOutcome,
+  LocalPaymentStore,
+  LocalPayments,
+  SignedNotification,
+  SubscriptionAction,
+} from './ports.ts'
 import { LocalRefusal } from './ports.ts'
 import { itemOf, type LocalCatalogue, otherPlan } from './prices.ts'
 import {
@@ -46,14 +52,11 @@ export interface LocalProviderOptions {
   readonly deliver: (notification: SignedNotification) => Promise<boolean>
   readonly clock: Clock
   readonly randomness: Randomness
-  /** Events could not be told; they will be with the next change. */
+  /** Events could not be told; they will be with the next change, or with the sweep of the next start. */
   readonly onProblem: (error: unknown) => void
 }
 
-export interface LocalProvider extends PaymentProvider, LocalPayments {
-  /** Tells what was not acknowledged yet. Never rejects. */
-  tellUntold(): Promise<void>
-}
+export interface LocalProvider extends PaymentProvider, LocalPayments {}
 
 /** The name of the provider: of its rows, and of the path of its notifications. */
 export const LOCAL_PROVIDER = 'local'
@@ -137,6 +140,7 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
 
     read: async (reference) => readingOf(await state(), reference),
 
+    /** Also tells what was not acknowledged, as when a process died over it. */
     async *changes(since): AsyncGenerator<ObjectReference> {
       yield* await changeForBilling((draft) => changesSince(draft.state, since))
     },
@@ -145,8 +149,6 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       const secret = (await store.read())?.secret
       return [verified(secret, notification, clock.now())]
     },
-
-    tellUntold: () => telling.round(),
 
     checkout: async (checkoutId) => checkoutView(checkoutOf(await state(), checkoutId)),
 
@@ -161,12 +163,12 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       })
     },
 
-    async act(subscriptionId, { action, planId }) {
+    async act(subscriptionId, { action, planId, outcome }) {
       const found = subscriptionOf(await state(), subscriptionId)
       const plan = planId === undefined ? undefined : await otherPlan(catalogue, found, planId)
       const subscription = await changeForPerson((draft) => {
         const subscription = subscriptionOf(draft.state, subscriptionId)
-        actOn(draft, subscription, action, plan)
+        actOn(draft, subscription, { action, plan, outcome })
         return subscription
       })
       return { customerId: subscription.customerId, subscription: subscriptionView(subscription) }
@@ -193,7 +195,7 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
       return { customerId, payment: paymentView(payments.find((each) => each.paymentId === paymentId)!) }
     },
 
-    events: async () => (await state()).events.map(eventView),
+    events: async () => (await state()).events.slice(-MAX_EVENTS).map(eventView),
 
     async repeat(eventId) {
       return eventView(await changeForPerson((draft) => tellAgain(draft, eventId)))
@@ -201,18 +203,19 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
   }
 }
 
+interface Asked {
+  action: SubscriptionAction
+  plan: PricedPlan | undefined
+  outcome: ChangeOutcome | undefined
+}
+
 /** Throws LocalRefusal. */
-function actOn(
-  draft: Draft,
-  subscription: LocalSubscription,
-  action: SubscriptionAction,
-  plan: PricedPlan | undefined,
-): void {
+function actOn(draft: Draft, subscription: LocalSubscription, { action, plan, outcome }: Asked): void {
   if (action === 'resume') resume(draft, subscription)
   else if (action === 'fail-payment') failNext(draft, subscription)
   else if (action === 'change-plan') {
     if (plan === undefined) throw new LocalRefusal('invalid', 'planId is required')
-    changePlan(draft, subscription, plan)
+    changePlan(draft, subscription, plan, outcome)
   } else {
     if (subscription.endedAt !== null) throw hasEnded()
     if (action === 'cancel') cancelAtPeriodEnd(draft, subscription)

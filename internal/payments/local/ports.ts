@@ -35,6 +35,10 @@ export type CheckoutOutcome = (typeof outcomes)[number]
 export const subscriptionActions = ['cancel', 'cancel-now', 'resume', 'fail-payment', 'change-plan'] as const
 export type SubscriptionAction = (typeof subscriptionActions)[number]
 
+export const changeOutcomes = ['pays', 'pays-late', 'fails'] as const
+/** What becomes of the difference that another plan costs. */
+export type ChangeOutcome = (typeof changeOutcomes)[number]
+
 export const disputeOutcomes = ['lost', 'won'] as const
 export type DisputeOutcome = (typeof disputeOutcomes)[number]
 
@@ -92,10 +96,10 @@ export interface LocalPayments {
   ): Promise<CheckoutView>
   /** Moves the provider's clock, 1 to 400 days. Answers what it says then, Unix ms. */
   advance(days: number): Promise<{ now: number }>
-  /** `planId`: of `change-plan`. Answers whose it is, too. */
+  /** `planId` and `outcome` (default: `pays`): of `change-plan`. Answers whose it is, too. */
   act(
     subscriptionId: string,
-    asked: { action: SubscriptionAction; planId?: string },
+    asked: { action: SubscriptionAction; planId?: string; outcome?: ChangeOutcome },
   ): Promise<{ customerId: string; subscription: SubscriptionView }>
   /** Newest first; both empty for a customer that it does not know. */
   list(customerId: string): Promise<{ payments: PaymentView[]; subscriptions: SubscriptionView[] }>

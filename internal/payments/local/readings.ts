@@ -86,7 +86,7 @@ function paymentState(payment: LocalPayment): PaymentViewState {
 
 function subscriptionReading(subscription: LocalSubscription): SubscriptionReading {
   const { customerId, providerCustomerId, subscriptionId, planId } = subscription
-  const { currentPeriodStart, currentPeriodEnd, createdAt, planChangedAt } = subscription
+  const { currentPeriodStart, currentPeriodEnd, createdAt } = subscription
   return {
     kind: 'subscription',
     customerId,
@@ -97,7 +97,6 @@ function subscriptionReading(subscription: LocalSubscription): SubscriptionReadi
     currentPeriodStart,
     currentPeriodEnd,
     createdAt,
-    planChangedAt,
   }
 }
 
@@ -115,7 +114,8 @@ function invoiceReading(payment: LocalPayment): InvoiceReading | undefined {
     amount: payment.amountInCents,
     paidAt: payment.paidAt,
     createdAt: payment.createdAt,
-    cycle: payment.cycle,
+    cycle: payment.cycle && { ...payment.cycle, newMoney: null },
+    changes: payment.change ? [payment.change] : [],
     returnedInCents: returnedOf(payment),
   }
 }

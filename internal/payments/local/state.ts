@@ -3,10 +3,11 @@
  * provider's clock, which is the real one and `offsetMs`; only `changedAt` is by the real clock.
  *
  * Invariants: lists are ordered by age, the oldest first; a subscription that is not pending and has not ended has
- * `currentPeriodStart` before `currentPeriodEnd`; an open payment of a subscription is named by its `openPaymentId`; of no
- * payment goes back more than its amount.
+ * `currentPeriodStart` before `currentPeriodEnd`; an open payment of a period is named by the `openPaymentId` of its
+ * subscription; of no payment goes back more than its amount.
  */
 
+import type { PlanChange } from '../../billing/readings.ts'
 import type { Currency } from '../../domain/currency.ts'
 import type { CheckoutState, DisputeOutcome, EventKind, PaymentKind } from './ports.ts'
 
@@ -61,7 +62,6 @@ export interface LocalSubscription extends Owned {
   currentPeriodStart: number
   currentPeriodEnd: number
   createdAt: number
-  planChangedAt: number | null
 }
 
 /** `failed`: no money came, and none will. */
@@ -83,6 +83,8 @@ export interface LocalPayment extends Owned {
   dispute: Dispute | null
   /** The period that it pays for. */
   cycle: { planId: string; periodStart: number; periodEnd: number } | null
+  /** The change of plan whose difference it pays. Absent of those before there were such. */
+  change?: PlanChange | null
 }
 
 /** `isDecided` and `won`: nothing is held any more. */

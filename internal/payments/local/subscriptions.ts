@@ -2,7 +2,7 @@
 
 import { type Draft, paymentOf, tellPayment, tellSubscription } from './draft.ts'
 import { monthsAfter } from './months.ts'
-import { LocalRefusal } from './ports.ts'
+import { type ChangeOutcome, LocalRefusal } from './ports.ts'
 import { isPastDue, type LocalCheckout, type LocalPayment, type LocalSubscription, livesOn } from './state.ts'
 
 /** A plan as it is sold in the currency of a subscription. */
@@ -36,7 +36,6 @@ export function subscribe(
     currentPeriodStart: at,
     currentPeriodEnd: monthsAfter(at, 1),
     createdAt: at,
-    planChangedAt: null,
     changedAt: now,
   }
   state.subscriptions.push(subscription)
@@ -79,7 +78,6 @@ export function endPeriod(draft: Draft, subscription: LocalSubscription): void {
   }
   subscription.currentPeriodStart = subscription.currentPeriodEnd
   subscription.currentPeriodEnd = monthsAfter(subscription.anchor, ++subscription.periods)
-  subscription.planChangedAt = null
   const payment = addPayment(draft, subscription, {
     paymentId: draft.newId('in'),
     checkoutId: null,
@@ -107,18 +105,22 @@ export function cancelAtPeriodEnd(draft: Draft, subscription: LocalSubscription)
   tellSubscription(draft, subscription)
 }
 
-/** The end, now. Its open payment fails. Nothing happens to one that has ended. */
+/** The end, now. Its open payments fail. Nothing happens to one that has ended. */
 export function endSubscription(draft: Draft, subscription: LocalSubscription): void {
   if (subscription.endedAt !== null) return
-  const { openPaymentId } = subscription
   subscription.endedAt = draft.at
   subscription.openPaymentId = null
   tellSubscription(draft, subscription)
-  if (openPaymentId === null) return
-  const payment = paymentOf(draft.state, openPaymentId)
+  for (const payment of draft.state.payments) {
+    if (payment.subscriptionId === subscription.subscriptionId && payment.state === 'open')
+      fail(draft, payment)
+  }
+}
+
+function fail(draft: Draft, payment: LocalPayment): void {
   payment.state = 'failed'
   for (const checkout of draft.state.checkouts) {
-    if (checkout.paymentId === openPaymentId) checkout.state = 'failed'
+    if (checkout.paymentId === payment.paymentId) checkout.state = 'failed'
   }
   tellPayment(draft, payment)
 }
@@ -142,10 +144,15 @@ export function failNext(draft: Draft, subscription: LocalSubscription): void {
 }
 
 /**
- * Another plan from now on. What the rest of the period costs more is paid at once; of a cheaper plan that is 0, and nothing
- * goes back. Throws LocalRefusal.
+ * Another plan from now on. What the rest of the period costs more is paid as `outcome` says; of a cheaper plan that is 0,
+ * and nothing goes back. Throws LocalRefusal.
  */
-export function changePlan(draft: Draft, subscription: LocalSubscription, plan: PricedPlan): void {
+export function changePlan(
+  draft: Draft,
+  subscription: LocalSubscription,
+  plan: PricedPlan,
+  outcome: ChangeOutcome = 'pays',
+): void {
   requireAlive(subscription)
   if (isPastDue(subscription)) {
     throw new LocalRefusal(
@@ -160,17 +167,18 @@ export function changePlan(draft: Draft, subscription: LocalSubscription, plan: 
   const { currentPeriodStart, currentPeriodEnd } = subscription
   const left = (currentPeriodEnd - draft.at) / (currentPeriodEnd - currentPeriodStart)
   const amountInCents = Math.max(0, Math.round((plan.priceInCents - subscription.priceInCents) * left))
+  const fromPlanId = subscription.planId
   subscription.planId = plan.planId
   subscription.priceInCents = plan.priceInCents
-  subscription.planChangedAt = draft.at
   const payment = addPayment(draft, subscription, {
     paymentId: draft.newId('in'),
     checkoutId: null,
     amountInCents,
     cycle: false,
   })
-  payment.state = 'paid'
-  payment.paidAt = draft.at
+  payment.change = { fromPlanId, planId: plan.planId, changedAt: draft.at, periodEnd: currentPeriodEnd }
+  payment.state = outcome === 'pays' ? 'paid' : outcome === 'fails' ? 'failed' : 'open'
+  payment.paidAt = outcome === 'pays' ? draft.at : null
   tellSubscription(draft, subscription)
   tellPayment(draft, payment)
 }
@@ -206,6 +214,7 @@ function addPayment(
     refundedInCents: 0,
     dispute: null,
     cycle: of.cycle ? cycleOf(subscription) : null,
+    change: null,
     changedAt: now,
   }
   state.payments.push(payment)

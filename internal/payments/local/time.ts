@@ -1,7 +1,6 @@
 /** The clock of the local provider: what happens because time goes by. */
 
-import { payPack } from './checkouts.ts'
-import type { Draft } from './draft.ts'
+import { type Draft, tellPayment } from './draft.ts'
 import { decide } from './money-back.ts'
 import { LocalRefusal } from './ports.ts'
 import type { LocalPayment, LocalSubscription } from './state.ts'
@@ -54,12 +53,17 @@ function nextDue({ state }: Draft, until: number): LocalSubscription | undefined
 function payAwaited(draft: Draft, payment: LocalPayment): void {
   if (payment.state !== 'open') return
   const { checkouts, subscriptions } = draft.state
-  if (payment.kind === 'pack') payPack(draft, payment)
-  else {
-    const subscription = subscriptions.find((each) => each.openPaymentId === payment.paymentId)!
-    if (subscription.cancelsAtPeriodEnd) return
-    payOpen(draft, subscription)
-  }
+  const subscription = subscriptions.find((each) => each.openPaymentId === payment.paymentId)
+  // Of a pack, or the difference of another plan.
+  if (subscription === undefined) payAlone(draft, payment)
+  else if (subscription.cancelsAtPeriodEnd) return
+  else payOpen(draft, subscription)
   const checkout = checkouts.find((each) => each.paymentId === payment.paymentId)
   if (checkout !== undefined) checkout.state = 'paid'
+}
+
+function payAlone(draft: Draft, payment: LocalPayment): void {
+  payment.state = 'paid'
+  payment.paidAt = draft.at
+  tellPayment(draft, payment)
 }

@@ -1,9 +1,9 @@
 /** Stripe's checkout pages: one for a plan, one for a pack. */
 
 import type Stripe from 'stripe'
-import type { Checkout, ProviderCustomers } from '../../billing/ports.ts'
+import type { Checkout } from '../../billing/ports.ts'
 import { type Connection, idempotencyKey, msOf } from './client.ts'
-import { requireCustomer } from './customers.ts'
+import { type CustomerOptions, requireCustomer } from './customers.ts'
 import { CUSTOMER, PACK, PLAN, PRICE } from './metadata.ts'
 import { findPrice, isSold } from './offers.ts'
 
@@ -13,20 +13,18 @@ type CreateParams = Stripe.Checkout.SessionCreateParams
 /** A page that ends sooner is not shown again, ms: somebody has to fill it in. */
 const STILL_USABLE_MS = 600_000
 
-export interface CheckoutOptions {
-  connection: Connection
-  customers: ProviderCustomers
+export interface CheckoutOptions extends CustomerOptions {
   returnUrl: string
 }
 
 /** The page's URL; undefined: there is no such offer, or it is not sold. */
 export async function checkoutUrl(options: CheckoutOptions, checkout: Checkout): Promise<string | undefined> {
-  const { connection, customers } = options
+  const { connection } = options
   const { customerId, offerId, buys } = checkout
   if (offerId === null) return undefined
   const price = await findPrice(connection.stripe, offerId)
   if (price === undefined || !isSold(price, buys)) return undefined
-  const customer = await requireCustomer(connection, customers, customerId)
+  const customer = await requireCustomer(options, customerId)
   const wanted = paramsOf(options, checkout, { customer, price: price.id })
   const made = await sessionsFor(connection.stripe, wanted)
   const open = made.find((session) => isOpen(session, connection.clock.now()))

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import Stripe from 'stripe'
 import type { Clock } from '../../runtime/clock.ts'
 import { withDeadline } from '../../runtime/deadline.ts'
+import { modeOf } from './mode.ts'
 
 /** The version of the installed package, whose types say what is read here. Another one does not compile. */
 export const STRIPE_API_VERSION: typeof Stripe.API_VERSION = '2026-08-26.dahlia'
@@ -45,7 +46,7 @@ export function connect({ key, clock, origin }: ConnectionOptions): Connection {
       port: address.port || (address.protocol === 'http:' ? 80 : 443),
     }),
   })
-  return { stripe, clock, isLive: /^[a-z]+_live_/.test(key) }
+  return { stripe, clock, isLive: modeOf(key) === 'live' }
 }
 
 /** `work`, or a rejection before the port's 10 s are over. */

@@ -3,7 +3,7 @@
 import type Stripe from 'stripe'
 import { type InvoiceReading, UnusableReadingError } from '../../billing/readings.ts'
 import { idOf, msOf, orMissing } from './client.ts'
-import { cycleOf } from './invoice-cycle.ts'
+import { paidFor } from './invoice-cycle.ts'
 import { customerOf } from './metadata.ts'
 import { type PaymentName, returnedOf } from './returned.ts'
 import type { Reader } from './subscription-reading.ts'
@@ -36,8 +36,8 @@ export async function readInvoice(reader: Reader, id: string): Promise<InvoiceRe
   const customerId = customerOf(await metadataOf(stripe, invoice, subscriptionId))
   if (customerId === undefined) return undefined
   const amount = Math.max(0, invoice.total)
-  const [cycle, returned] = await Promise.all([
-    cycleOf(reader, invoice),
+  const [paid, returned] = await Promise.all([
+    paidFor(reader, invoice),
     returnedOf(stripe, amount === 0 ? [] : paymentsOf(invoice)),
   ])
   return {
@@ -50,7 +50,7 @@ export async function readInvoice(reader: Reader, id: string): Promise<InvoiceRe
     amount,
     paidAt: paidAtOf(invoice),
     createdAt: msOf(invoice.created),
-    cycle,
+    ...paid,
     returnedInCents: Math.min(returned, amount),
   }
 }

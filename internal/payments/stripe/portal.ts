@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type Stripe from 'stripe'
 import type { CataloguePlan } from '../../billing/catalogue.ts'
 import type { ProviderCustomers } from '../../billing/ports.ts'
-import { type Connection, idempotencyKey, idOf } from './client.ts'
+import { type Connection, idempotencyKey, idOf, isMissing } from './client.ts'
 import { STRIPE } from './customers.ts'
 import { PORTAL } from './metadata.ts'
 import { findPrice, isSold } from './offers.ts'
@@ -22,18 +22,26 @@ export interface PortalOptions {
   returnUrl: string
 }
 
-/** undefined: the account has never bought anything there. */
+/** undefined: the account has never bought anything there, or its customer is deleted. */
 export async function portalUrl(options: PortalOptions, customerId: string): Promise<string | undefined> {
   const { connection, customers, returnUrl } = options
   const customer = await customers.find(STRIPE, customerId)
   if (customer === undefined) return undefined
   const configuration = await requireConfiguration(options)
-  const session = await connection.stripe.billingPortal.sessions.create({
-    customer,
-    configuration,
-    return_url: returnUrl,
-  })
-  return session.url
+  const session = await unlessGone(
+    connection.stripe.billingPortal.sessions.create({ customer, configuration, return_url: returnUrl }),
+  )
+  return session?.url
+}
+
+/** undefined: Stripe says that the customer is not there. */
+async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isMissing(error) && (error as Stripe.errors.StripeError).param === 'customer') return undefined
+    throw error
+  }
 }
 
 /** The one whose metadata name these features, else a new one: what others of the account have made stays as it is. */

@@ -12,7 +12,7 @@ import { cancelAndRefund, cancelAtPeriodEnd, cancelNow } from './cancellation.ts
 import { changesSince } from './changes.ts'
 import { checkoutUrl } from './checkout.ts'
 import { bounded, type Connection, connect } from './client.ts'
-import { STRIPE } from './customers.ts'
+import { type CustomerReplaced, STRIPE } from './customers.ts'
 import { readInvoice } from './invoice-reading.ts'
 import { referencesOfNotification } from './notification.ts'
 import { readPack } from './pack-reading.ts'
@@ -28,6 +28,8 @@ export interface StripeOptions {
   returnUrl: string
   catalogue: { plans(): Promise<CataloguePlan[]>; packs(): Promise<CataloguePack[]> }
   customers: ProviderCustomers
+  /** An account has a new customer at Stripe, for its old one is deleted there. */
+  onCustomerReplaced: (event: CustomerReplaced) => void
   /** Default: the machine's. */
   clock?: Clock
   /** Another address than Stripe's own, for tests. */
@@ -39,12 +41,14 @@ export function createStripeProvider(options: StripeOptions): PaymentProvider {
   const { key, webhookSecrets, returnUrl, catalogue, customers, clock = systemClock(), origin } = options
   const connection = connect({ key, clock, origin })
   const { stripe } = connection
+  const { onCustomerReplaced } = options
   const plans = () => catalogue.plans()
   const settle = <T>(work: Promise<T>): Promise<T> => bounded(clock, work)
   return {
     name: STRIPE,
     sellsWithoutOffer: false,
-    checkoutUrl: (checkout) => settle(checkoutUrl({ connection, customers, returnUrl }, checkout)),
+    checkoutUrl: (checkout) =>
+      settle(checkoutUrl({ connection, customers, onCustomerReplaced, returnUrl }, checkout)),
     portalUrl: (customerId) => settle(portalUrl({ connection, customers, plans, returnUrl }, customerId)),
     cancelAtPeriodEnd: (cancellation) => settle(cancelAtPeriodEnd(stripe, cancellation)),
     cancelNow: (cancellation) => settle(cancelNow(stripe, cancellation)),

@@ -33,7 +33,7 @@ const STATUSES: Readonly<Record<string, SubscriptionStatus>> = {
 export async function readSubscription(reader: Reader, id: string): Promise<SubscriptionReading | undefined> {
   const { stripe } = reader
   const [subscription, plans] = await Promise.all([
-    orMissing(stripe.subscriptions.retrieve(id, { expand: ['latest_invoice'] })),
+    orMissing(stripe.subscriptions.retrieve(id)),
     reader.plans(),
   ])
   if (subscription === undefined) return undefined
@@ -50,7 +50,6 @@ export async function readSubscription(reader: Reader, id: string): Promise<Subs
     status: statusOf(subscription),
     ...periodOf(subscription, item),
     createdAt: msOf(subscription.created),
-    planChangedAt: planChangedAt(subscription),
   }
 }
 
@@ -84,10 +83,4 @@ function periodOf(
     throw new UnusableReadingError(`the subscription ${subscription.id} has no period`)
   }
   return { currentPeriodStart: msOf(start), currentPeriodEnd: msOf(end) }
-}
-
-/** A change of the plan makes an invoice of its own at once (portal.ts): while it is the newest, its time is the change's. */
-function planChangedAt({ latest_invoice: latest }: Stripe.Subscription): number | null {
-  if (latest === null || typeof latest === 'string') return null
-  return latest.billing_reason === 'subscription_update' ? msOf(latest.created) : null
 }

@@ -74,7 +74,6 @@ describe('a checkout at the local provider', () => {
       currentPeriodStart: at,
       currentPeriodEnd: end,
       createdAt: at,
-      planChangedAt: null,
     })
     const { paymentId } = provider.payment
     expect(provider.invoices).to.deep.equal([
@@ -87,7 +86,8 @@ describe('a checkout at the local provider', () => {
         amount: 4900,
         paidAt: at,
         createdAt: at,
-        cycle: { planId: 'starter', periodStart: at, periodEnd: end },
+        cycle: { planId: 'starter', periodStart: at, periodEnd: end, newMoney: null },
+        changes: [],
         returnedInCents: 0,
       },
     ])
@@ -148,6 +148,7 @@ describe('a checkout at the local provider', () => {
         planId: 'starter',
         periodStart: provider.now,
         periodEnd: provider.reading.currentPeriodEnd,
+        newMoney: null,
       },
     })
     expect(provider.read('pack', late)).to.include({ state: 'paid', paidAt: provider.now })

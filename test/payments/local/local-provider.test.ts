@@ -134,16 +134,26 @@ describe('the local payment provider', () => {
     await buyPlan()
     const first = told.bodies.map(({ eventId }) => eventId)
     expect(first).to.have.length(2)
-    await provider.tellUntold()
+    await provider.advance(1)
     expect(told.bodies.map(({ eventId }) => eventId)).to.deep.equal([...first, ...first])
     told.notifications.length = 0
     told.acknowledge = () => true
     await provider.advance(1)
     expect(told.bodies.map(({ eventId }) => eventId)).to.deep.equal(first)
     told.notifications.length = 0
-    await provider.tellUntold()
+    await provider.advance(1)
     expect(told.notifications).to.have.length(0)
     expect(told.problems).to.deep.equal([])
+  })
+
+  it('tells again, with the sweep of a start, what was not acknowledged', async () => {
+    told.acknowledge = () => false
+    await buyPlan()
+    told.notifications.length = 0
+    told.acknowledge = () => true
+    const restarted = localProviderOver(db, told, { now: () => now })
+    for await (const _ of restarted.changes(now + 1)) expect.fail('nothing has changed since')
+    await eventually(async () => expect(told.notifications).to.have.length(2))
   })
 
   it('does what it is asked when nobody can be told', async () => {
@@ -155,7 +165,7 @@ describe('the local payment provider', () => {
     expect(told.notifications).to.have.length(1)
     expect(told.problems).to.deep.equal([failure])
     told.acknowledge = () => true
-    await provider.tellUntold()
+    await provider.advance(1)
     expect(told.notifications).to.have.length(3)
   })
 
@@ -166,7 +176,7 @@ describe('the local payment provider', () => {
     }
     await buyPlan()
     told.acknowledge = () => true
-    await provider.tellUntold()
+    await provider.advance(1)
     const [first, second] = await provider.events()
     expect(told.bodies.map(({ eventId }) => eventId)).to.deep.equal([
       first!.eventId,
@@ -235,7 +245,7 @@ describe('the local payment provider', () => {
       ['refunded', 10_000],
       ['refunded', 4_900],
     ])
-    await provider.tellUntold()
+    await provider.advance(1)
   })
 
   it('refunds nothing of others, and nothing that was never paid', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { MAX_CLOSED, MAX_EVENTS } from '../../../internal/payments/local/draft.ts'
+import { MAX_CLOSED, MAX_EVENTS, MAX_UNTOLD } from '../../../internal/payments/local/draft.ts'
 import { tellAgain, told, untold } from '../../../internal/payments/local/events.ts'
 import { beginDispute, refund } from '../../../internal/payments/local/money-back.ts'
 import type { DisputeOutcome } from '../../../internal/payments/local/ports.ts'
@@ -128,10 +128,38 @@ describe('events of the local provider', () => {
   it('are bounded, and so is all that is over', () => {
     const subscriptions = 12
     for (let n = 1; n < subscriptions; n++) provider.buy(starter)
-    for (let n = 0; n < 14; n++) provider.advance(400)
+    for (let n = 0; n < 14; n++) {
+      provider.advance(400)
+      provider.tellAtOnce()
+    }
+    provider.run(() => {})
     expect(provider.state.events).to.have.length(MAX_EVENTS)
     expect(provider.state.payments).to.have.length(MAX_CLOSED)
     expect(provider.state.subscriptions).to.have.length(subscriptions)
     expect(provider.invoices.at(-1)!.cycle!.periodEnd).to.equal(provider.reading.currentPeriodEnd)
+  })
+
+  it('are not lost before they are told, however many one advance brings, nor is what they name', () => {
+    for (let n = 1; n < 200; n++) provider.buy(starter)
+    for (const checkoutId of [provider.buy(pack), provider.buy(pack, 'fails')]) {
+      expect(untold(provider.state).map(({ objectId }) => objectId)).to.include(checkoutId)
+    }
+    provider.tellAtOnce()
+    provider.advance(400)
+    const named = untold(provider.state).map(({ objectId }) => objectId)
+    expect(named).to.have.length(200 * 13 * 2)
+    const renewals = provider.state.payments.filter(({ kind, checkoutId }) => kind === 'plan' && !checkoutId)
+    expect(renewals).to.have.length(200 * 13)
+    expect(new Set(named)).to.include.all.keys(...renewals.map(({ paymentId }) => paymentId))
+  })
+
+  it('are lost at last when nobody ever takes them: the oldest first', () => {
+    for (let n = 1; n < 60; n++) provider.buy(starter)
+    const [first] = untold(provider.state)
+    for (let n = 0; n < 13; n++) provider.advance(400)
+    const left = untold(provider.state)
+    expect(left).to.have.length(MAX_UNTOLD)
+    expect(left).to.not.include(first)
+    expect(left.at(-1)!.at).to.be.at.most(provider.now + provider.state.offsetMs)
   })
 })

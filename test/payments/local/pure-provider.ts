@@ -78,6 +78,13 @@ export class PureProvider {
     return this.state.payments.at(-1)!
   }
 
+  /** All events that there are. */
+  tellAtOnce(): void {
+    this.run((draft) => {
+      for (const { eventId } of untold(draft.state)) told(draft, eventId)
+    })
+  }
+
   read<Kind extends Reading['kind']>(kind: Kind, id: string): Extract<Reading, { kind: Kind }> {
     const reading = readingOf(this.state, { kind, id })
     if (reading?.kind !== kind) throw new Error(`there is no ${kind} ${id}`)

@@ -55,7 +55,12 @@ describe('a subscription at the local provider', () => {
       amount: 4900,
       createdAt: end,
       paidAt: end,
-      cycle: { planId: 'starter', periodStart: end, periodEnd: provider.reading.currentPeriodEnd },
+      cycle: {
+        planId: 'starter',
+        periodStart: end,
+        periodEnd: provider.reading.currentPeriodEnd,
+        newMoney: null,
+      },
     })
     expect(provider.tell()).to.deep.equal([
       `subscription.changed ${provider.subscription.subscriptionId}`,
@@ -167,15 +172,43 @@ describe('a subscription at the local provider', () => {
     expect(provider.reading).to.include({
       planId: 'growth',
       status: 'ACTIVE',
-      planChangedAt: provider.now,
       currentPeriodStart,
       currentPeriodEnd,
     })
-    expect(provider.invoices[1]).to.deep.include({ status: 'paid', amount: 5_000, cycle: null })
+    const changed = { fromPlanId: 'starter', planId: 'growth', changedAt: provider.now }
+    expect(provider.invoices[1]).to.deep.include({
+      status: 'paid',
+      amount: 5_000,
+      cycle: null,
+      changes: [{ ...changed, periodEnd: currentPeriodEnd }],
+    })
     provider.advance(31)
-    expect(provider.reading).to.include({ planId: 'growth', planChangedAt: null })
+    expect(provider.reading.planId).to.equal('growth')
     expect(provider.invoices[2]).to.include({ amount: 14_900 })
     expect(provider.invoices[2]!.cycle!.planId).to.equal('growth')
+  })
+
+  it('changes its plan at once also when the difference is paid late, or never', () => {
+    provider.run((draft) => {
+      const subscription = draft.state.subscriptions.at(-1)!
+      changePlan(draft, subscription, { planId: 'growth', priceInCents: 14_900 }, 'pays-late')
+    })
+    expect([status(), provider.reading.planId, provider.invoices[1]!.status]).to.deep.equal([
+      'ACTIVE',
+      'growth',
+      'open',
+    ])
+    provider.advance(1)
+    expect(provider.invoices[1]).to.include({ status: 'paid', paidAt: provider.invoices[1]!.createdAt })
+    provider.run((draft) => {
+      const subscription = draft.state.subscriptions.at(-1)!
+      changePlan(draft, subscription, { planId: 'huge', priceInCents: 99_900 }, 'fails')
+      changePlan(draft, subscription, { planId: 'giant', priceInCents: 999_900 }, 'pays-late')
+    })
+    act(cancelAtPeriodEnd)
+    expect(provider.invoices.map((each) => each.status)).to.deep.equal(['paid', 'paid', 'void', 'open'])
+    act(endSubscription)
+    expect(provider.invoices.map((each) => each.status)).to.deep.equal(['paid', 'paid', 'void', 'void'])
   })
 
   it('changes to a cheaper plan without money back', () => {

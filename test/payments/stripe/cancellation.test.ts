@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
+import { newInvoicePayment, newPaymentIntent } from '../../support/stripe/payment-objects.ts'
 import { rejection, shop } from './shop.ts'
 
 describe('a cancellation at Stripe', () => {
@@ -13,6 +14,66 @@ describe('a cancellation at Stripe', () => {
     expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLING' })
     const { cancellation_details } = on.current.double.store.get('subscriptions', subscriptionId)
     expect(cancellation_details).to.include({ comment: 'too dear' })
+  })
+
+  describe('while a lesser plan waits for the end of the period', () => {
+    async function waiting() {
+      const { double, large } = on.current
+      const subscriptionId = await on.current.subscribe()
+      await double.changePlan(subscriptionId, large.id)
+      const { id: scheduleId } = await double.schedulePlan(subscriptionId, 'starter-monthly')
+      return { double, provider: on.current.provider, subscriptionId, scheduleId }
+    }
+
+    it('is what the subscription goes to, without one', async () => {
+      const { double, subscriptionId, scheduleId } = await waiting()
+      expect(await on.current.subscription(subscriptionId)).to.include({ planId: 'large', status: 'ACTIVE' })
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({ planId: 'starter' })
+      expect(double.store.get('schedules', scheduleId).status).to.equal('completed')
+    })
+
+    it('lets that go, and holds: the subscription ends with its period', async () => {
+      const { double, provider, subscriptionId, scheduleId } = await waiting()
+      for (let time = 0; time < 2; time++) {
+        await provider.cancelAtPeriodEnd({ subscriptionId, reason: 'too dear' })
+        const read = await on.current.subscription(subscriptionId)
+        expect(read).to.include({ planId: 'large', status: 'CANCELLING' })
+      }
+      expect(double.store.get('schedules', scheduleId).status).to.equal('released')
+      expect(double.requests('POST /v1/subscription_schedules')).to.equal(1)
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({
+        planId: 'large',
+        status: 'CANCELLED',
+      })
+    })
+
+    it('goes on with the present plan when it is taken back', async () => {
+      const { double, provider, subscriptionId } = await waiting()
+      await provider.cancelAtPeriodEnd({ subscriptionId, reason: null })
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLING' })
+      await double.resume(subscriptionId)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE', planId: 'large' })
+      await double.advance(32)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE', planId: 'large' })
+      const { cycle } = await on.current.invoice(on.current.latestInvoice(subscriptionId))
+      expect(cycle).to.include({ planId: 'large' })
+    })
+
+    it('now ends it at once', async () => {
+      const { provider, subscriptionId } = await waiting()
+      await provider.cancelNow({ subscriptionId, reason: null })
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+    })
+
+    it('is refused when the schedule cannot be let go', async () => {
+      const { double, provider, subscriptionId, scheduleId } = await waiting()
+      double.alter('schedules', scheduleId, { status: 'canceled' })
+      const refused = await rejection(provider.cancelAtPeriodEnd({ subscriptionId, reason: null }))
+      expect(refused.message).to.match(/is canceled/)
+      expect(await on.current.subscription(subscriptionId)).to.include({ status: 'ACTIVE' })
+    })
   })
 
   it('now ends it at once', async () => {
@@ -36,6 +97,7 @@ describe('a cancellation at Stripe', () => {
     for (let time = 0; time < 2; time++) await provider.cancelNow(cancellation)
     await provider.cancelAtPeriodEnd(cancellation)
     expect(await on.current.subscription(subscriptionId)).to.include({ status: 'CANCELLED' })
+    expect(on.current.double.requests('POST /v1/subscription_schedules')).to.equal(0)
   })
 
   it('of a subscription that never was is refused', async () => {
@@ -63,6 +125,33 @@ describe('a cancellation at Stripe', () => {
       expect(await on.current.invoice(id)).to.include({ returnedInCents: 4_900 })
     }
     expect(double.store.list('refunds').map(({ amount }) => amount)).to.have.members([900, 4_000, 4_900])
+  })
+
+  it('with a refund pays back also what is paid while it ends', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    double.failPayment(subscriptionId)
+    await double.advance(32)
+    const open = double.store.get('invoices', on.current.latestInvoice(subscriptionId))
+    const end = double.subscriptions.cancelNow.bind(double.subscriptions)
+    double.subscriptions.cancelNow = (...asked) => {
+      double.subscriptions.payInvoice(open)
+      end(...asked)
+    }
+    await provider.cancelAndRefund(subscriptionId)
+    expect(await on.current.invoice(open.id)).to.include({ status: 'paid', returnedInCents: 4_900 })
+  })
+
+  it('with a refund leaves out a payment that was tried, and brought nothing', async () => {
+    const { double, provider } = on.current
+    const subscriptionId = await on.current.subscribe()
+    const invoice = double.store.get('invoices', on.current.latestInvoice(subscriptionId))
+    const made = { amount: 4_900, currency: 'brl', customer: String(invoice.customer), metadata: {} }
+    const tried = newInvoicePayment(double.store, invoice, newPaymentIntent(double.store, made).id)
+    Object.assign(tried, { status: 'canceled', amount_paid: null })
+    await provider.cancelAndRefund(subscriptionId)
+    expect(await on.current.invoice(invoice.id)).to.include({ returnedInCents: 4_900 })
+    expect(double.store.list('refunds')).to.have.length(1)
   })
 
   it('with a refund leaves to the bank what it holds', async () => {

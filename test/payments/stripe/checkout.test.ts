@@ -118,6 +118,7 @@ describe('a checkout at Stripe', () => {
         keep: async () => {
           throw new Error('killed')
         },
+        replace: () => Promise.reject(new Error('killed')),
       },
     })
     const checkout = { customerId: CUSTOMER, offerId: 'starter-monthly', planId: 'starter' }
@@ -132,10 +133,46 @@ describe('a checkout at Stripe', () => {
     const { double } = on.current
     await on.current.planPage('zed')
     const first = on.current.customers.get('zed')!
-    const late = on.current.open({ customers: { find: async () => undefined, keep: async () => first } })
+    const customers = { find: async () => undefined, keep: async () => first }
+    const late = on.current.open({ customers: { ...customers, replace: () => Promise.reject(new Error()) } })
     const checkout = { customerId: CUSTOMER, offerId: 'starter-monthly', planId: 'starter' }
     const page = await late.checkoutUrl({ ...checkout, buys: 'plan' })
     expect(double.store.get('sessions', page!.split('/').at(-1)!).customer).to.equal(first)
+  })
+
+  it('has a new customer when somebody deleted the old one at Stripe: one, however many ask at once', async () => {
+    const { double, customers, replaced } = on.current
+    await on.current.planPage()
+    const gone = customers.get(CUSTOMER)!
+    await double.deleteCustomer(gone)
+    const clock = standing()
+    const nodes = [on.current.open({ clock }), on.current.open({ clock })]
+    const checkout = { customerId: CUSTOMER, offerId: 'starter-monthly', planId: 'starter' }
+    const pages = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        nodes[index % 2]!.checkoutUrl({ ...checkout, buys: 'plan' as const }),
+      ),
+    )
+    expect(new Set(pages).size).to.equal(1)
+    const [made, ...others] = double.store.list('customers').filter(({ id }) => id !== gone)
+    expect(others).to.deep.equal([])
+    expect(customers.get(CUSTOMER)).to.equal(made!.id)
+    expect(double.store.get('sessions', pages[0]!.split('/').at(-1)!).customer).to.equal(made!.id)
+    expect(replaced).to.deep.equal([`${CUSTOMER} ${gone}`])
+  })
+
+  it('has a new customer each time that one is deleted, and when Stripe does not know it at all', async () => {
+    const { double, customers, replaced } = on.current
+    await on.current.packPage()
+    for (let time = 0; time < 2; time++) {
+      await double.deleteCustomer(customers.get(CUSTOMER)!)
+      await on.current.packPage()
+    }
+    customers.set(CUSTOMER, 'cus_of-nobody_1')
+    expect(await on.current.packPage()).to.match(/^http:/)
+    expect(new Set(replaced).size).to.equal(3)
+    await on.current.packPage()
+    expect(replaced).to.have.length(3)
   })
 
   it('asks for the same again after a failure with the same key', async () => {

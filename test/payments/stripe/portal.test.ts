@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
-import { CUSTOMER, RETURN_URL, shop } from './shop.ts'
+import { CUSTOMER, RETURN_URL, rejection, shop } from './shop.ts'
 
 describe('the billing portal of Stripe', () => {
   const on = shop()
@@ -11,6 +11,21 @@ describe('the billing portal of Stripe', () => {
   it('is not there for somebody who never bought anything', async () => {
     expect(await on.current.provider.portalUrl(CUSTOMER)).to.equal(undefined)
     expect(on.current.double.requests()).to.equal(0)
+  })
+
+  it('is not there for somebody whose customer is deleted', async () => {
+    await on.current.subscribe()
+    await on.current.double.deleteCustomer(on.current.customers.get(CUSTOMER)!)
+    expect(await on.current.provider.portalUrl(CUSTOMER)).to.equal(undefined)
+  })
+
+  it('fails when something else is missing than the customer', async () => {
+    const { double, provider } = on.current
+    await on.current.subscribe()
+    await provider.portalUrl(CUSTOMER)
+    const [configuration] = double.store.list('configurations')
+    double.alter('configurations', configuration!.id, { id: 'bpc_of-nobody_1' })
+    expect((await rejection(provider.portalUrl(CUSTOMER))).message).to.match(/No such configuration/)
   })
 
   it('allows what the domain knows, and no more', async () => {

@@ -106,6 +106,7 @@ async function doEverything(shop: Shop): Promise<void> {
   await provider.portalUrl(CUSTOMER)
   for await (const reference of provider.changes(0)) await provider.read(reference)
   for await (const reference of provider.changes(Date.now() - DAY_MS)) await provider.read(reference)
+  await double.schedulePlan(subscriptionId, 'starter-monthly')
   await provider.cancelAtPeriodEnd({ subscriptionId, reason: 'why' })
   await provider.cancelNow({ subscriptionId, reason: 'why' })
   await provider.cancelNow({ subscriptionId, reason: 'why' })
@@ -122,6 +123,7 @@ const EVERY_REQUEST = [
   'GET /v1/charges/{id}',
   'GET /v1/checkout/sessions',
   'GET /v1/checkout/sessions/{id}',
+  'GET /v1/customers/{id}',
   'GET /v1/disputes',
   'GET /v1/events',
   'GET /v1/invoice_payments',
@@ -139,6 +141,7 @@ const EVERY_REQUEST = [
   'POST /v1/checkout/sessions',
   'POST /v1/customers',
   'POST /v1/refunds',
+  'POST /v1/subscription_schedules/{id}/release',
   'POST /v1/subscriptions/{id}',
   'POST /v1/webhook_endpoints',
   'POST /v1/webhook_endpoints/{id}',

@@ -27,6 +27,8 @@ export class Shop {
   readonly packs: CataloguePack[] = []
   /** Customers of Stripe, by account. */
   readonly customers = new Map<string, string>()
+  /** Accounts whose customer was replaced, with the one that is gone. */
+  readonly replaced: string[] = []
   readonly provider: PaymentProvider
   readonly starter: Stripe.Price
   readonly large: Stripe.Price
@@ -60,7 +62,13 @@ export class Shop {
           if (!this.customers.has(customerId)) this.customers.set(customerId, id)
           return this.customers.get(customerId)!
         },
+        replace: async (_, customerId, { gone, made }) => {
+          const isNew = this.customers.get(customerId) === gone
+          if (isNew) this.customers.set(customerId, made)
+          return { kept: this.customers.get(customerId)!, isNew }
+        },
       },
+      onCustomerReplaced: ({ customerId, gone }) => this.replaced.push(`${customerId} ${gone}`),
       origin: this.double.origin,
       ...options,
     })

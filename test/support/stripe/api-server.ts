@@ -122,7 +122,7 @@ function refusalOf(error: Error): { status: number; text: string } {
       type: 'invalid_request_error',
       code: 'resource_missing',
       message: error.message,
-      param: 'id',
+      param: error.param,
     })
   }
   const code = error instanceof RefusedError ? error.code : undefined

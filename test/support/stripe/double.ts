@@ -14,9 +14,10 @@ import { Money } from './money.ts'
 import { type NewPrice, newCustomer, newPrice } from './objects.ts'
 import { inOldVersion } from './old-version.ts'
 import { Rendering } from './rendering.ts'
+import { schedule } from './schedules.ts'
 import type { StripeSchema } from './schema.ts'
 import { type Kind, Store, type Tables } from './store.ts'
-import { amountIn, Subscriptions } from './subscriptions.ts'
+import { amountIn, type ChangeOutcome, Subscriptions } from './subscriptions.ts'
 import type { Signed } from './told.ts'
 import { Told } from './told.ts'
 
@@ -64,8 +65,8 @@ export class StripeDouble {
     this.money = new Money(this.store, this.told)
     this.subscriptions = new Subscriptions(this.store, this.told, this.money)
     this.#checkouts = new Checkouts(this.store, this.told, this.money, this.subscriptions)
-    const { store, money, subscriptions } = this
-    const parts = { store, money, subscriptions, checkouts: this.#checkouts, origin: this.origin }
+    const { store, money, subscriptions, told, origin } = this
+    const parts = { store, money, subscriptions, checkouts: this.#checkouts, told, origin }
     this.api = new ApiServer(server, parts, (object, expand) => this.#shown(object, expand))
   }
 
@@ -101,6 +102,20 @@ export class StripeDouble {
     return session
   }
 
+  /** By hand, in the dashboard: its subscriptions end with it, and nothing more can be sold to it. */
+  async deleteCustomer(customerId: string): Promise<void> {
+    for (const subscription of this.store.list('subscriptions')) {
+      const lives = !['canceled', 'incomplete_expired'].includes(subscription.status)
+      if (subscription.customer === customerId && lives) this.subscriptions.cancelNow(subscription)
+    }
+    const customer: Partial<Stripe.Customer> = this.store.get('customers', customerId)
+    for (const name of Object.keys(customer)) {
+      if (name !== 'id' && name !== 'object') delete customer[name as keyof Stripe.Customer]
+    }
+    Object.assign(customer, { deleted: true })
+    await this.told.settled()
+  }
+
   async settleLatePayments(): Promise<void> {
     this.#checkouts.settleLate()
     await this.told.settled()
@@ -109,6 +124,7 @@ export class StripeDouble {
   /** Late payments arrive, periods end and renew, open pages expire. */
   async advance(days: number): Promise<void> {
     this.#checkouts.settleLate()
+    this.subscriptions.settleLate()
     const until = this.store.now() + days * DAY_S
     for (const session of this.store.list('sessions')) {
       if (session.status === 'open' && session.expires_at <= until) this.#checkouts.expire(session)
@@ -136,9 +152,23 @@ export class StripeDouble {
   }
 
   /** `offerId`: a price or a lookup key. */
-  async changePlan(subscriptionId: string, offerId: string): Promise<void> {
-    this.subscriptions.changePlan(this.store.get('subscriptions', subscriptionId), this.#price(offerId))
+  async changePlan(
+    subscriptionId: string,
+    offerId: string,
+    outcome: ChangeOutcome = 'pays',
+  ): Promise<Stripe.Invoice> {
+    const subscription = this.store.get('subscriptions', subscriptionId)
+    const invoice = this.subscriptions.changePlan(subscription, this.#price(offerId), outcome)
     await this.told.settled()
+    return invoice
+  }
+
+  /** A lesser plan, in the portal: it waits for the end of the period. */
+  async schedulePlan(subscriptionId: string, offerId: string): Promise<Stripe.SubscriptionSchedule> {
+    const subscription = this.store.get('subscriptions', subscriptionId)
+    const made = schedule(this.store, this.told, subscription, this.#price(offerId))
+    await this.told.settled()
+    return made
   }
 
   /** Of an invoice, or of the checkout of a pack, in cents; default: all that is not back yet. */

@@ -10,6 +10,8 @@ export interface NewLine {
   start: number
   end: number
   proration: boolean
+  /** A proration that gives back what the line of this invoice billed. */
+  credits?: Stripe.Invoice
 }
 
 export interface NewInvoice {
@@ -105,9 +107,13 @@ function noTransitions() {
 function newInvoiceLine(
   invoice: string,
   subscription: Stripe.Subscription,
-  { price, amount, start, end, proration }: NewLine,
+  { price, amount, start, end, proration, credits }: NewLine,
   index: number,
 ) {
+  const { id: subscriptionId, items } = subscription
+  const proration_details = { credited_items: credits ? creditedItems(credits) : null }
+  const details = { invoice_item: null, proration, proration_details, subscription: subscriptionId }
+
   return {
     id: `il_${invoice.slice(3)}${index}`,
     object: 'line_item',
@@ -120,17 +126,17 @@ function newInvoiceLine(
     invoice,
     livemode: false,
     metadata: { ...subscription.metadata },
-    parent: {
-      invoice_item_details: null,
-      subscription_item_details: {
-        invoice_item: null,
-        proration,
-        proration_details: { credited_items: null },
-        subscription: subscription.id,
-        subscription_item: subscription.items.data[0]!.id,
-      },
-      type: 'subscription_item_details',
-    },
+    parent: proration
+      ? {
+          invoice_item_details: { ...details, invoice_item: `ii_${invoice.slice(3)}${index}` },
+          subscription_item_details: null,
+          type: 'invoice_item_details',
+        }
+      : {
+          invoice_item_details: null,
+          subscription_item_details: { ...details, subscription_item: items.data[0]!.id },
+          type: 'subscription_item_details',
+        },
     period: { start, end },
     pricing: {
       price_details: { price: price.id, product: String(price.product) },
@@ -141,4 +147,8 @@ function newInvoiceLine(
     subtotal: amount,
     taxes: [],
   }
+}
+
+function creditedItems({ id, lines }: Stripe.Invoice) {
+  return { invoice: id, invoice_line_items: lines.data.slice(0, 1).map((line) => line.id) }
 }

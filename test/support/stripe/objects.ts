@@ -175,3 +175,7 @@ function newItem(subscription: string, price: Stripe.Price, period: { start: num
     tax_rates: [],
   } as unknown as Stripe.SubscriptionItem
 }
+
+export function itemOf({ items }: Stripe.Subscription): Stripe.SubscriptionItem {
+  return items.data[0]!
+}

@@ -39,11 +39,16 @@ function moveParent(invoice: Shown, paymentOf: (invoiceId: string) => unknown): 
 }
 
 function moveLine(line: Shown, priceOf: (id: string) => unknown): void {
-  const parent = line.parent as { subscription_item_details?: { proration: boolean } } | null
+  const parent = line.parent as {
+    subscription_item_details?: { proration: boolean } | null
+    invoice_item_details?: { proration: boolean; proration_details: unknown } | null
+  } | null
   const pricing = line.pricing as { price_details?: { price: string } } | null
   if (parent === undefined) return
-  line.type = 'subscription'
-  line.proration = parent?.subscription_item_details?.proration ?? false
+  const item = parent?.invoice_item_details
+  line.type = item ? 'invoiceitem' : 'subscription'
+  line.proration = item?.proration ?? parent?.subscription_item_details?.proration ?? false
+  line.proration_details = item?.proration_details ?? null
   line.price = pricing?.price_details ? priceOf(pricing.price_details.price) : null
   delete line.parent
   delete line.pricing

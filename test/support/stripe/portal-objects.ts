@@ -63,7 +63,7 @@ export function newPortalSession(store: Store, form: Form, origin: string): Stri
     object: 'billing_portal.session',
     configuration: store.get('configurations', text(form, 'configuration')).id,
     created: store.now(),
-    customer: store.get('customers', text(form, 'customer')).id,
+    customer: store.payer(text(form, 'customer')).id,
     customer_account: null,
     flow: null,
     livemode: false,

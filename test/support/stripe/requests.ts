@@ -6,14 +6,17 @@ import { type Form, inner, metadataIn, text, texts } from './form.ts'
 import type { Money } from './money.ts'
 import { newCustomer, newSession } from './objects.ts'
 import { newConfiguration, newEndpoint, newPortalSession } from './portal-objects.ts'
+import { release } from './schedules.ts'
 import { KINDS, type Kind, MissingError, type Store } from './store.ts'
 import { amountIn, type Subscriptions } from './subscriptions.ts'
+import type { Told } from './told.ts'
 
 export interface Parts {
   store: Store
   money: Money
   subscriptions: Subscriptions
   checkouts: Checkouts
+  told: Told
   /** The double's own address. */
   origin: string
 }
@@ -41,6 +44,12 @@ export function answer(parts: Parts, method: string, path: string, form: Form): 
   const { store } = parts
   if (method === 'GET' && part === 'lines' && kind === 'invoices') {
     return { list: store.get('invoices', id).lines.data, url: path }
+  }
+  if (method === 'POST' && part === 'release' && kind === 'schedules') {
+    const made = store.get('schedules', id)
+    if (made.status !== 'active') throw new RefusedError(`The schedule ${made.id} is ${made.status}.`)
+    release(store, parts.told, made)
+    return { object: made }
   }
   if (part !== undefined) return undefined
   if (method === 'GET')
@@ -87,6 +96,12 @@ function change({ store, subscriptions }: Parts, kind: Kind, id: string, form: F
   if (['canceled', 'incomplete_expired'].includes(subscription.status)) {
     throw new RefusedError('A canceled subscription can only update its cancellation_details and metadata.')
   }
+  if (subscription.schedule) {
+    throw new RefusedError(
+      `The subscription is managed by the subscription schedule \`${subscription.schedule}\`, and updating any ` +
+        'cancelation behavior directly is not allowed. Please update the schedule instead.',
+    )
+  }
   if (text(form, 'cancel_at_period_end') === 'true') {
     subscriptions.cancelAtPeriodEnd(subscription, text(inner(form, 'cancellation_details'), 'comment'))
   }
@@ -105,7 +120,7 @@ function cancelled({ store, subscriptions }: Parts, id: string | undefined, form
 
 function makeSession({ store, checkouts, origin }: Parts, form: Form): Stripe.Checkout.Session {
   const price = store.get('prices', text(Object.values(inner(form, 'line_items'))[0] as Form, 'price'))
-  const customer = store.get('customers', text(form, 'customer'))
+  const customer = store.payer(text(form, 'customer'))
   const mode = text(form, 'mode')
   if ((mode === 'subscription') !== (price.recurring !== null)) {
     throw new RefusedError(`You specified \`${mode}\` mode but passed another kind of price.`)

@@ -15,6 +15,7 @@ export class StripeSchema {
   readonly version: string
   readonly #schemas: Readonly<Record<string, Schema>>
   readonly #byObject = new Map<string, Schema>()
+  readonly #deleted = new Map<string, Schema>()
   readonly #ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false })
   readonly #compiled = new Map<string, ValidateFunction>()
 
@@ -26,7 +27,9 @@ export class StripeSchema {
     for (const schema of Object.values(this.#schemas)) {
       const name = objectName(schema)
       // A deleted object has the name of what it was.
-      if (name !== undefined && !(schema.properties as Schema).deleted) this.#byObject.set(name, schema)
+      if (name === undefined) continue
+      const byName = (schema.properties as Schema).deleted ? this.#deleted : this.#byObject
+      byName.set(name, schema)
     }
   }
 
@@ -36,16 +39,17 @@ export class StripeSchema {
     const inside = Object.entries(value).flatMap(([name, each]) => this.faults(each, `${path}/${name}`))
     const name = (value as Schema).object
     if (typeof name !== 'string' || name === 'list') return inside
-    const validate = this.#validator(name)
+    const validate = this.#validator(name, 'deleted' in value)
     if (validate === undefined) return [`${path}: no object of Stripe is a ${name}`, ...inside]
     const valid = validate(value)
     const own = valid ? [] : (validate.errors ?? []).map((error) => describe(`${path}(${name})`, error))
     return [...own, ...inside]
   }
 
-  #validator(name: string): ValidateFunction | undefined {
+  #validator(object: string, isDeleted: boolean): ValidateFunction | undefined {
+    const name = isDeleted ? `deleted ${object}` : object
     const known = this.#compiled.get(name)
-    const schema = this.#byObject.get(name)
+    const schema = (isDeleted ? this.#deleted : this.#byObject).get(object)
     if (known !== undefined || schema === undefined) return known
     const made = this.#ajv.compile(this.#plain(schema, DEPTH, true))
     this.#compiled.set(name, made)

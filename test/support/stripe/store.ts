@@ -9,6 +9,7 @@ export interface Tables {
   prices: Stripe.Price
   sessions: Stripe.Checkout.Session
   subscriptions: Stripe.Subscription
+  schedules: Stripe.SubscriptionSchedule
   invoices: Stripe.Invoice
   invoicePayments: Stripe.InvoicePayment
   paymentIntents: Stripe.PaymentIntent
@@ -30,6 +31,7 @@ export const KINDS: Readonly<Record<Kind, { path: string; prefix: string }>> = {
   prices: { path: 'prices', prefix: 'price' },
   sessions: { path: 'checkout/sessions', prefix: 'cs_test' },
   subscriptions: { path: 'subscriptions', prefix: 'sub' },
+  schedules: { path: 'subscription_schedules', prefix: 'sub_sched' },
   invoices: { path: 'invoices', prefix: 'in' },
   invoicePayments: { path: 'invoice_payments', prefix: 'inpay' },
   paymentIntents: { path: 'payment_intents', prefix: 'pi' },
@@ -77,6 +79,13 @@ export class Store {
     return found
   }
 
+  /** A deleted customer can be read, and is missing for everything else. */
+  payer(id: unknown): Stripe.Customer {
+    const customer = this.get('customers', id)
+    if ('deleted' in customer) throw new MissingError('customers', customer.id, 'customer')
+    return customer
+  }
+
   /** Newest first, as Stripe lists. */
   list<K extends Kind>(kind: K): Tables[K][] {
     return [...this.#tables[kind].values()].reverse()
@@ -87,7 +96,11 @@ export class Store {
 export class MissingError extends Error {
   override readonly name = 'MissingError'
 
-  constructor(kind: Kind, id: string) {
+  /** The parameter that named it. */
+  readonly param: string
+
+  constructor(kind: Kind, id: string, param = 'id') {
     super(`No such ${KINDS[kind].path.split('/').at(-1)!.replace(/s$/, '')}: '${id}'`)
+    this.param = param
   }
 }

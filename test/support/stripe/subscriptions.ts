@@ -3,7 +3,8 @@
 import type Stripe from 'stripe'
 import { type NewLine, newInvoice } from './invoice-objects.ts'
 import type { Money } from './money.ts'
-import { newSubscription } from './objects.ts'
+import { itemOf, newSubscription } from './objects.ts'
+import { nextPrice } from './schedules.ts'
 import type { Store } from './store.ts'
 import type { Told } from './told.ts'
 
@@ -17,12 +18,17 @@ export interface Begun {
   tax: number
 }
 
+/** What becomes of the difference that another plan costs. */
+export type ChangeOutcome = 'pays' | 'pays-late' | 'fails'
+
 export class Subscriptions {
   readonly #store: Store
   readonly #told: Told
   readonly #money: Money
   /** Their next renewal fails. */
   readonly #failing = new Set<string>()
+  /** Differences of a plan that are paid later. */
+  readonly #late = new Set<Stripe.Invoice>()
 
   constructor(store: Store, told: Told, money: Money) {
     this.#store = store
@@ -48,10 +54,7 @@ export class Subscriptions {
 
   /** Pays what is open, and thereby brings it to life. */
   pay(subscription: Stripe.Subscription): void {
-    for (const invoice of this.#openInvoices(subscription)) {
-      this.#money.payInvoice(invoice)
-      this.#told.tell('invoice.paid', invoice)
-    }
+    for (const invoice of this.#openInvoices(subscription)) this.payInvoice(invoice)
     subscription.status = 'active'
     this.#told.tell('customer.subscription.updated', subscription)
   }
@@ -60,9 +63,7 @@ export class Subscriptions {
   giveUp(subscription: Stripe.Subscription): void {
     for (const invoice of this.#openInvoices(subscription)) {
       this.#told.tell('invoice.payment_failed', invoice)
-      invoice.status = 'void'
-      invoice.status_transitions.voided_at = this.#store.now()
-      this.#told.tell('invoice.voided', invoice)
+      this.voidInvoice(invoice)
     }
     Object.assign(subscription, { status: 'incomplete_expired', ended_at: this.#store.now() })
     this.#told.tell('customer.subscription.updated', subscription)
@@ -95,8 +96,12 @@ export class Subscriptions {
     else this.#told.tell('customer.subscription.updated', subscription)
   }
 
-  /** Bills the difference for the rest of the period at once. */
-  changePlan(subscription: Stripe.Subscription, price: Stripe.Price): void {
+  /** Bills the difference for the rest of the period at once; what becomes of that is `outcome`. */
+  changePlan(
+    subscription: Stripe.Subscription,
+    price: Stripe.Price,
+    outcome: ChangeOutcome = 'pays',
+  ): Stripe.Invoice {
     const item = itemOf(subscription)
     const { current_period_start: start, current_period_end: end } = item
     const now = this.#store.now()
@@ -105,15 +110,35 @@ export class Subscriptions {
     const after = Math.round(amountIn(price, subscription.currency) * left)
     const rest = { start: now, end, proration: true }
     const lines = [
-      { price: item.price, amount: -before, ...rest },
+      { price: item.price, amount: -before, ...rest, credits: this.latestInvoice(subscription) },
       { price, amount: after, ...rest },
     ]
     item.price = price
     const invoice = this.#bill(subscription, 'subscription_update', lines, 0)
-    this.#money.payInvoice(invoice)
+    if (outcome === 'pays') this.#money.payInvoice(invoice)
     this.#told.tell('customer.subscription.updated', subscription)
     this.#told.tell('invoice.finalized', invoice)
+    if (outcome === 'pays') this.#told.tell('invoice.paid', invoice)
+    if (outcome === 'fails') this.voidInvoice(invoice)
+    if (outcome === 'pays-late') this.#late.add(invoice)
+    return invoice
+  }
+
+  /** What was to be paid later is paid now. */
+  settleLate(): void {
+    for (const invoice of this.#late) this.payInvoice(invoice)
+    this.#late.clear()
+  }
+
+  payInvoice(invoice: Stripe.Invoice): void {
+    this.#money.payInvoice(invoice)
     this.#told.tell('invoice.paid', invoice)
+  }
+
+  voidInvoice(invoice: Stripe.Invoice): void {
+    invoice.status = 'void'
+    invoice.status_transitions.voided_at = this.#store.now()
+    this.#told.tell('invoice.voided', invoice)
   }
 
   /** Renews and ends, in order, whose period is over until then; the clock stands there afterwards. */
@@ -136,6 +161,7 @@ export class Subscriptions {
 
   #renew(subscription: Stripe.Subscription): void {
     const item = itemOf(subscription)
+    item.price = nextPrice(this.#store, subscription) ?? item.price
     const start = item.current_period_end
     const end = periodAfter(start, item.price)
     Object.assign(item, { current_period_start: start, current_period_end: end })
@@ -167,10 +193,6 @@ export class Subscriptions {
       .list('invoices')
       .filter(({ parent, status }) => status === 'open' && parent?.subscription_details?.subscription === id)
   }
-}
-
-export function itemOf({ items }: Stripe.Subscription): Stripe.SubscriptionItem {
-  return items.data[0]!
 }
 
 /** In cents. Throws for a currency that the price does not have. */
