@@ -23,6 +23,13 @@ export function greet(text: string): void {
   stream.write(text)
 }
 
+/** As a URL has it. Where a process listens on all addresses it is asked at this machine's own, which deliveries reach. */
+export function hostToAsk(listening: string): string {
+  if (listening === '0.0.0.0') return '127.0.0.1'
+  if (listening === '::') return '[::1]'
+  return listening.includes(':') ? `[${listening}]` : listening
+}
+
 /** Address lines, for every start. */
 export function addressLines({ url, opsUrl }: Addresses): string {
   return [

@@ -15,7 +15,7 @@ import type { Backends } from '../wiring/backends.ts'
 import type { Node } from '../wiring/foundation.ts'
 import { runProgram } from '../wiring/program.ts'
 import { ownSecretKey } from '../wiring/secrets.ts'
-import { addressLines, greet, ownerLines } from './banner.ts'
+import { addressLines, greet, hostToAsk, ownerLines } from './banner.ts'
 import { lastBoots, rememberBoot } from './last-boots.ts'
 import { localPayments } from './local-payments.ts'
 import { refuseTroublesAt, tableWith } from './process-shards.ts'
@@ -51,10 +51,10 @@ runProgram({
   ownProvider: localPayments,
   watched: isWatched,
   /** Not log lines: they are there to be read and pasted. */
-  async greet(node, { url = '', opsPort, owner }) {
-    const { host } = node.config
-    const opsUrl = `http://${host.includes(':') ? `[${host}]` : host}:${opsPort}`
-    greet(addressLines({ url, opsUrl }) + (owner ? ownerLines(url, owner) : ''))
+  async greet({ config }, { url: bound = '', opsPort, owner }) {
+    const host = hostToAsk(config.host)
+    const url = `http://${host}:${new URL(bound).port || 80}`
+    greet(addressLines({ url, opsUrl: `http://${host}:${opsPort}` }) + (owner ? ownerLines(url, owner) : ''))
   },
 })
 
