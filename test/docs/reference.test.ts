@@ -42,8 +42,8 @@ describe('the reference pages', () => {
       ...['Subscriptions', 'Invoices', 'Notifications of the payment provider', 'Health', 'Limits'],
     ])
     expect(headings(pageText('buffers.md'), 2)).to.deep.equal([
-      ...['Fields', 'Processing', 'Deliveries', 'Retries', 'Automatic pause', 'Deduplication'],
-      ...['Group keys', 'Segments', 'Source verification', 'Required API keys'],
+      ...['Fields', 'Presets', 'Processing', 'Deliveries', 'Retries', 'Automatic pause'],
+      ...['Deduplication', 'Group keys', 'Segments', 'Source verification', 'Required API keys'],
     ])
     expect(headings(pageText('errors.md'), 1)).to.deep.equal(['Errors'])
   })
