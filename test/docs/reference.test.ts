@@ -327,6 +327,34 @@ describe('the reference of errors', () => {
   })
 })
 
+describe('the advice about errors', () => {
+  const page = pageText('errors.md')
+  const rows = [
+    ...rowsOf(page, 'status', 'error', 'code', 'meaning', 'what to do'),
+    ...rowsOf(page, 'status', 'error', 'meaning', 'what to do'),
+  ]
+
+  it('has a cause and a cure for each', () => {
+    for (const row of rows) {
+      for (const cell of row.slice(-2)) expect(cell, row[1]).to.match(/^.+[.]$/)
+    }
+  })
+
+  it('names operations that there are', () => {
+    const named = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/[^`?]*)`/g)]
+    expect(named).to.have.length.above(8)
+    const paths: Record<string, object> = openApi.paths
+    for (const [operation, method = '', path = ''] of named)
+      expect(paths[path], operation).to.have.property(method.toLowerCase())
+  })
+
+  it('says of each status whether to send again', () => {
+    const told = rowsOf(page, 'status', 'send it again').flatMap(([statuses = '']) => statuses.split(', '))
+    const answered = new Set(rows.map(([status = '']) => status.slice(0, 3)))
+    expect(told).to.have.members([...answered, 'no answer'])
+  })
+})
+
 describe('the reference of analytics', () => {
   it('defines every figure that is answered, and no other', () => {
     const rows = rowsOf(section(pageText('analytics.md'), 'Figures'), 'figure', 'definition')
