@@ -10,6 +10,55 @@ import { code, table, wrapped } from './table.ts'
 /** Set by the service alone: what a creation cannot say and a change cannot touch. */
 const READ_ONLY = ['consecutiveDlqCount', 'pausedReason', 'pausedAt', 'createdAt', 'updatedAt']
 
+/** A value of each field that holds one, as it stands in JSON; the same buffer throughout. */
+export const fieldExamples: Readonly<Record<string, unknown>> = {
+  bufferId: 'orders',
+  projectId: 'shop',
+  customerId: 'local',
+  name: 'Orders by customer',
+  enabled: false,
+  'groupKey.mode': 'jsonpath',
+  'groupKey.path': '$.data.customer',
+  'groupKey.fallbackHeader': 'x-customer',
+  'messageId.path': '$.data.id',
+  'messageId.header': 'x-event-id',
+  'batch.maxItems': 100,
+  'batch.maxBytes': 1_048_576,
+  'batch.idleTimeoutMs': 2000,
+  'batch.maxWaitFromFirstMs': 30_000,
+  'overflow.maxGroupItems': 10_000,
+  'overflow.maxGroupBytes': 67_108_864,
+  'overflow.policy': 'flush_early_then_continue',
+  'delivery.url': 'https://shop.example.com/hooks',
+  'delivery.method': 'PUT',
+  'delivery.headers': { authorization: 'Bearer s3cret' },
+  'delivery.idempotencyHeader': 'idempotency-key',
+  'delivery.signing.type': 'hmac-sha256',
+  'delivery.signing.secret': 's3cret',
+  'delivery.signing.header': 'x-signature',
+  'throughput.maxAttempts': 5,
+  'throughput.backoff.initialMs': 500,
+  'throughput.backoff.maxMs': 300_000,
+  'throughput.backoff.multiplier': 4,
+  'throughput.minDelayBetweenFlushMs': 1000,
+  'throughput.maxConcurrencyPerGroup': 4,
+  dlqPauseThreshold: 1,
+  'sourceVerification.enabled': true,
+  'sourceVerification.scheme': 'stripe',
+  'sourceVerification.signingSecret': 'sh4red',
+  'sourceVerification.previousSecret': '0ld',
+  'sourceVerification.signatureHeader': 'x-shop-signature',
+  'sourceVerification.toleranceSeconds': 600,
+  'sourceVerification.algorithm': 'hmac-sha256',
+  requireApiKey: true,
+  'analytics.sampleDeliveryLogs': 1,
+  consecutiveDlqCount: 0,
+  pausedReason: 'consecutive_dead_letters',
+  pausedAt: 1_764_000_000_000,
+  createdAt: 1_764_000_000_000,
+  updatedAt: 1_764_000_000_000,
+}
+
 const REASONS: Record<FlushReason, string> = {
   items: 'It holds `batch.maxItems` items.',
   bytes: 'Its payloads total `batch.maxBytes` bytes.',
@@ -31,11 +80,20 @@ const ERROR_CLASSES: Record<ErrorClass, readonly [meaning: string, retried: 'yes
 
 export function bufferFields(): string {
   const rows = schemaRows(bufferSchema as unknown as Schema)
-  return table(['field', 'type', 'default', 'bounds', 'meaning'], rows.map(fieldCells))
+  return table(['field', 'type', 'default', 'bounds', 'meaning', 'example'], rows.map(fieldCells))
 }
 
 function fieldCells(row: SchemaRow): string[] {
-  return [code(row.path), row.type, defaultOf(row), row.bounds, row.meaning]
+  return [code(row.path), row.type, defaultOf(row), row.bounds, row.meaning, exampleOf(row)]
+}
+
+/** Throws for a field that has none: whoever adds a field gives an example. */
+function exampleOf({ path, type }: SchemaRow): string {
+  const example = fieldExamples[path]
+  // Of an object with members only these have values.
+  if (example === undefined && type === 'object') return ''
+  if (example === undefined) throw new Error(`${path} has no example in fieldExamples (cmd/docs/buffers.ts)`)
+  return code(JSON.stringify(example))
 }
 
 function defaultOf({ path, initial, required, type }: SchemaRow): string {

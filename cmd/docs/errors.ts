@@ -72,7 +72,7 @@ export type ErrorGroup = keyof typeof errorGroups
 const ADVICE: Record<ErrorKey, Advice> = {
   ingestBodyNotJson: {
     means: 'The body is not JSON in UTF-8. The answer is an HTML page, not JSON.',
-    action: 'Send valid JSON without a byte order mark.',
+    action: 'Send valid JSON in UTF-8, without a byte order mark.',
   },
   bodyTooDeep: {
     means: 'Objects and arrays of the body stand inside one another too deep.',
@@ -80,7 +80,8 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   groupKeyMissing: {
     means: 'Neither the path nor the fallback header of the buffer yields a group key.',
-    action: 'Send the key, or change `groupKey` of the buffer.',
+    action:
+      'Send the key, or change `groupKey` of the buffer. `GET /v1/admin/buffers/{bufferId}` shows the path and the header.',
   },
   groupKeyUnusable: {
     means: `The group key is longer than ${grouped(MAX_GROUP_KEY_BYTES)} bytes or has the character U+0000. The text says which.`,
@@ -92,19 +93,21 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   bufferDisabled: {
     means: 'The buffer was disabled, by a caller or by the automatic pause.',
-    action: 'Enable the buffer, then send the webhook again.',
+    action:
+      'Read the buffer: a `pausedReason` says that its destination has to be mended first. Enable it by `PATCH /v1/admin/buffers/{bufferId}` with `{"enabled":true}`, then send the webhook again.',
   },
   bufferNotInProject: {
     means: 'The buffer exists, but in another project than the one in the path.',
-    action: 'Correct the path.',
+    action: 'Put the project into the path that `GET /v1/admin/buffers/{bufferId}` shows.',
   },
   signatureMissing: {
     means: 'The buffer verifies its source, and the signature header is missing or empty.',
-    action: 'Sign the webhook, or turn source verification off.',
+    action: '[Sign](../guide/senders.md#sign-your-webhooks) the webhook, or turn source verification off.',
   },
   signatureInvalid: {
     means: 'The signature does not fit the bytes of the body and the secret of the buffer.',
-    action: 'Compare the secret, and sign the exact bytes that are sent.',
+    action:
+      'Compare the secret. [Sign](../guide/senders.md#sign-your-webhooks) the exact bytes that are sent, in the way that `sourceVerification.scheme` names.',
   },
   signatureStale: {
     means:
@@ -113,7 +116,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   ingestKeyInvalid: {
     means: 'The `X-API-Key` of the webhook is unknown or revoked.',
-    action: 'Send a valid key, or none.',
+    action: 'Send a valid key, or none where the buffer does not have `requireApiKey`.',
   },
   ingestKeyMissing: {
     means: 'The buffer has `requireApiKey`, and the webhook has no `X-API-Key`.',
@@ -121,11 +124,12 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   ingestKeyForeign: {
     means: 'The `X-API-Key` belongs to another customer, or is limited to other projects.',
-    action: 'Send a key that reaches the buffer, or none.',
+    action: 'Send a key that reaches the buffer, or none where the buffer does not have `requireApiKey`.',
   },
   insufficientCredits: {
     means: 'The balance does not cover the webhook. The body adds `credits`, `required` and `message`.',
-    action: 'Add credits, then send the webhook again.',
+    action:
+      'Keep the webhook. Buy a [pack](../guide/billing.md), or on the local instance `POST /v1/admin/credits/add`. Then send it again.',
   },
   storageUnavailable: {
     means: 'The webhook could not be stored, or the broker did not confirm it. Nothing was charged.',
@@ -133,15 +137,17 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   bufferOverShare: {
     means: 'The buffer holds its whole share of a shard. Other buffers go on. Nothing was charged.',
-    action: 'Send it again later. Mend or enable the destination, so that the buffer empties.',
+    action:
+      'Keep the webhook, and send it again later. See why the buffer does not empty: it is disabled, or its destination fails.',
   },
   customerOverShare: {
     means: 'All buffers of the account together hold its whole share of a shard. Nothing was charged.',
-    action: 'Send it again later. Look which buffers do not empty, and mend their destinations.',
+    action:
+      'Keep the webhook, and send it again later. See which of your buffers do not empty: they are disabled, or their destinations fail.',
   },
   bodyPadded: {
     means: 'Most of the body is blanks, escapes or repeated members, which are stored and not charged.',
-    action: 'Send JSON without indentation.',
+    action: 'Send JSON without indentation, and characters as they are instead of `\\u` escapes.',
   },
   bodiesBusy: {
     means:
@@ -159,11 +165,13 @@ const ADVICE: Record<ErrorKey, Advice> = {
   bodyNotJson: { means: 'The body is not JSON in UTF-8.', action: 'Send valid JSON.' },
   credentialMissing: {
     means: 'The request has neither `X-API-Key` nor an ID token.',
-    action: 'Send one of them.',
+    action:
+      'Send `X-API-Key` with a key. The first start of the local instance leaves one in `.penstock/owner-key`.',
   },
   keyInvalid: {
     means: 'The API key is unknown, malformed or revoked.',
-    action: 'Send a key that is active.',
+    action:
+      'Send a key that is active: `svk_` and 48 hex digits. A secret that was lost cannot be read again; have another key made.',
   },
   tokenInvalid: {
     means: 'The ID token is malformed, expired, too old, not for this service, or tokens are off.',
@@ -189,27 +197,29 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   roleMissing: {
     means: 'The role of the credential may not do this. `message` names the roles that may.',
-    action: 'Use a credential of one of those roles.',
+    action: 'Use a credential of one of those roles, or ask an admin or owner for a key.',
   },
   customerForeign: {
     means: '`customerId` names another customer than the credential.',
-    action: 'Leave it out where it is optional, or send the own id.',
+    action: 'Leave it out where it is optional. Where it is required, send your own id.',
   },
   projectForeign: {
     means: 'The key is limited to projects, and this reaches beyond them.',
-    action: 'Use a key that reaches all projects.',
+    action: 'Use a key that is not limited to projects, or ask for what your projects hold.',
   },
   routeNotFound: {
     means: 'Nothing has this path. The grant of credits exists on the local instance only.',
-    action: 'Correct the path.',
+    action:
+      'Correct the path: paths are compared letter by letter, without a slash at the end. [The API](api.md) lists them.',
   },
   bodyTimeout: {
     means: `Headers took longer than ${HEADERS_TIMEOUT_MS / 1000} s to arrive, or the whole request longer than ${REQUEST_TIMEOUT_MS / 1000} s.`,
-    action: 'Send it again over a faster connection.',
+    action: 'Send it again over a faster connection, and send the body at once.',
   },
   bodyTooLarge: {
-    means: 'The body is larger than the limit of the endpoint.',
-    action: 'Send less in one request.',
+    means:
+      'The body is larger than the limit of the endpoint. For webhooks it is `PENSTOCK_MAX_BODY_BYTES`, 1,000,000 by default.',
+    action: 'Send less in one request. Put large content elsewhere, and send its address.',
   },
   bodyEncoded: {
     means: 'The body has a `Content-Encoding`.',
@@ -217,11 +227,11 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   internal: {
     means: 'A fault of the service. The log has the request id and the cause.',
-    action: 'Try again; if it stays, report `X-Request-Id`.',
+    action: 'Try again. If it stays, tell whoever runs the installation the `X-Request-Id` of the answer.',
   },
   databaseUnavailable: {
     means: 'Postgres cannot be asked. Nothing was charged, and no webhook was stored.',
-    action: 'Send it again after `Retry-After` seconds.',
+    action: 'Send it again after `Retry-After` seconds, a webhook with the same message id.',
   },
   identityUnavailable: {
     means: 'The keys of the identity provider cannot be fetched, so the token cannot be checked.',
@@ -259,7 +269,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   customerNotFound: {
     means: 'There is no such customer, or it is neither the caller nor created by the caller.',
-    action: 'Correct the id.',
+    action: 'Send the id of your own account, or of one that it created.',
   },
   customerUnknown: {
     means: 'The customer of the new project does not exist any more.',
@@ -268,7 +278,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   customerExists: { means: 'The id is taken.', action: 'Choose another id.' },
   projectNotFound: {
     means: 'There is no such project among those that the caller reaches.',
-    action: 'Correct the id.',
+    action: 'Correct the id. `GET /v1/admin/projects` lists those that you reach.',
   },
   projectUnknown: {
     means: 'The project of the new buffer does not exist, or the caller does not reach it.',
@@ -276,19 +286,20 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   projectExists: {
     means: 'The id is taken, perhaps by another customer, who may have deleted it.',
-    action: 'Choose another id.',
+    action: 'Choose another id. If the project is yours, go on with it.',
   },
   projectHasBuffers: {
     means: 'A project can be deleted only without buffers.',
-    action: 'Delete its buffers first.',
+    action: 'Delete its buffers first. `GET /v1/admin/buffers` with `projectId` lists them.',
   },
   bufferNotFound: {
     means: 'There is no such buffer among those that the caller reaches.',
-    action: 'Correct the id.',
+    action:
+      'Correct the id. `GET /v1/admin/buffers` lists those that you reach. A new buffer takes webhooks within a second.',
   },
   bufferExists: {
     means: 'The id is taken, perhaps by another customer, who may have deleted it.',
-    action: 'Choose another id.',
+    action: 'Choose another id. If the buffer is yours, change it by `PATCH /v1/admin/buffers/{bufferId}`.',
   },
   cloneFailed: {
     means: 'None of the ids that a clone tries is free.',
@@ -296,7 +307,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   deadLetterNotFound: {
     means: 'There is no such dead letter, or the key does not reach its project.',
-    action: 'List the dead letters anew.',
+    action: 'List the dead letters anew. One is gone once a retry succeeded or somebody deleted it.',
   },
   deadLetterForeign: {
     means: 'The dead letter belongs to another customer.',
@@ -304,7 +315,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   payloadUnavailable: {
     means: 'Only the summary of this dead letter is stored, not its batch.',
-    action: 'Delete it; it cannot be retried.',
+    action: 'Have its messages sent again, which `payloadSummary.messageIds` names. Then delete it.',
   },
   retryInProgress: {
     means: `Another retry of this dead letter runs, or its process died less than ${LEASE_MS / 1000} s ago.`,
@@ -312,11 +323,11 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   deliveryFailed: {
     means: 'The retry ran and failed. The body says how; the dead letter stays.',
-    action: 'Mend the destination, then retry.',
+    action: 'Read `errorClass` and `lastError`, mend the destination, then retry.',
   },
   apiKeyNotFound: {
     means: 'There is no such key among those that the caller sees.',
-    action: 'List the keys anew.',
+    action: 'List the keys anew by `GET /v1/admin/api-keys`.',
   },
   apiKeyRevoked: { means: 'The key was revoked before.', action: 'Nothing: it does not work any more.' },
   apiKeyRoleHigher: {
@@ -325,7 +336,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   apiKeyLimit: {
     means: 'The customer has as many active keys as are allowed.',
-    action: 'Revoke a key first.',
+    action: 'Revoke a key that nobody uses. `GET /v1/admin/api-keys` shows when each was last used.',
   },
   roleTooHigh: {
     means: 'A key cannot have a higher role than its creator.',
@@ -341,7 +352,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   packNotFound: {
     means: 'There is no such pack, or it is not sold any more.',
-    action: 'List the packs anew.',
+    action: 'List the packs anew by `GET /v1/admin/credit-packs`.',
   },
   packUnavailable: {
     means: 'The pack has no offer at the payment provider yet.',
@@ -351,14 +362,17 @@ const ADVICE: Record<ErrorKey, Advice> = {
     means: 'The customer has no usable subscription.',
     action: 'Subscribe to a plan first.',
   },
-  planNotFound: { means: 'There is no such plan.', action: 'List the plans anew.' },
+  planNotFound: {
+    means: 'There is no such plan.',
+    action: 'List the plans anew by `GET /v1/admin/plans`.',
+  },
   planInactive: {
     means: 'The plan is not sold any more.',
     action: 'Choose a plan whose `isActive` is true.',
   },
   planWithoutCheckout: {
     means: 'The plan has no offer at the payment provider.',
-    action: 'Choose another plan.',
+    action: 'Choose another plan, or ask whoever runs the installation.',
   },
   subscriptionNotFound: {
     means: 'There is no active subscription. One that waits for its first payment is not active.',
@@ -369,7 +383,10 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Wait for the end, or cancel it immediately.',
   },
   subscriptionCancelled: { means: 'The subscription has ended.', action: 'Nothing is left to cancel.' },
-  invoiceNotFound: { means: 'There is no such invoice.', action: 'List the invoices anew.' },
+  invoiceNotFound: {
+    means: 'There is no such invoice.',
+    action: 'List the invoices anew by `GET /v1/admin/invoices`.',
+  },
   invoiceForeign: {
     means: 'The invoice belongs to another customer.',
     action: 'Use a credential of that customer.',
@@ -393,7 +410,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   providerUnconfigured: {
     means: 'This needs a payment provider, and the installation has none.',
-    action: 'Nothing: no retry can succeed.',
+    action: 'Ask whoever runs the installation. Until then, no retry can succeed.',
   },
   providerUnavailable: {
     means: 'The payment provider failed, refused or did not answer. Nothing was changed here.',

@@ -69,3 +69,28 @@ export function pagesNamedIn(source: string): { page: string; heading?: string }
     return { page, ...(heading !== undefined && { heading }) }
   })
 }
+
+/**
+ * The sentences of a page's paragraphs, lists and cells, in their order. Code is empty and links are their texts, so
+ * that neither ends a sentence. Headings, fences and comments are none. A `; ` of a cell parts entries of a list.
+ */
+export function sentencesOf(page: string): string[] {
+  const text = page
+    .replace(FENCE, '\n')
+    .replace(/<!--.*?-->/gs, '\n')
+    .replace(/^#+ .*$/gm, '\n')
+    .replace(/^\|(?:-+\|)+$/gm, '')
+    .replace(SPAN, '``')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+  const blocks = text.split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|(?<=\|)\n/)
+  return blocks.flatMap((block) => {
+    const cells = block.trimStart().startsWith('|') ? block.split(/(?<!\\)\||; /) : [block]
+    return cells.flatMap((cell) => {
+      const plain = cell
+        .replace(/^\s*(?:[-*]|\d+\.) /, '')
+        .replace(/\s+/g, ' ')
+        .trim()
+      return plain.split(/(?<=[.?!]['"”)*]*) (?=[\p{Lu}`"“(*[])/u).filter((sentence) => sentence !== '')
+    })
+  })
+}

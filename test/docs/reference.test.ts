@@ -42,8 +42,8 @@ describe('the reference pages', () => {
       ...['Subscriptions', 'Invoices', 'Notifications of the payment provider', 'Health', 'Limits'],
     ])
     expect(headings(pageText('buffers.md'), 2)).to.deep.equal([
-      ...['Fields', 'Processing', 'Deliveries', 'Retries', 'Automatic pause', 'Deduplication'],
-      ...['Group keys', 'Segments', 'Source verification', 'Required API keys'],
+      ...['Fields', 'Presets', 'Processing', 'Deliveries', 'Retries', 'Automatic pause'],
+      ...['Deduplication', 'Group keys', 'Segments', 'Source verification', 'Required API keys'],
     ])
     expect(headings(pageText('errors.md'), 1)).to.deep.equal(['Errors'])
   })
@@ -324,6 +324,34 @@ describe('the reference of errors', () => {
         (entry) => `${entry.status} ${entry.error} ${'code' in entry ? entry.code : ''}`,
       ),
     )
+  })
+})
+
+describe('the advice about errors', () => {
+  const page = pageText('errors.md')
+  const rows = [
+    ...rowsOf(page, 'status', 'error', 'code', 'meaning', 'what to do'),
+    ...rowsOf(page, 'status', 'error', 'meaning', 'what to do'),
+  ]
+
+  it('has a cause and a cure for each', () => {
+    for (const row of rows) {
+      for (const cell of row.slice(-2)) expect(cell, row[1]).to.match(/^.+[.]$/)
+    }
+  })
+
+  it('names operations that there are', () => {
+    const named = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/[^`?]*)`/g)]
+    expect(named).to.have.length.above(8)
+    const paths: Record<string, object> = openApi.paths
+    for (const [operation, method = '', path = ''] of named)
+      expect(paths[path], operation).to.have.property(method.toLowerCase())
+  })
+
+  it('says of each status whether to send again', () => {
+    const told = rowsOf(page, 'status', 'send it again').flatMap(([statuses = '']) => statuses.split(', '))
+    const answered = new Set(rows.map(([status = '']) => status.slice(0, 3)))
+    expect(told).to.have.members([...answered, 'no answer'])
   })
 })
 

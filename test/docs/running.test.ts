@@ -132,7 +132,10 @@ describe('a running service', function () {
   }
 
   it('answers what is wrong with a request before any endpoint as the page says, and knows nothing else', async () => {
-    const rows = rowsOf(section(pageText('errors.md'), 'Transport'), 'status', 'error', 'meaning')
+    const rows = rowsOf(
+      section(pageText('errors.md'), 'Transport'),
+      ...['status', 'error', 'meaning', 'what to do'],
+    )
     const told = rows.map(([status, error]) => `${status} ${error}`)
     const key = on.api.key
     const requests = [

@@ -6,8 +6,10 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { errors } from '../../internal/domain/errors.ts'
 import { answers } from '../../internal/ingest/answer.ts'
+import { configOf, creation } from '../domain/sample-buffer.ts'
 import { inTurn, type Sink, startSink } from '../support/sink.ts'
 import { tempFolder } from '../support/temp-folders.ts'
+import { rowsOf } from './pages.ts'
 import { pastedPage } from './pasted-page.ts'
 
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'guide', 'senders.md'), 'utf8')
@@ -38,6 +40,15 @@ describe('the commands of the guide for senders', function () {
       .map((line) => JSON.parse(line))
     expect(sent.map(({ duplicate }) => duplicate)).to.deep.equal([undefined, true, true])
     expect(new Set(sent.map(({ itemId }) => itemId)).size).to.equal(1)
+  })
+
+  it('fill a batch that goes out at once', async () => {
+    expect(await page.paste('Know when it goes out')).to.match(/"itemsCount":2$/m)
+    const { batch } = configOf(creation())
+    const rows = rowsOf(PAGE, 'setting', 'default', 'the group goes out').map(
+      ([setting = '', value = '']) => [setting.replace('batch.', ''), Number(value.replaceAll(',', ''))],
+    )
+    expect(Object.fromEntries(rows)).to.deep.equal(batch)
   })
 
   it('get the id of their request back', async () => {
