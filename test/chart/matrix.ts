@@ -31,6 +31,7 @@ const placed = {
   },
   priorityClassName: 'system-cluster-critical',
 }
+const { podAnnotations: _, ...placedHook } = placed
 const peers = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'edge' } } }]
 
 export const everything = {
@@ -78,8 +79,8 @@ export const everything = {
     adminAuthority: { configMap: 'authorities', key: 'admin.crt' },
     ...placed,
   },
-  migrate: { podLabels: { team: 'webhooks' } },
-  test: { podLabels: { team: 'webhooks' } },
+  migrate: placedHook,
+  test: placedHook,
   networkPolicy: {
     ingressFrom: peers,
     adminFrom: peers,

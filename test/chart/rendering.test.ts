@@ -137,6 +137,19 @@ describe('the chart as it is rendered', function () {
     }
   })
 
+  it('puts every pod where its values say, those of hooks too', async () => {
+    const rendered = await render(cluster, [everything], { further: ALL_APIS })
+    const pods = [...podsOf(rendered).entries()]
+    expect(pods.map(([name]) => name).filter((name) => /migrate|test/.test(name))).to.have.length(2)
+    for (const [name, { spec, metadata }] of pods) {
+      const { nodeSelector, tolerations, affinity, priorityClassName } = spec
+      const placement = { nodeSelector, tolerations, affinity, priorityClassName }
+      const { podLabels, ...wanted } = everything.migrate
+      expect(placement, name).to.deep.equal(wanted)
+      expect(metadata.labels, name).to.include(podLabels)
+    }
+  })
+
   it('watches metrics only where the type of the monitor is', async () => {
     const kinds = async (further: string[], values: Values = {}) =>
       (await render(cluster, [leastCluster, values], { further })).map(({ kind }) => kind)
@@ -194,6 +207,21 @@ describe('values that are refused', function () {
   })
 
   const refused: readonly [Values, string][] = [
+    ...[
+      'app.kubernetes.io/name',
+      'app.kubernetes.io/instance',
+      'app.kubernetes.io/component',
+      'penstock.dev/ops',
+    ].flatMap((label) =>
+      ['ingress', 'admin', 'actor', 'operator', 'local', 'migrate', 'test'].map(
+        (component): [Values, string] => [{ [component]: { podLabels: { [label]: 'mine' } } }, label],
+      ),
+    ),
+    [{ actor: { podAnnotations: { 'checksum/config': 'mine' } } }, 'checksum/config'],
+    [{ image: { repository: 'registry.example.com/pen stock' } }, 'repository'],
+    [{ image: { repository: ' penstock' } }, 'repository'],
+    [{ image: { tag: '0.1 0' } }, 'tag'],
+    [{ image: { tag: '-x' } }, 'tag'],
     [{ shards: 4 }, "additional properties 'shards' not allowed"],
     [{ config: { shard: 4 } }, "'/config': additional properties 'shard' not allowed"],
     [{ actor: { service: { type: 'ClusterIP' } } }, "'/actor': additional properties 'service' not allowed"],

@@ -91,21 +91,28 @@ spec:
   volumes:
     {{- . | nindent 4 }}
   {{- end }}
-  {{- with $values.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
+  {{- with include "penstock.placement" $values | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
-  {{- with $values.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $values.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $values.priorityClassName }}
-  priorityClassName: {{ . | quote }}
-  {{- end }}
+{{- end }}
+
+{{/* The values of a component: which nodes take its pods, and which pods go first. */}}
+{{- define "penstock.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "penstock.imagePullSecrets" -}}
