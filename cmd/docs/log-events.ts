@@ -44,6 +44,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
     'An attempt ended: `warn` when it failed, `info` when it succeeded and `sampled` is true, else `debug`.',
   dead: 'A batch became the dead letter `dlqId`. `paused`: the buffer was disabled by it.',
   'buffer paused': 'The service disabled a buffer for `reason`; the last dead letter was `dlqId`.',
+  retry:
+    'Somebody retried the dead letter `dlqId`. `delivered` tells whether the destination took it, `error` why not.',
   discarded: 'Items of a buffer that was deleted while disabled were discarded.',
   dropped: 'Duplicates were dropped.',
   ownership: 'A shard changed its state on this node; `error` says why it ended.',

@@ -11,7 +11,7 @@ const EVERY_MS = 200
 const AT_ONCE = 256 * 1024
 
 /** Told whatever their level. */
-const SHOWN: readonly unknown[] = ['delivery', 'dead', 'buffer paused', 'webhooks refused']
+const SHOWN: readonly unknown[] = ['delivery', 'dead', 'retry', 'buffer paused', 'webhooks refused']
 const LEVELS = ['warn', 'error', 'fatal'] as const
 
 export type LogEvent = Readonly<Record<string, unknown>>

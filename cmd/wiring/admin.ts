@@ -48,7 +48,7 @@ export function createAdmin(
   /** undefined: what needs one answers 503. */
   provider: PaymentProvider | undefined,
 ): Admin {
-  const { config, clock } = node
+  const { config, clock, log } = node
   const { db, box, buffers: records, keys } = store
   const { requests, tests, signUps, caps } = createTenantLimits(config, clock, http.telemetry)
   const customers = createCustomers({
@@ -82,7 +82,16 @@ export function createAdmin(
     audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {
       ...createDeadLetterQueue({ store: deadLetters }),
-      ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
+      ...createDeadLetterRetry({
+        store: deadLetters,
+        retries: createRetryStore(db, box),
+        deliveries,
+        clock,
+        telemetry: {
+          retry: ({ dlqId, bufferId, items, delivered, statusCode, error, durationMs }) =>
+            log.info({ dlqId, bufferId, items, delivered, statusCode, error, durationMs }, 'retry'),
+        },
+      }),
     },
     analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local: config.local,

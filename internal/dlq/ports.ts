@@ -68,6 +68,23 @@ export interface RetryStore {
   ): Promise<number | undefined>
 }
 
+/** A manual retry that was attempted, whatever came of it. */
+export interface RetryEvent {
+  dlqId: string
+  bufferId: string
+  items: number
+  delivered: boolean
+  /** HTTP status, 0 when no response arrived. */
+  statusCode: number
+  /** null when delivered. */
+  error: string | null
+  durationMs: number
+}
+
+export interface RetryTelemetry {
+  retry(event: RetryEvent): void
+}
+
 export interface AttemptResult {
   delivered: boolean
   /** HTTP status, 0 when no response arrived. */

@@ -16,7 +16,14 @@ import type { Principal } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { elapsedSince, momentOf } from '../runtime/moment.ts'
 import { readItem, storedBody } from './dead-letters.ts'
-import type { AttemptResult, DeadLetterStore, Deliveries, RetryDestination, RetryStore } from './ports.ts'
+import type {
+  AttemptResult,
+  DeadLetterStore,
+  Deliveries,
+  RetryDestination,
+  RetryStore,
+  RetryTelemetry,
+} from './ports.ts'
 
 /** Longest wait for a connection to the destination, ms. */
 export const WAIT_MS = 5_000
@@ -51,6 +58,7 @@ export interface DeadLetterRetryOptions {
   retries: RetryStore
   deliveries: Deliveries
   clock: Clock
+  telemetry: RetryTelemetry
 }
 
 export function createDeadLetterRetry(options: DeadLetterRetryOptions): DeadLetterRetry {
@@ -65,6 +73,7 @@ export function createDeadLetterRetry(options: DeadLetterRetryOptions): DeadLett
       // Before the lock is taken: over a slow line a large one takes longer than the lock may last.
       const batch = await storedBody(store, item.dlqId)
       const result = await attempt(options, item, destination, batch)
+      tell(options.telemetry, item, result)
       return result.delivered ? remove(store, item, result) : fail(retries, item, result)
     },
   }
@@ -91,6 +100,11 @@ async function attempt(
     proceed: () => elapsedSince(clock, began) < LATEST_START_MS,
   })
   return { ...result, retryId: claim.retryId }
+}
+
+function tell(telemetry: RetryTelemetry, { dlqId, bufferId, itemCount }: DlqItem, result: Attempted): void {
+  const { delivered, statusCode, error, durationMs } = result
+  telemetry.retry({ dlqId, bufferId, items: itemCount, delivered, statusCode, error, durationMs })
 }
 
 /** Whoever holds the lock by now: what was accepted once is not to be sent again. */

@@ -11,6 +11,7 @@ const HIDDEN = new Set(['level', 'time', 'role', 'msg', 'pid', 'hostname', 'shar
 const WRITERS: Readonly<Record<string, (event: Event) => string>> = {
   delivery: deliveryLine,
   dead: deadLine,
+  retry: retryLine,
 }
 
 export function terminalLine(event: Event): string {
@@ -33,6 +34,13 @@ function deliveryLine(event: Event): string {
 function deadLine(event: Event): string {
   const { bufferId, dlqId, reason, groupId } = event
   return `dead letter ${dlqId}: ${itemsOf(event)} of ${bufferId} (group ${groupId}), ${reason}`
+}
+
+function retryLine(event: Event): string {
+  const { dlqId, bufferId, delivered, error, statusCode, durationMs } = event
+  const what = `dead letter ${dlqId}: ${itemsOf(event)} of ${bufferId}`
+  const end = `status ${statusCode}, ${durationMs} ms`
+  return delivered ? `retried ${what}: ${end}` : `retry of ${what} failed: ${shown(error)}, ${end}`
 }
 
 function itemsOf({ items }: Event): string {

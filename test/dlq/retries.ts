@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, afterEach, before, beforeEach } from 'mocha'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue, type DeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
-import type { DeadLetterStore, RetryStore } from '../../internal/dlq/ports.ts'
+import type { DeadLetterStore, RetryEvent, RetryStore } from '../../internal/dlq/ports.ts'
 import { createDeadLetterRetry, type RetryReport } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import type { DlqItem } from '../../internal/domain/model.ts'
@@ -22,6 +22,7 @@ import { type Sink, type SinkAnswer, startSink } from '../support/sink.ts'
 export const acme = principal('acme')
 
 export class Retries {
+  readonly #told: RetryEvent[] = []
   node!: AccountsNode
   sink!: Sink
   client!: DeliveryClient
@@ -72,6 +73,11 @@ export class Retries {
     return createRetryStore(this.node.db, this.node.box)
   }
 
+  /** The attempts of a dead letter, as they were told. */
+  toldOf(dlqId: string): RetryEvent[] {
+    return this.#told.filter((event) => event.dlqId === dlqId)
+  }
+
   async expireLock(dlqId: string): Promise<void> {
     await this.node.db`
       UPDATE dlq_items SET retry_until = clock_timestamp() - interval '1 ms' WHERE dlq_id = ${dlqId}`
@@ -85,7 +91,9 @@ export class Retries {
   ): Promise<RetryReport> {
     const { clock = this.node.clock, retries = this.locks() } = given
     const { store = createDeadLetterStore(this.node.db) } = given
-    return createDeadLetterRetry({ store, retries, deliveries: this.client, clock }).retry(who, dlqId, body)
+    const telemetry = { retry: (event: RetryEvent) => void this.#told.push(event) }
+    const options = { store, retries, deliveries: this.client, clock, telemetry }
+    return createDeadLetterRetry(options).retry(who, dlqId, body)
   }
 
   /** Answers are given when they are asked for, one a request. */

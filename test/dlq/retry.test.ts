@@ -41,6 +41,16 @@ describe('dlq: manual retry', () => {
         durationMs: report.durationMs,
       })
       expect(report.durationMs).to.be.within(0, 10_000)
+      expect(here.toldOf(batch.dlqId).map(({ durationMs: _, ...event }) => event)).to.deep.equal([
+        {
+          dlqId: batch.dlqId,
+          bufferId: here.bufferId,
+          items: 3,
+          delivered: true,
+          statusCode: 202,
+          error: null,
+        },
+      ])
       const [request, ...more] = here.sink.requests()
       expect(more).to.deep.equal([])
       expect([request!.method, request!.path]).to.deep.equal(['PUT', '/second?x=1'])
@@ -137,6 +147,10 @@ describe('dlq: manual retry', () => {
         })
         expect(item.lastRetryAt).to.be.within(since - 1, Date.now() + 1)
       }
+      expect(here.toldOf(batch.dlqId).map(({ delivered, error }) => [delivered, error])).to.deep.equal([
+        [false, 'the destination answered 503'],
+        [false, 'the destination answered 410'],
+      ])
       expect(Buffer.compare(await here.queue().batch(acme, batch.dlqId), batch.body)).to.equal(0)
       const keys = here.sink.requests().map(({ headers }) => headers['x-idempotency-key'])
       expect(new Set(keys)).to.deep.equal(new Set([`grp:${batch.groupId}:v7`]))

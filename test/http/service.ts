@@ -203,7 +203,13 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {
       ...createDeadLetterQueue({ store: deadLetters }),
-      ...createDeadLetterRetry({ store: deadLetters, retries: createRetryStore(db, box), deliveries, clock }),
+      ...createDeadLetterRetry({
+        store: deadLetters,
+        retries: createRetryStore(db, box),
+        deliveries,
+        clock,
+        telemetry: { retry: () => {} },
+      }),
     },
     analytics: createAnalytics({ store: createAnalyticsStore(db), clock }),
     local,

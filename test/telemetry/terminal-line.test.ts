@@ -23,6 +23,13 @@ describe('an event on a terminal', () => {
       'attempt 2 of 1 item of orders (group g) failed: no answer, status 0, 12 ms; it is tried again',
     )
     expect(terminalLine({ ...failed, outcome: 'exhausted' })).to.match(/; it is not tried again$/)
+    const retry = { msg: 'retry', dlqId: 'dlq_1', items: 2, bufferId: 'orders', durationMs: 3 }
+    expect(terminalLine({ ...retry, delivered: true, statusCode: 200, error: null })).to.equal(
+      'retried dead letter dlq_1: 2 items of orders: status 200, 3 ms',
+    )
+    expect(terminalLine({ ...retry, delivered: false, statusCode: 500, error: 'no' })).to.equal(
+      'retry of dead letter dlq_1: 2 items of orders failed: no, status 500, 3 ms',
+    )
     const dead = { msg: 'dead', dlqId: 'dlq_1', items: 1, bufferId: 'orders', groupId: 'g', reason: 'max' }
     expect(terminalLine(dead)).to.equal('dead letter dlq_1: 1 item of orders (group g), max')
   })
