@@ -1,3 +1,4 @@
+import { expect } from 'chai'
 import { createNotifications } from '../../internal/billing/notifications.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { createLocalProvider, type LocalProvider } from '../../internal/payments/local/local-provider.ts'
@@ -24,6 +25,7 @@ contractOf('local', { hasTax: false }, async (): Promise<World> => {
   const clock = systemClock()
   const reported: string[] = []
   let isLosing = false
+  let earlier = new Set<string>()
   const provider: LocalProvider = createLocalProvider({
     store: createLocalPaymentStore(db),
     catalogue: createCatalogueStore(db),
@@ -69,8 +71,13 @@ contractOf('local', { hasTax: false }, async (): Promise<World> => {
     async dispute(invoiceId, outcome) {
       await provider.dispute(invoiceId, outcome)
     },
+    async begin() {
+      earlier = new Set((await provider.events()).map(({ eventId }) => eventId))
+    },
     async repeatAll() {
-      for (const { eventId } of await provider.events()) await provider.repeat(eventId)
+      const since = (await provider.events()).filter(({ eventId }) => !earlier.has(eventId))
+      expect(since).not.to.deep.equal([])
+      for (const { eventId } of since) await provider.repeat(eventId)
     },
     losing(losing) {
       isLosing = losing

@@ -1,3 +1,4 @@
+import { expect } from 'chai'
 import { createNotifications } from '../../internal/billing/notifications.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { BodyBudget } from '../../internal/http/body.ts'
@@ -22,6 +23,7 @@ const idOf = (url: string) => new URL(url).pathname.split('/').at(-1)!
 contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
   const databaseUrl = await freshDatabase()
   const db = connect(databaseUrl, { max: 8 })
+  let earlier = new Set<string>()
   const double = await startStripeDouble({ secret: SECRET, schema: stripeSchema() })
   const basic = double.sell({ amounts: { brl: 1_000 }, recurring: 'month' })
   const large = double.sell({ amounts: { brl: 5_000 }, recurring: 'month', lookupKey: 'large-monthly' })
@@ -82,8 +84,13 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
       await double.refund(checkoutUrl === undefined ? invoiceId : idOf(checkoutUrl), amountInCents)
     },
     dispute: (invoiceId, outcome) => double.dispute(invoiceId, outcome),
+    async begin() {
+      earlier = new Set(double.events().map(({ id }) => id))
+    },
     async repeatAll() {
-      for (const { id } of double.events()) await double.repeat(id)
+      const since = double.events().filter(({ id }) => !earlier.has(id))
+      expect(since).not.to.deep.equal([])
+      for (const { id } of since) await double.repeat(id)
     },
     losing: (losing) => double.losing(losing),
     async close() {

@@ -37,7 +37,9 @@ export interface World {
   /** Of an invoice; of a pack also its checkout is needed. Default: all that is left. */
   refund(invoiceId: string, checkoutUrl: string | undefined, amountInCents?: number): Promise<void>
   dispute(invoiceId: string, outcome: 'lost' | 'won'): Promise<void>
-  /** Tells all events again. */
+  /** A test begins. */
+  begin(): Promise<void>
+  /** Tells all events since then again. */
   repeatAll(): Promise<void>
   /** From now on events get lost. */
   losing(isLosing: boolean): void
@@ -55,6 +57,7 @@ export class Buyer {
 
   async begin(): Promise<void> {
     this.world.losing(false)
+    await this.world.begin()
     this.world.reported.length = 0
     this.customerId = `customer-${randomUUID()}`
     this.api = adminOf(this.world.service.url, await this.world.service.ownerKey(this.customerId))

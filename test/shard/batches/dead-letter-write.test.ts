@@ -34,7 +34,7 @@ function openPostgres() {
     },
     async write(_fence: unknown, { groupId }: DeadBatch) {
       stored.push(groupId)
-      return { outcome: 'stored' as const, paused: false }
+      return { outcome: 'stored' as const, dlqId: 'd', paused: false }
     },
   }
 }
@@ -109,7 +109,7 @@ describe('the writing of dead letters', () => {
     )
     stopped = true
     largeWrites.release()
-    expect(await waiting).to.deep.equal({ paused: false })
+    expect(await waiting).to.equal(null)
     expect([postgres.uploading, postgres.stored, largeWrites.held]).to.deep.equal([[], [], 0])
   })
 

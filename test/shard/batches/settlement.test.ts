@@ -23,7 +23,7 @@ function settlement() {
       writeSoon: ({ type }: { type: string }) => written.push(`${type} soon`),
     },
     clock: { now: () => 3 },
-    deadLetterWriter: { write: async () => ({ paused: false }) },
+    deadLetterWriter: { write: async () => ({ outcome: 'stored', dlqId: 'd', paused: false }) },
     fence: { shard: 0 },
     telemetry: { dead: () => {} },
   }
