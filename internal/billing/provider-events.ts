@@ -84,23 +84,27 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
       // Ours, and not known yet: what it tells is applied once its subscription is.
       return (await read(first)) === 'applied' ? await receive(reference, left - 1) : 'later'
     }
-    if (living !== undefined) await endSeconds(customerId, living)
-    return 'applied'
+    return living === undefined ? 'applied' : await endSeconds(customerId, living)
   }
 
   /**
-   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. Each step may be done
-   * again. When one fails, the event is told again and finds the same.
+   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. While it cannot be read,
+   * nothing ends. Each step may be done again. When one fails, the event is told again and finds the same.
    */
-  async function endSeconds(customerId: string, [oldest, ...seconds]: readonly string[]): Promise<void> {
-    await receive({ kind: 'subscription', id: oldest! }, 0)
+  async function endSeconds(
+    customerId: string,
+    [oldest, ...seconds]: readonly string[],
+  ): Promise<'applied' | 'later'> {
+    const outcome = await receive({ kind: 'subscription', id: oldest! }, 0)
+    if (outcome !== 'applied') return outcome === 'later' ? 'later' : 'applied'
     const living = await log.apply((billing) => billing.livingSubscriptions(customerId))
-    if (!living.includes(oldest!)) return
+    if (!living.includes(oldest!)) return 'applied'
     for (const subscriptionId of seconds.filter((id) => living.includes(id))) {
       await provider.cancelAndRefund(subscriptionId)
       reports.secondSubscription({ subscriptionId, customerId })
       await receive({ kind: 'subscription', id: subscriptionId }, 0)
     }
+    return 'applied'
   }
 
   return { receive: (reference) => receive(reference, FOLLOWING) }
