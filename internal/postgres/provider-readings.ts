@@ -85,7 +85,8 @@ async function findSubscription(db: Transaction, subscriptionId: string): Promis
 async function livingSubscriptions(db: Transaction, customerId: string): Promise<string[]> {
   const rows = await db<{ subscription_id: string }[]>`
     SELECT subscription_id FROM subscriptions
-    WHERE customer_id = ${customerId} AND status IN ('ACTIVE', 'PAST_DUE', 'CANCELLING')
+    WHERE customer_id = ${customerId}
+      AND (status IN ('ACTIVE', 'PAST_DUE') OR (status = 'CANCELLING' AND current_period_end > now()))
     ORDER BY created_at, subscription_id`
   return rows.map((row) => row.subscription_id)
 }
