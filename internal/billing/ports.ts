@@ -133,8 +133,8 @@ export interface PaymentProvider {
   cancelAndRefund(subscriptionId: string): Promise<void>
   /**
    * The object as it stands now. undefined: it is not of this installation, or does not exist. Rejects with
-   * UnusableReadingError when it is of this installation and says what cannot be used, such as an offer that the
-   * catalogue does not have.
+   * UnusableReadingError, with the owner, when it names a customer and says what cannot be used, such as an offer that
+   * the catalogue does not have.
    */
   read(reference: ObjectReference): Promise<Reading | undefined>
   /** What may have changed since then (Unix ms), in any order, also repeatedly. */
