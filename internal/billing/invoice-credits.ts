@@ -30,12 +30,12 @@ export async function grantInvoice(paid: Paid): Promise<boolean> {
 /** Credits that were granted; undefined: the period was paid for before. */
 async function grantCycle(
   { billing, reading, subscription }: Paid,
-  { planId, periodStart, newMoney }: PaidCycle,
+  { planId, periodStart, periodEnd, newMoney }: PaidCycle,
 ): Promise<number | undefined> {
   const { subscriptionId } = reading
   const { creditsPerCycle, name } = await planOf(billing, planId)
   if ((await billing.cycleCredits(subscriptionId, periodStart)) !== undefined) return undefined
-  await billing.putCycleCredits(subscriptionId, periodStart, creditsPerCycle)
+  await billing.putCycleCredits(subscriptionId, { periodStart, periodEnd, credits: creditsPerCycle })
   const credits =
     newMoney === null
       ? creditsPerCycle

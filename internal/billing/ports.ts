@@ -231,8 +231,12 @@ export interface BillingTransaction {
   putInvoice(invoice: Invoice, begun: ReadingTime): Promise<boolean>
   /** The credits of the plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
   cycleCredits(subscriptionId: string, periodStart: number): Promise<number | undefined>
-  putCycleCredits(subscriptionId: string, periodStart: number, credits: number): Promise<void>
-  /** The start of the last period that was paid for and began by then; undefined: there is none. Unix ms. */
+  /** Times are Unix ms. */
+  putCycleCredits(
+    subscriptionId: string,
+    cycle: { periodStart: number; periodEnd: number; credits: number },
+  ): Promise<void>
+  /** The start of the period that was paid for and lasts then; undefined: there is none. Unix ms. */
   periodAt(subscriptionId: string, time: number): Promise<number | undefined>
   /** Changes of the plan in this period that were paid for, and whose money did not go back. */
   planChanges(subscriptionId: string, periodStart: number): Promise<CreditRange[]>

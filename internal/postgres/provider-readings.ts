@@ -1,4 +1,4 @@
-/** What readings of the payment provider change, each in one transaction (migrations 046 and 053). */
+/** What readings of the payment provider change, each in one transaction (migrations 046, 053 and 054). */
 
 import type { BillingTransaction, PaidChange, ReadingLog, ReadingTime } from '../billing/ports.ts'
 import type { Invoice, Subscription } from '../domain/model.ts'
@@ -37,7 +37,7 @@ function billingTransaction(db: Transaction): BillingTransaction {
     invoice: (invoiceId) => findInvoice(db, invoiceId),
     putInvoice: (invoice, begun) => putInvoice(db, invoice, begun),
     cycleCredits: (subscriptionId, periodStart) => cycleCredits(db, subscriptionId, periodStart),
-    putCycleCredits: (...cycle) => putCycleCredits(db, ...cycle),
+    putCycleCredits: (subscriptionId, cycle) => putCycleCredits(db, subscriptionId, cycle),
     periodAt: (subscriptionId, time) => periodAt(db, subscriptionId, time),
     planChanges: (subscriptionId, periodStart) => planChanges(db, subscriptionId, periodStart),
     addPlanChange: (change) => addPlanChange(db, change),
@@ -151,19 +151,20 @@ async function cycleCredits(
 async function putCycleCredits(
   db: Transaction,
   subscriptionId: string,
-  periodStart: number,
-  credits: number,
+  { periodStart, periodEnd, credits }: Parameters<BillingTransaction['putCycleCredits']>[1],
 ): Promise<void> {
   await db`
-    INSERT INTO subscription_cycles (subscription_id, period_start, credits)
-    VALUES (${subscriptionId}, ${new Date(periodStart)}, ${credits})
-    ON CONFLICT (subscription_id, period_start) DO UPDATE SET credits = excluded.credits`
+    INSERT INTO subscription_cycles (subscription_id, period_start, period_end, credits)
+    VALUES (${subscriptionId}, ${new Date(periodStart)}, ${new Date(periodEnd)}, ${credits})
+    ON CONFLICT (subscription_id, period_start) DO UPDATE SET period_end = excluded.period_end,
+      credits = excluded.credits`
 }
 
 async function periodAt(db: Transaction, subscriptionId: string, time: number): Promise<number | undefined> {
   const [row] = await db<{ period_start: Date }[]>`
     SELECT period_start FROM subscription_cycles
     WHERE subscription_id = ${subscriptionId} AND period_start <= ${new Date(time)}
+      AND (period_end IS NULL OR period_end > ${new Date(time)})
     ORDER BY period_start DESC LIMIT 1`
   return row?.period_start.getTime()
 }

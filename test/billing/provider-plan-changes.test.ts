@@ -81,6 +81,14 @@ describe('billing: plans that change at a payment provider', () => {
       expect((await on.account()).credits).to.equal(460)
     })
 
+    it('that is paid in the next period counts in its own, which was never paid, and not in the one before', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      const current = { currentPeriodStart: START + 2 * PERIOD, currentPeriodEnd: START + 3 * PERIOD }
+      await on.tell(on.subscription({ ...large, ...current }))
+      await on.tell(on.difference({}, { changedAt: START + 1.5 * PERIOD, periodEnd: START + 2 * PERIOD }))
+      expect((await on.account()).credits).to.equal(110 + 450)
+    })
+
     for (const [what, isPaid] of [
       ['was not paid yet', false],
       ['is paid', true],
