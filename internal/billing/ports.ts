@@ -4,7 +4,7 @@
  */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
-import type { CreditRange } from '../domain/subscription.ts'
+import type { ChangedRange } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
 import type { ObjectReference, Reading } from './readings.ts'
 
@@ -239,7 +239,7 @@ export interface BillingTransaction {
   /** The start of the period that was paid for and lasts then; undefined: there is none. Unix ms. */
   periodAt(subscriptionId: string, time: number): Promise<number | undefined>
   /** Changes of the plan in this period that were paid for, and whose money did not go back. */
-  planChanges(subscriptionId: string, periodStart: number): Promise<CreditRange[]>
+  planChanges(subscriptionId: string, periodStart: number): Promise<ChangedRange[]>
   /** Each of an invoice once. */
   addPlanChange(change: PaidChange): Promise<void>
   /** undefined: nothing was granted for it. */
@@ -261,11 +261,10 @@ export interface BillingTransaction {
 }
 
 /** `from` less than `to`. Times are Unix ms. */
-export interface PaidChange extends CreditRange {
+export interface PaidChange extends ChangedRange {
   invoiceId: string
   subscriptionId: string
   periodStart: number
-  changedAt: number
 }
 
 /** What one payment brought: an invoice of a plan's period, or a checkout of a pack. */

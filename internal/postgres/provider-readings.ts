@@ -2,7 +2,7 @@
 
 import type { BillingTransaction, PaidChange, ReadingLog, ReadingTime } from '../billing/ports.ts'
 import type { Invoice, Subscription } from '../domain/model.ts'
-import type { CreditRange } from '../domain/subscription.ts'
+import type { ChangedRange } from '../domain/subscription.ts'
 import { listPacks, listPlans } from './catalogue.ts'
 import type { Database, Transaction } from './connection.ts'
 import { type InvoiceRow, invoiceOf } from './invoices.ts'
@@ -173,12 +173,16 @@ async function planChanges(
   db: Transaction,
   subscriptionId: string,
   periodStart: number,
-): Promise<CreditRange[]> {
-  const rows = await db<{ from_credits: number; to_credits: number }[]>`
-    SELECT from_credits, to_credits FROM plan_changes LEFT JOIN credit_sales ON sale_id = invoice_id
+): Promise<ChangedRange[]> {
+  const rows = await db<{ from_credits: number; to_credits: number; changed_at: Date }[]>`
+    SELECT from_credits, to_credits, changed_at FROM plan_changes LEFT JOIN credit_sales ON sale_id = invoice_id
     WHERE subscription_id = ${subscriptionId} AND period_start = ${new Date(periodStart)}
       AND (sale_id IS NULL OR returned_credits < credits)`
-  return rows.map(({ from_credits, to_credits }) => ({ from: from_credits, to: to_credits }))
+  return rows.map((row) => ({
+    from: row.from_credits,
+    to: row.to_credits,
+    changedAt: row.changed_at.getTime(),
+  }))
 }
 
 async function addPlanChange(db: Transaction, it: PaidChange): Promise<void> {

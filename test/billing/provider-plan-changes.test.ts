@@ -50,6 +50,16 @@ describe('billing: plans that change at a payment provider', () => {
       expect(on.credited).to.deep.equal([])
     })
 
+    it('brings nothing more when it goes back and forth, also when its period is told last', async () => {
+      const huge = { planId: 'huge', periodStart: START, periodEnd: START + PERIOD, newMoney: null }
+      const down = { fromPlanId: 'huge', planId: 'basic', changedAt: START + PERIOD / 4 }
+      await on.tell(on.subscription({ planId: 'huge' }), on.difference({ amount: 0 }, down, 'down'))
+      await on.tell(on.difference({}, { planId: 'huge' }))
+      expect((await on.account()).credits).to.equal(1_460)
+      await on.tell(on.invoice(0, { cycle: huge }))
+      expect(await on.account()).to.include({ credits: 3_010, creditLimit: 3_000 })
+    })
+
     it('brings the difference of each step for what was paid, in any order', async () => {
       const up = { fromPlanId: 'large', planId: 'huge' }
       await on.tell(on.subscription({ planId: 'huge' }), on.invoice(), on.difference({}, up, 'second'))
