@@ -2,7 +2,7 @@
 
 import type { Subscription } from '../domain/model.ts'
 import { proportion } from '../domain/proportion.ts'
-import { upgradeCredits } from '../domain/subscription.ts'
+import { broughtBefore, upgradeCredits } from '../domain/subscription.ts'
 import { planOf } from './apply-subscription.ts'
 import type { BillingTransaction } from './ports.ts'
 import type { InvoiceReading, PaidCycle, PlanChange } from './readings.ts'
@@ -30,21 +30,28 @@ export async function grantInvoice(paid: Paid): Promise<boolean> {
 /** Credits that were granted; undefined: the period was paid for before. */
 async function grantCycle(
   { billing, reading, subscription }: Paid,
-  { planId, periodStart, newMoney }: PaidCycle,
+  cycle: PaidCycle,
 ): Promise<number | undefined> {
   const { subscriptionId } = reading
+  const { planId, periodStart, periodEnd } = cycle
   const { creditsPerCycle, name } = await planOf(billing, planId)
   if ((await billing.cycleCredits(subscriptionId, periodStart)) !== undefined) return undefined
-  await billing.putCycleCredits(subscriptionId, periodStart, creditsPerCycle)
-  const credits =
-    newMoney === null
-      ? creditsPerCycle
-      : proportion(creditsPerCycle, newMoney.paidInCents, newMoney.priceInCents)
-  await add(billing, reading, { credits, description: `Credits of plan ${name}` })
+  await billing.putCycleCredits(subscriptionId, { periodStart, periodEnd, credits: creditsPerCycle })
   // A change may be paid before its period.
-  const better = (await billing.planChanges(subscriptionId, periodStart)).map(({ to }) => to)
-  await limit(billing, subscription, { periodStart, creditsPerCycle: Math.max(creditsPerCycle, ...better) })
+  const changes = await billing.planChanges(subscriptionId, periodStart)
+  const credits = Math.max(
+    0,
+    creditsOfCycle(cycle, creditsPerCycle) - broughtBefore(creditsPerCycle, changes, cycle),
+  )
+  await add(billing, reading, { credits, description: `Credits of plan ${name}` })
+  const best = Math.max(creditsPerCycle, ...changes.map(({ to }) => to))
+  await limit(billing, subscription, { periodStart, creditsPerCycle: best })
   return credits
+}
+
+function creditsOfCycle({ newMoney }: PaidCycle, creditsPerCycle: number): number {
+  if (newMoney === null) return creditsPerCycle
+  return proportion(creditsPerCycle, newMoney.paidInCents, newMoney.priceInCents)
 }
 
 /** Credits that were granted: the difference of the plans for the rest of the period, as far as it was not paid before. */

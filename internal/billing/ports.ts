@@ -4,7 +4,7 @@
  */
 
 import type { CreditTransaction, Invoice, Plan, Subscription, SubscriptionStatus } from '../domain/model.ts'
-import type { CreditRange } from '../domain/subscription.ts'
+import type { ChangedRange } from '../domain/subscription.ts'
 import type { Catalogue, CataloguePack, CataloguePlan } from './catalogue.ts'
 import type { ObjectReference, Reading } from './readings.ts'
 
@@ -133,8 +133,8 @@ export interface PaymentProvider {
   cancelAndRefund(subscriptionId: string): Promise<void>
   /**
    * The object as it stands now. undefined: it is not of this installation, or does not exist. Rejects with
-   * UnusableReadingError when it is of this installation and says what cannot be used, such as an offer that the
-   * catalogue does not have.
+   * UnusableReadingError, with the owner, when it names a customer and says what cannot be used, such as an offer that
+   * the catalogue does not have.
    */
   read(reference: ObjectReference): Promise<Reading | undefined>
   /** What may have changed since then (Unix ms), in any order, also repeatedly. */
@@ -220,7 +220,7 @@ export interface BillingTransaction {
   /** The account that this customer of the provider is; undefined: none. */
   accountOf(provider: string, providerCustomerId: string): Promise<string | undefined>
   subscription(subscriptionId: string): Promise<Subscription | undefined>
-  /** Those of the customer that are ACTIVE, PAST_DUE or CANCELLING; the oldest at the provider first. */
+  /** Those of the customer that are ACTIVE, PAST_DUE, or CANCELLING in a period that lasts; the oldest at the provider first. */
   livingSubscriptions(customerId: string): Promise<string[]>
   /** The subscription that an invoice of a pack names: the one that counts, else none. */
   currentSubscription(customerId: string): Promise<string | undefined>
@@ -231,11 +231,15 @@ export interface BillingTransaction {
   putInvoice(invoice: Invoice, begun: ReadingTime): Promise<boolean>
   /** The credits of the plan that this period was paid for; undefined: it was not paid. `periodStart`: Unix ms. */
   cycleCredits(subscriptionId: string, periodStart: number): Promise<number | undefined>
-  putCycleCredits(subscriptionId: string, periodStart: number, credits: number): Promise<void>
-  /** The start of the last period that was paid for and began by then; undefined: there is none. Unix ms. */
+  /** Times are Unix ms. */
+  putCycleCredits(
+    subscriptionId: string,
+    cycle: { periodStart: number; periodEnd: number; credits: number },
+  ): Promise<void>
+  /** The start of the period that was paid for and lasts then; undefined: there is none. Unix ms. */
   periodAt(subscriptionId: string, time: number): Promise<number | undefined>
   /** Changes of the plan in this period that were paid for, and whose money did not go back. */
-  planChanges(subscriptionId: string, periodStart: number): Promise<CreditRange[]>
+  planChanges(subscriptionId: string, periodStart: number): Promise<ChangedRange[]>
   /** Each of an invoice once. */
   addPlanChange(change: PaidChange): Promise<void>
   /** undefined: nothing was granted for it. */
@@ -257,11 +261,10 @@ export interface BillingTransaction {
 }
 
 /** `from` less than `to`. Times are Unix ms. */
-export interface PaidChange extends CreditRange {
+export interface PaidChange extends ChangedRange {
   invoiceId: string
   subscriptionId: string
   periodStart: number
-  changedAt: number
 }
 
 /** What one payment brought: an invoice of a plan's period, or a checkout of a pack. */

@@ -4,13 +4,14 @@
  * order, any number of times and at several nodes at once.
  */
 
+import { isIdentifier } from '../domain/identifiers.ts'
 import { type Applied, StrangerError } from './applied.ts'
 import { applyInvoice } from './apply-invoice.ts'
 import { applyPack } from './apply-pack.ts'
 import { applySubscription } from './apply-subscription.ts'
 import { checkReading } from './checked-reading.ts'
 import type { BillingTransaction, PaymentProvider, ReadingLog, ReadingTime } from './ports.ts'
-import { type ObjectReference, type Reading, UnusableReadingError } from './readings.ts'
+import { type ObjectReference, type Owner, type Reading, UnusableReadingError } from './readings.ts'
 
 /**
  * `applied`: what was read stands in our rows. `ignored`: it is not of this installation, and need not be told again.
@@ -47,20 +48,39 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
   /** `left`: what follows from a reading is read so often, so a provider that says one thing and does another ends. */
   async function receive(reference: ObjectReference, left: number): Promise<Outcome> {
     const begun = await log.now()
+    let reading: Reading | undefined
     try {
-      const reading = await provider.read(reference)
+      reading = await provider.read(reference)
       if (reading === undefined) return 'ignored'
       checkReading(reading, reference)
       return await follow(reference, reading.customerId, await apply(reading, begun), left)
     } catch (error) {
-      if (error instanceof StrangerError) {
-        reports.stranger({ reference, customerId: error.message })
-        return 'ignored'
-      }
-      if (!(error instanceof UnusableReadingError)) throw error
-      reports.unusable({ reference, reason: error.message })
-      return 'later'
+      return await refuse(reference, error, reading)
     }
+  }
+
+  /** What is a stranger's is not told again, whatever is wrong with it: it would be so for ever, and hold up the sweep. */
+  async function refuse(reference: ObjectReference, error: unknown, reading?: Owner): Promise<Outcome> {
+    const owner = error instanceof UnusableReadingError ? (error.owner ?? reading) : undefined
+    const stranger = error instanceof StrangerError ? error.message : await strangerIn(owner)
+    if (stranger !== undefined) {
+      reports.stranger({ reference, customerId: stranger })
+      return 'ignored'
+    }
+    if (!(error instanceof UnusableReadingError)) throw error
+    reports.unusable({ reference, reason: error.message })
+    return 'later'
+  }
+
+  /** The customer that is named, when he is not the one that pays; undefined: he is, or it cannot be told. */
+  async function strangerIn(owner: Owner | undefined): Promise<string | undefined> {
+    if (owner === undefined) return undefined
+    const { customerId, providerCustomerId } = owner
+    if (!isIdentifier(customerId) || !isIdentifier(providerCustomerId)) return undefined
+    return await log.apply(async (billing) => {
+      const account = await billing.accountOf(provider.name, providerCustomerId)
+      return account === customerId ? undefined : customerId
+    })
   }
 
   async function apply(reading: Reading, begun: ReadingTime): Promise<Applied> {
@@ -84,23 +104,27 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
       // Ours, and not known yet: what it tells is applied once its subscription is.
       return (await read(first)) === 'applied' ? await receive(reference, left - 1) : 'later'
     }
-    if (living !== undefined) await endSeconds(customerId, living)
-    return 'applied'
+    return living === undefined ? 'applied' : await endSeconds(customerId, living)
   }
 
   /**
-   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. Each step may be done
-   * again. When one fails, the event is told again and finds the same.
+   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. While it cannot be read,
+   * nothing ends. Each step may be done again. When one fails, the event is told again and finds the same.
    */
-  async function endSeconds(customerId: string, [oldest, ...seconds]: readonly string[]): Promise<void> {
-    await receive({ kind: 'subscription', id: oldest! }, 0)
+  async function endSeconds(
+    customerId: string,
+    [oldest, ...seconds]: readonly string[],
+  ): Promise<'applied' | 'later'> {
+    const outcome = await receive({ kind: 'subscription', id: oldest! }, 0)
+    if (outcome !== 'applied') return outcome === 'later' ? 'later' : 'applied'
     const living = await log.apply((billing) => billing.livingSubscriptions(customerId))
-    if (!living.includes(oldest!)) return
+    if (!living.includes(oldest!)) return 'applied'
     for (const subscriptionId of seconds.filter((id) => living.includes(id))) {
       await provider.cancelAndRefund(subscriptionId)
       reports.secondSubscription({ subscriptionId, customerId })
       await receive({ kind: 'subscription', id: subscriptionId }, 0)
     }
+    return 'applied'
   }
 
   return { receive: (reference) => receive(reference, FOLLOWING) }

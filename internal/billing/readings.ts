@@ -15,14 +15,14 @@ export interface ObjectReference {
 
 export type Reading = SubscriptionReading | InvoiceReading | PackReading
 
-interface Owned {
+export interface Owner {
   /** Whom the object names: what the checkout was given. */
   customerId: string
   /** Who pays for it at the provider. It counts only when this is the customer's own one. */
   providerCustomerId: string
 }
 
-export interface SubscriptionReading extends Owned {
+export interface SubscriptionReading extends Owner {
   kind: 'subscription'
   subscriptionId: string
   /** Of the offer that is being paid for at the moment. */
@@ -36,7 +36,7 @@ export interface SubscriptionReading extends Owned {
 }
 
 /** An invoice of a subscription. */
-export interface InvoiceReading extends Owned {
+export interface InvoiceReading extends Owner {
   kind: 'invoice'
   invoiceId: string
   subscriptionId: string
@@ -75,7 +75,7 @@ export interface PlanChange {
   periodEnd: number
 }
 
-export interface PackReading extends Owned {
+export interface PackReading extends Owner {
   kind: 'pack'
   checkoutId: string
   packId: string
@@ -95,9 +95,18 @@ export interface PackReading extends Owned {
   invoiceId: string
 }
 
-/** The object is of this installation, and says what cannot be used (yet). The message says what. */
+/**
+ * The object says what cannot be used (yet). The message says what. `owner`: whom it names, where that can be read. It may
+ * be a stranger, as of another installation that sells by the same account of the provider.
+ */
 export class UnusableReadingError extends Error {
   override readonly name = 'UnusableReadingError'
+  readonly owner: Owner | undefined
+
+  constructor(message: string, owner?: Owner) {
+    super(message)
+    this.owner = owner
+  }
 }
 
 /** The notification is not the provider's, too old, or not to be understood. The message says why, in one line. */

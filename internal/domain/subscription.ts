@@ -32,6 +32,11 @@ export interface CreditRange {
   to: number
 }
 
+/** By a change of the plan, at this time: Unix ms. */
+export interface ChangedRange extends CreditRange {
+  changedAt: number
+}
+
 export interface Upgrade extends CreditRange {
   /** What the period was paid for so far, in any order. */
   paid: readonly CreditRange[]
@@ -49,6 +54,22 @@ export interface Upgrade extends CreditRange {
 export function upgradeCredits({ from, to, paid, periodStart, periodEnd, changedAt }: Upgrade): number {
   const left = periodEnd - Math.min(Math.max(changedAt, periodStart), periodEnd)
   return proportion(unpaidOf({ from, to }, paid), left, periodEnd - periodStart)
+}
+
+/**
+ * Of the credits of a whole period, what changes have brought that were paid before the period itself. Of credits that
+ * several changes cover, the first change counts. Times are Unix ms.
+ */
+export function broughtBefore(
+  credits: number,
+  changes: readonly ChangedRange[],
+  period: { periodStart: number; periodEnd: number },
+): number {
+  const sorted = changes.toSorted((a, b) => a.changedAt - b.changedAt)
+  return sorted.reduce((brought, { from, to, changedAt }, index) => {
+    const range = { from, to: Math.min(to, credits), changedAt }
+    return brought + upgradeCredits({ ...range, ...period, paid: sorted.slice(0, index) })
+  }, 0)
 }
 
 /** Changes may be paid in another order than they were made, so there may be gaps between what was paid. */

@@ -1,8 +1,8 @@
-/** What readings of the payment provider change, each in one transaction (migrations 046 and 053). */
+/** What readings of the payment provider change, each in one transaction (migrations 046, 053 and 054). */
 
 import type { BillingTransaction, PaidChange, ReadingLog, ReadingTime } from '../billing/ports.ts'
 import type { Invoice, Subscription } from '../domain/model.ts'
-import type { CreditRange } from '../domain/subscription.ts'
+import type { ChangedRange } from '../domain/subscription.ts'
 import { listPacks, listPlans } from './catalogue.ts'
 import type { Database, Transaction } from './connection.ts'
 import { type InvoiceRow, invoiceOf } from './invoices.ts'
@@ -37,7 +37,7 @@ function billingTransaction(db: Transaction): BillingTransaction {
     invoice: (invoiceId) => findInvoice(db, invoiceId),
     putInvoice: (invoice, begun) => putInvoice(db, invoice, begun),
     cycleCredits: (subscriptionId, periodStart) => cycleCredits(db, subscriptionId, periodStart),
-    putCycleCredits: (...cycle) => putCycleCredits(db, ...cycle),
+    putCycleCredits: (subscriptionId, cycle) => putCycleCredits(db, subscriptionId, cycle),
     periodAt: (subscriptionId, time) => periodAt(db, subscriptionId, time),
     planChanges: (subscriptionId, periodStart) => planChanges(db, subscriptionId, periodStart),
     addPlanChange: (change) => addPlanChange(db, change),
@@ -85,7 +85,8 @@ async function findSubscription(db: Transaction, subscriptionId: string): Promis
 async function livingSubscriptions(db: Transaction, customerId: string): Promise<string[]> {
   const rows = await db<{ subscription_id: string }[]>`
     SELECT subscription_id FROM subscriptions
-    WHERE customer_id = ${customerId} AND status IN ('ACTIVE', 'PAST_DUE', 'CANCELLING')
+    WHERE customer_id = ${customerId}
+      AND (status IN ('ACTIVE', 'PAST_DUE') OR (status = 'CANCELLING' AND current_period_end > now()))
     ORDER BY created_at, subscription_id`
   return rows.map((row) => row.subscription_id)
 }
@@ -150,19 +151,20 @@ async function cycleCredits(
 async function putCycleCredits(
   db: Transaction,
   subscriptionId: string,
-  periodStart: number,
-  credits: number,
+  { periodStart, periodEnd, credits }: Parameters<BillingTransaction['putCycleCredits']>[1],
 ): Promise<void> {
   await db`
-    INSERT INTO subscription_cycles (subscription_id, period_start, credits)
-    VALUES (${subscriptionId}, ${new Date(periodStart)}, ${credits})
-    ON CONFLICT (subscription_id, period_start) DO UPDATE SET credits = excluded.credits`
+    INSERT INTO subscription_cycles (subscription_id, period_start, period_end, credits)
+    VALUES (${subscriptionId}, ${new Date(periodStart)}, ${new Date(periodEnd)}, ${credits})
+    ON CONFLICT (subscription_id, period_start) DO UPDATE SET period_end = excluded.period_end,
+      credits = excluded.credits`
 }
 
 async function periodAt(db: Transaction, subscriptionId: string, time: number): Promise<number | undefined> {
   const [row] = await db<{ period_start: Date }[]>`
     SELECT period_start FROM subscription_cycles
     WHERE subscription_id = ${subscriptionId} AND period_start <= ${new Date(time)}
+      AND (period_end IS NULL OR period_end > ${new Date(time)})
     ORDER BY period_start DESC LIMIT 1`
   return row?.period_start.getTime()
 }
@@ -171,12 +173,16 @@ async function planChanges(
   db: Transaction,
   subscriptionId: string,
   periodStart: number,
-): Promise<CreditRange[]> {
-  const rows = await db<{ from_credits: number; to_credits: number }[]>`
-    SELECT from_credits, to_credits FROM plan_changes LEFT JOIN credit_sales ON sale_id = invoice_id
+): Promise<ChangedRange[]> {
+  const rows = await db<{ from_credits: number; to_credits: number; changed_at: Date }[]>`
+    SELECT from_credits, to_credits, changed_at FROM plan_changes LEFT JOIN credit_sales ON sale_id = invoice_id
     WHERE subscription_id = ${subscriptionId} AND period_start = ${new Date(periodStart)}
       AND (sale_id IS NULL OR returned_credits < credits)`
-  return rows.map(({ from_credits, to_credits }) => ({ from: from_credits, to: to_credits }))
+  return rows.map((row) => ({
+    from: row.from_credits,
+    to: row.to_credits,
+    changedAt: row.changed_at.getTime(),
+  }))
 }
 
 async function addPlanChange(db: Transaction, it: PaidChange): Promise<void> {

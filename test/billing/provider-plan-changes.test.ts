@@ -50,6 +50,16 @@ describe('billing: plans that change at a payment provider', () => {
       expect(on.credited).to.deep.equal([])
     })
 
+    it('brings nothing more when it goes back and forth, also when its period is told last', async () => {
+      const huge = { planId: 'huge', periodStart: START, periodEnd: START + PERIOD, newMoney: null }
+      const down = { fromPlanId: 'huge', planId: 'basic', changedAt: START + PERIOD / 4 }
+      await on.tell(on.subscription({ planId: 'huge' }), on.difference({ amount: 0 }, down, 'down'))
+      await on.tell(on.difference({}, { planId: 'huge' }))
+      expect((await on.account()).credits).to.equal(1_460)
+      await on.tell(on.invoice(0, { cycle: huge }))
+      expect(await on.account()).to.include({ credits: 3_010, creditLimit: 3_000 })
+    })
+
     it('brings the difference of each step for what was paid, in any order', async () => {
       const up = { fromPlanId: 'large', planId: 'huge' }
       await on.tell(on.subscription({ planId: 'huge' }), on.invoice(), on.difference({}, up, 'second'))
@@ -79,6 +89,14 @@ describe('billing: plans that change at a payment provider', () => {
     it('of a period that was never paid, and is over, takes the length of the one that runs', async () => {
       await on.tell(on.subscription({ ...large, ...next }), on.difference())
       expect((await on.account()).credits).to.equal(460)
+    })
+
+    it('that is paid in the next period counts in its own, which was never paid, and not in the one before', async () => {
+      await on.tell(on.subscription(), on.invoice())
+      const current = { currentPeriodStart: START + 2 * PERIOD, currentPeriodEnd: START + 3 * PERIOD }
+      await on.tell(on.subscription({ ...large, ...current }))
+      await on.tell(on.difference({}, { changedAt: START + 1.5 * PERIOD, periodEnd: START + 2 * PERIOD }))
+      expect((await on.account()).credits).to.equal(110 + 450)
     })
 
     for (const [what, isPaid] of [

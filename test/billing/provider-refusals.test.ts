@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import type { Reading } from '../../internal/billing/readings.ts'
+import { type Reading, UnusableReadingError } from '../../internal/billing/readings.ts'
 import { createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
 import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
 
@@ -30,6 +30,19 @@ describe('billing: what is refused of a payment provider', () => {
       await on.changesNothing(stolen, 'ignored', /^stranger: /)
       const invoice = on.invoice(1, { customerId: other, providerCustomerId: payer })
       await on.changesNothing(invoice, 'ignored', /^stranger: /)
+    })
+
+    it('is not told again when it cannot be used either, as what another installation sells', async () => {
+      const [reference] = on.set(on.subscription({ customerId: 'nobody' }))
+      const owner = { customerId: 'nobody', providerCustomerId: 'cus-nobody' }
+      on.provider.beforeAnswer = () =>
+        Promise.reject(new UnusableReadingError('no plan has its price', owner))
+      expect(await on.events().receive(reference!)).to.equal('ignored')
+      expect(on.reported).to.deep.equal(['stranger: nobody'])
+      on.provider.beforeAnswer = async () => {}
+      on.reported.length = 0
+      const strange = on.pack({ providerCustomerId: 'cus-nobody', paidInCents: 0.5 })
+      await on.changesNothing(strange, 'ignored', /^stranger: /)
     })
 
     it('changes nothing of an invoice that is of another customer', async () => {
@@ -112,6 +125,15 @@ describe('billing: what is refused of a payment provider', () => {
         await on.changesNothing(told, 'later', new RegExp(`^unusable: .*${error.source}`))
       })
     }
+
+    it('is told again when the provider says that its own customer has it', async () => {
+      const [reference] = on.set(on.subscription())
+      const owner = { customerId: on.customerId, providerCustomerId: `cus-${on.customerId}` }
+      on.provider.beforeAnswer = () =>
+        Promise.reject(new UnusableReadingError('no plan has its price', owner))
+      expect(await on.events().receive(reference!)).to.equal('later')
+      expect(on.reported).to.deep.equal(['unusable: no plan has its price'])
+    })
 
     it('of another object than was asked for changes nothing', async () => {
       on.provider.objects.set('wanted', on.subscription())

@@ -172,6 +172,25 @@ describe('billing: subscriptions that are read at a payment provider', () => {
       expect(await on.current()).to.include({ subscriptionId: next.subscriptionId, status: 'ACTIVE' })
     })
 
+    it('is none when the period of the first is over, and the provider has not ended it yet', async () => {
+      await on.tell(on.subscription({ status: 'CANCELLING' }))
+      const next = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      expect(await on.tell(next)).to.equal('applied')
+      expect(on.provider.asked).to.deep.equal([])
+      expect(await on.current()).to.include({ subscriptionId: next.subscriptionId, status: 'ACTIVE' })
+    })
+
+    it('is not ended while the first cannot be read', async () => {
+      await on.tell(on.subscription())
+      on.set(on.subscription({ status: 'CANCELLED', planId: 'none' }))
+      const next = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      expect(await on.tell(next)).to.equal('later')
+      expect(on.provider.asked).to.deep.equal([])
+      on.set(on.subscription())
+      expect(await on.tell(next)).to.equal('applied')
+      expect(on.reported.at(-1)).to.equal(`second: ${next.subscriptionId}`)
+    })
+
     it('is none when the first is over or was never paid', async () => {
       await on.tell(on.subscription({ status: 'CANCELLED' }))
       await on.tell(on.subscription({ subscriptionId: `sub-${randomUUID()}`, status: 'PENDING' }))

@@ -120,10 +120,14 @@ function invoiceReading(payment: LocalPayment): InvoiceReading | undefined {
   }
 }
 
-/** The local provider knows no tax: what is paid is the amount. */
-function packReading(state: LocalState, checkout: LocalCheckout): PackReading {
+/**
+ * The local provider knows no tax: what is paid is the amount. undefined: its payment is forgotten, and with it what went
+ * back.
+ */
+function packReading(state: LocalState, checkout: LocalCheckout): PackReading | undefined {
   const { customerId, providerCustomerId, checkoutId, itemId, amountInCents, currency, paymentId } = checkout
   const payment = state.payments.find((each) => each.paymentId === paymentId)
+  if (checkout.state === 'paid' && payment === undefined) return undefined
   return {
     kind: 'pack',
     customerId,

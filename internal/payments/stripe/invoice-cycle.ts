@@ -16,7 +16,7 @@ import {
 import { namesOf, planOf, requirePlan } from './offers.ts'
 import type { Reader } from './subscription-reading.ts'
 
-/** What bills whole periods. Whatever else is billed pays for none. */
+/** What bills whole periods. Whatever else is billed, as by hand, pays for none, and may bill a change. */
 const BEGINS_PERIOD = ['subscription_create', 'subscription_cycle']
 /** Bills the difference of a plan that changes, or a whole period where that begins a new one, as from months to years. */
 const MAY_BEGIN_PERIOD = 'subscription_update'
@@ -27,10 +27,10 @@ export async function paidFor(
   invoice: Stripe.Invoice,
 ): Promise<Pick<InvoiceReading, 'cycle' | 'changes'>> {
   const reason = invoice.billing_reason ?? ''
-  if (reason !== MAY_BEGIN_PERIOD && !BEGINS_PERIOD.includes(reason)) return { cycle: null, changes: [] }
   const { stripe } = reader
   const [lines, plans] = await Promise.all([linesOf(stripe, invoice), reader.plans()])
-  const cycle = await cycleOf(stripe, plans, { id: invoice.id, reason, lines })
+  const hasCycle = reason === MAY_BEGIN_PERIOD || BEGINS_PERIOD.includes(reason)
+  const cycle = hasCycle ? await cycleOf(stripe, plans, { id: invoice.id, reason, lines }) : null
   return { cycle, changes: await changesOf(stripe, plans, lines) }
 }
 

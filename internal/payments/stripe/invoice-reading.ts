@@ -1,10 +1,10 @@
 /** An invoice of a subscription at Stripe in our words. */
 
 import type Stripe from 'stripe'
-import { type InvoiceReading, UnusableReadingError } from '../../billing/readings.ts'
+import { type InvoiceReading, type Owner, UnusableReadingError } from '../../billing/readings.ts'
 import { idOf, msOf, orMissing } from './client.ts'
 import { paidFor } from './invoice-cycle.ts'
-import { customerOf } from './metadata.ts'
+import { customerOf, ownedBy } from './metadata.ts'
 import { type PaymentName, returnedOf } from './returned.ts'
 import type { Reader } from './subscription-reading.ts'
 
@@ -35,17 +35,24 @@ export async function readInvoice(reader: Reader, id: string): Promise<InvoiceRe
   if (subscriptionId === undefined || providerCustomerId === undefined) return undefined
   const customerId = customerOf(await metadataOf(stripe, invoice, subscriptionId))
   if (customerId === undefined) return undefined
+  const owner = { customerId, providerCustomerId }
+  return await ownedBy(owner, () => readOwned(reader, invoice, { ...owner, subscriptionId }))
+}
+
+async function readOwned(
+  reader: Reader,
+  invoice: Stripe.Invoice,
+  names: Owner & { subscriptionId: string },
+): Promise<InvoiceReading> {
   const amount = Math.max(0, invoice.total)
   const [paid, returned] = await Promise.all([
     paidFor(reader, invoice),
-    returnedOf(stripe, amount === 0 ? [] : paymentsOf(invoice)),
+    returnedOf(reader.stripe, amount === 0 ? [] : paymentsOf(invoice)),
   ])
   return {
     kind: 'invoice',
     invoiceId: invoice.id,
-    customerId,
-    providerCustomerId,
-    subscriptionId,
+    ...names,
     status: statusOf(invoice),
     amount,
     paidAt: paidAtOf(invoice),

@@ -1,10 +1,10 @@
 /** The checkout of a credit pack at Stripe in our words. */
 
 import type Stripe from 'stripe'
-import { type PackReading, UnusableReadingError } from '../../billing/readings.ts'
+import { type Owner, type PackReading, UnusableReadingError } from '../../billing/readings.ts'
 import { type Currency, isCurrency } from '../../domain/currency.ts'
 import { idOf, msOf, orMissing } from './client.ts'
-import { customerOf, packOf } from './metadata.ts'
+import { customerOf, ownedBy, packOf } from './metadata.ts'
 import { returnedOf } from './returned.ts'
 
 type Session = Stripe.Checkout.Session
@@ -21,6 +21,15 @@ export async function readPack(stripe: Stripe, id: string): Promise<PackReading 
   const packId = packOf(session.metadata)
   const providerCustomerId = idOf(session.customer)
   if (customerId === undefined || packId === undefined || providerCustomerId === undefined) return undefined
+  const owner = { customerId, providerCustomerId }
+  return await ownedBy(owner, () => readOwned(stripe, session, { ...owner, packId }))
+}
+
+async function readOwned(
+  stripe: Stripe,
+  session: Session,
+  names: Owner & { packId: string },
+): Promise<PackReading> {
   const state = stateOf(session)
   const amount = session.amount_total ?? 0
   const paidBy = state === 'paid' && amount > 0 ? idOf(session.payment_intent) : undefined
@@ -28,9 +37,7 @@ export async function readPack(stripe: Stripe, id: string): Promise<PackReading 
   return {
     kind: 'pack',
     checkoutId: session.id,
-    customerId,
-    providerCustomerId,
-    packId,
+    ...names,
     state,
     paidInCents: Math.max(0, amount - (session.total_details?.amount_tax ?? 0)),
     currency: currencyOf(session),

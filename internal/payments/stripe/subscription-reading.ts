@@ -5,7 +5,7 @@ import type { CataloguePlan } from '../../billing/catalogue.ts'
 import { type SubscriptionReading, UnusableReadingError } from '../../billing/readings.ts'
 import type { SubscriptionStatus } from '../../domain/model.ts'
 import { idOf, msOf, orMissing } from './client.ts'
-import { customerOf } from './metadata.ts'
+import { customerOf, ownedBy } from './metadata.ts'
 import { namesOf, planOf, requirePlan } from './offers.ts'
 
 export interface Reader {
@@ -40,17 +40,19 @@ export async function readSubscription(reader: Reader, id: string): Promise<Subs
   const customerId = customerOf(subscription.metadata)
   const providerCustomerId = idOf(subscription.customer)
   if (customerId === undefined || providerCustomerId === undefined) return undefined
-  const item = itemOf(subscription, plans)
-  return {
-    kind: 'subscription',
-    subscriptionId: subscription.id,
-    customerId,
-    providerCustomerId,
-    planId: await requirePlan(stripe, plans, namesOf(item.price)),
-    status: statusOf(subscription),
-    ...periodOf(subscription, item),
-    createdAt: msOf(subscription.created),
-  }
+  const owner = { customerId, providerCustomerId }
+  return await ownedBy(owner, async () => {
+    const item = itemOf(subscription, plans)
+    return {
+      kind: 'subscription',
+      subscriptionId: subscription.id,
+      ...owner,
+      planId: await requirePlan(stripe, plans, namesOf(item.price)),
+      status: statusOf(subscription),
+      ...periodOf(subscription, item),
+      createdAt: msOf(subscription.created),
+    }
+  })
 }
 
 /** The item that is a plan's; others may stand beside it. */

@@ -4,7 +4,7 @@ import { MAX_CLOSED, MAX_EVENTS, MAX_UNTOLD } from '../../../internal/payments/l
 import { tellAgain, told, untold } from '../../../internal/payments/local/events.ts'
 import { beginDispute, refund } from '../../../internal/payments/local/money-back.ts'
 import type { DisputeOutcome } from '../../../internal/payments/local/ports.ts'
-import { paymentView } from '../../../internal/payments/local/readings.ts'
+import { paymentView, readingOf } from '../../../internal/payments/local/readings.ts'
 import { PureProvider, pack, refusalOf, starter } from './pure-provider.ts'
 
 let provider: PureProvider
@@ -53,6 +53,17 @@ describe('a refund at the local provider', () => {
     expect(refusalOf(() => provider.run((draft) => refund(draft, 'in_none', 1)))).to.equal(
       'Payment not found',
     )
+  })
+
+  it('of a pack is not taken back by what is forgotten', () => {
+    const id = provider.buy(pack)
+    back()
+    provider.tell()
+    const renewal = provider.state.payments[0]!
+    for (let count = 0; count < MAX_CLOSED; count++) provider.state.payments.push({ ...renewal })
+    provider.run(() => {})
+    expect(provider.state.payments.some(({ checkoutId }) => checkoutId === id)).to.equal(false)
+    expect(readingOf(provider.state, { kind: 'pack', id })).to.equal(undefined)
   })
 
   it('of a pack is told of its checkout', () => {

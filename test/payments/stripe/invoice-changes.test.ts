@@ -118,6 +118,15 @@ describe('an invoice of a plan that changes, at Stripe', () => {
     expect(changes).to.have.length(1)
   })
 
+  it('that was made by hand has the changes that it bills', async () => {
+    const { subscriptionId } = await first()
+    const { id } = await on.current.double.changePlan(subscriptionId, on.current.large.id)
+    on.current.double.alter('invoices', id, { billing_reason: 'manual' })
+    const { cycle, changes } = await on.current.invoice(id)
+    expect(cycle).to.equal(null)
+    expect(changes).to.have.length(1)
+  })
+
   it('of a plan that cost nothing knows it by what it credits', async () => {
     const { subscriptionId } = await first()
     const { double, large, starter } = on.current

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type Stripe from 'stripe'
 
+import { UnusableReadingError } from '../../../internal/billing/readings.ts'
 import { CUSTOMER, rejection, shop } from './shop.ts'
 
 const STATUSES: readonly (readonly [string, string])[] = [
@@ -131,6 +132,19 @@ describe('a subscription at Stripe', () => {
     double.alter('prices', large.id, { product: starter.product })
     double.sell({ amounts: { brl: 1 }, lookupKey: 'starter-monthly', product: String(starter.product) })
     expect(await rejection(on.current.subscription(id))).to.include({ name: 'UnusableReadingError' })
+  })
+
+  it('that cannot be used says whose it is, and so does its invoice', async () => {
+    const { current } = on
+    const id = await current.subscribe()
+    const invoiceId = current.latestInvoice(id)
+    current.plans.shift()
+    const owner = { customerId: CUSTOMER, providerCustomerId: current.customers.get(CUSTOMER) }
+    for (const reading of [current.subscription(id), current.invoice(invoiceId)]) {
+      const error = await rejection(reading)
+      expect(error).to.be.instanceOf(UnusableReadingError)
+      expect((error as UnusableReadingError).owner).to.deep.equal(owner)
+    }
   })
 
   it('without our metadata is nothing of ours, and neither is one that is not there', async () => {
