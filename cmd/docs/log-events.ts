@@ -28,6 +28,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
     'A customer had two subscriptions. The newer one was ended at the provider, and what was paid for it went back.',
   'a deleted customer of the payment provider is replaced':
     'Somebody deleted the customer (`gone`) of `customerId` at the provider. A new one was made with its next checkout.',
+  'a second subscription is ended, and is not paid back':
+    'The same, but the provider refuses a refund for good: `refused` says why. Pay it back by hand.',
   'a payment notification is refused':
     'A notification is not the provider’s: `reason` says why. At most ten lines a minute; the metric counts all.',
   'events of the local payment provider wait':

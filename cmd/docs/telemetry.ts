@@ -216,7 +216,8 @@ function tellPayments(log: Logger, meter: Meter): void {
   const reference = { kind: 'invoice', id: 'i' } as const
   telemetry.unusable({ reference, reason: 'r' })
   telemetry.stranger({ reference, customerId: 'c' })
-  telemetry.secondSubscription({ subscriptionId: 's', customerId: 'c' })
+  telemetry.secondSubscription({ subscriptionId: 's', customerId: 'c', refused: [] })
+  telemetry.secondSubscription({ subscriptionId: 's', customerId: 'c', refused: ['r'] })
   telemetry.customerReplaced({ customerId: 'c', gone: 'g' })
   telemetry.refused('r')
   telemetry.swept({ read: 1, later: 0 })

@@ -75,7 +75,11 @@ function reportsInto(lines: string[]): ProviderEventReports {
     unusable: ({ reference, reason }) => lines.push(`${name(reference)}: ${reason}`),
     stranger: ({ reference, customerId }) =>
       lines.push(`${name(reference)}: names ${customerId}, who does not pay for it`),
-    secondSubscription: ({ subscriptionId, customerId }) =>
-      lines.push(`subscription ${subscriptionId}: a second one of ${customerId}, ended and paid back`),
+    secondSubscription: ({ subscriptionId, customerId, refused }) =>
+      lines.push(
+        refused.length === 0
+          ? `subscription ${subscriptionId}: a second one of ${customerId}, ended and paid back`
+          : `subscription ${subscriptionId}: a second one of ${customerId}, ended, not paid back: ${refused.join(', ')}`,
+      ),
   }
 }

@@ -129,8 +129,11 @@ export interface PaymentProvider {
   cancelAtPeriodEnd(cancellation: Cancellation): Promise<void>
   /** The end, now. Also resolves when it has ended before. */
   cancelNow(cancellation: Cancellation): Promise<void>
-  /** The end, now, of a subscription that should not be: all that was paid for it goes back. */
-  cancelAndRefund(subscriptionId: string): Promise<void>
+  /**
+   * The end, now, of a subscription that should not be: all that was paid for it goes back. Resolves with the reasons of
+   * refunds that the provider refuses for good; none: all of it went back. It has ended all the same.
+   */
+  cancelAndRefund(subscriptionId: string): Promise<readonly string[]>
   /**
    * The object as it stands now. undefined: it is not of this installation, or does not exist. Rejects with
    * UnusableReadingError, with the owner, when it names a customer and says what cannot be used, such as an offer that

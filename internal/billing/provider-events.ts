@@ -31,7 +31,8 @@ export interface ProviderEventReports {
   /** The object names a customer who is not the one that pays for it. */
   stranger(event: { reference: ObjectReference; customerId: string }): void
   /** A customer had two subscriptions: the newer one is ended and paid back. */
-  secondSubscription(event: { subscriptionId: string; customerId: string }): void
+  /** `refused`: why money of it could not be paid back; empty: all went back. */
+  secondSubscription(event: { subscriptionId: string; customerId: string; refused: readonly string[] }): void
 }
 
 export interface ProviderEventsOptions {
@@ -120,8 +121,8 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
     const living = await log.apply((billing) => billing.livingSubscriptions(customerId))
     if (!living.includes(oldest!)) return 'applied'
     for (const subscriptionId of seconds.filter((id) => living.includes(id))) {
-      await provider.cancelAndRefund(subscriptionId)
-      reports.secondSubscription({ subscriptionId, customerId })
+      const refused = await provider.cancelAndRefund(subscriptionId)
+      reports.secondSubscription({ subscriptionId, customerId, refused })
       await receive({ kind: 'subscription', id: subscriptionId }, 0)
     }
     return 'applied'

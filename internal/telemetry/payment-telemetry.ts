@@ -45,7 +45,10 @@ export function createPaymentTelemetry(
       log.warn({ kind: reference.kind, id: reference.id, reason }, 'a payment object cannot be used yet'),
     stranger: ({ reference, customerId }) =>
       log.warn({ kind: reference.kind, id: reference.id, customerId }, 'a payment object is of a stranger'),
-    secondSubscription: (event) => log.warn(event, 'a second subscription is ended and paid back'),
+    secondSubscription({ refused, ...event }) {
+      if (refused.length === 0) log.warn(event, 'a second subscription is ended and paid back')
+      else log.error({ ...event, refused }, 'a second subscription is ended, and is not paid back')
+    },
     customerReplaced: (event) => log.warn(event, 'a deleted customer of the payment provider is replaced'),
     refused(reason) {
       refused.add(1)

@@ -74,7 +74,8 @@ export class ProviderHarness {
       reports: {
         unusable: ({ reason }) => reported.push(`unusable: ${reason}`),
         stranger: ({ customerId }) => reported.push(`stranger: ${customerId}`),
-        secondSubscription: ({ subscriptionId }) => reported.push(`second: ${subscriptionId}`),
+        secondSubscription: ({ subscriptionId, refused }) =>
+          reported.push([`second: ${subscriptionId}`, ...refused].join(', refused: ')),
       },
     })
   }

@@ -115,6 +115,17 @@ describe('billing: subscriptions that are read at a payment provider', () => {
       expect(row).to.deep.equal({ status: 'CANCELLED' })
     })
 
+    it('is ended also when its money cannot be paid back, and that is told', async () => {
+      const older = on.subscription()
+      const newer = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
+      on.provider.refused = ['the charge is too old']
+      await on.tell(older)
+      await on.tell(newer)
+      on.provider.refused = []
+      expect(on.reported).to.deep.equal([`second: ${newer.subscriptionId}, refused: the charge is too old`])
+      expect((await on.current())?.subscriptionId).to.equal(older.subscriptionId)
+    })
+
     it('is ended also when its invoice is told first', async () => {
       await on.tell(on.subscription())
       const subscriptionId = `sub-${randomUUID()}`
@@ -155,7 +166,7 @@ describe('billing: subscriptions that are read at a payment provider', () => {
     })
 
     it('that the provider does not end makes no loop', async () => {
-      on.provider.cancelAndRefund = async () => {}
+      on.provider.cancelAndRefund = async () => []
       await on.tell(on.subscription())
       const second = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
       expect(await on.tell(second)).to.equal('applied')

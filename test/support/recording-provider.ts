@@ -37,11 +37,15 @@ export class RecordingProvider implements PaymentProvider {
     return this.unknownOffers.has(customerId) ? undefined : `https://pay.example/portal/${customerId}`
   }
 
-  async cancelAndRefund(subscriptionId: string): Promise<void> {
+  /** Reasons of refunds that it refuses. */
+  refused: string[] = []
+
+  async cancelAndRefund(subscriptionId: string): Promise<string[]> {
     this.#answer({ call: 'cancelAndRefund', subscriptionId })
     const reading = this.objects.get(subscriptionId)
     if (reading?.kind === 'subscription')
       this.objects.set(subscriptionId, { ...reading, status: 'CANCELLED' })
+    return this.refused
   }
 
   async read({ id }: Reference): Promise<Answer> {

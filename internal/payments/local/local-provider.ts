@@ -130,13 +130,15 @@ export function createLocalProvider(options: LocalProviderOptions): LocalProvide
     cancelNow: ({ subscriptionId }: Cancellation) =>
       changeForBilling((draft) => endSubscription(draft, subscriptionOf(draft.state, subscriptionId))),
 
-    cancelAndRefund: (subscriptionId) =>
-      changeForBilling((draft) => {
+    async cancelAndRefund(subscriptionId) {
+      await changeForBilling((draft) => {
         endSubscription(draft, subscriptionOf(draft.state, subscriptionId))
         for (const payment of draft.state.payments) {
           if (payment.subscriptionId === subscriptionId) refundRest(draft, payment)
         }
-      }),
+      })
+      return []
+    },
 
     read: async (reference) => readingOf(await state(), reference),
 

@@ -41,29 +41,37 @@ export async function cancelNow(stripe: Stripe, cancellation: Cancellation): Pro
   )
 }
 
-/** Ends it, and pays back what its paid invoices brought and is not back yet. */
-export async function cancelAndRefund(connection: Connection, subscriptionId: string): Promise<void> {
+/**
+ * Ends it, and pays back what its paid invoices brought and is not back yet. Resolves with why Stripe refused a refund for
+ * good: it must not renew for ever for that.
+ */
+export async function cancelAndRefund(connection: Connection, subscriptionId: string): Promise<string[]> {
   // The money first: once it has ended, nobody finds it to do what is left. Then what was paid in between.
   await refundPaid(connection, subscriptionId)
   await cancelNow(connection.stripe, { subscriptionId, reason: null })
-  await refundPaid(connection, subscriptionId)
+  return await refundPaid(connection, subscriptionId)
 }
 
-async function refundPaid(connection: Connection, subscriptionId: string): Promise<void> {
+async function refundPaid(connection: Connection, subscriptionId: string): Promise<string[]> {
   const { stripe } = connection
   const invoices = await stripe.invoices
     .list({ subscription: subscriptionId, status: 'paid', limit: 100, expand: ['data.payments'] })
     .autoPagingToArray({ limit: 1_000 })
-  await Promise.all(invoices.flatMap(paymentsOf).map((payment) => refund(connection, payment)))
+  const refused = await Promise.all(
+    invoices.flatMap(paymentsOf).map((payment) => refund(connection, payment)),
+  )
+  return refused.filter((reason) => reason !== undefined)
 }
 
-async function refund({ stripe, clock }: Connection, payment: PaymentName): Promise<void> {
+/** Resolves with why Stripe refuses it for good; undefined: it went back, or had gone back before. */
+async function refund({ stripe, clock }: Connection, payment: PaymentName): Promise<string | undefined> {
   try {
     await stripe.refunds.create(payment, { idempotencyKey: idempotencyKey(clock, 'refund', payment) })
+    return undefined
   } catch (error) {
-    if (!isInvalid(error) || !ALREADY_BACK.includes((error as Stripe.errors.StripeError).code ?? '')) {
-      throw error
-    }
+    if (!isInvalid(error)) throw error
+    const { code = '', message } = error as Stripe.errors.StripeError
+    return ALREADY_BACK.includes(code) ? undefined : message
   }
 }
 
