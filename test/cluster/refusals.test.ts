@@ -188,7 +188,7 @@ describe('a start of a node', function () {
     const url = await brokerThatSays({ version: '2.10.29' })
     for (const role of ROLES) {
       const line = await refusedUnchanged(role, { PENSTOCK_NATS_URL: url })
-      expect(line).to.equal('NATS server 2.10.29 is too old: 2.11.4 is needed')
+      expect(line).to.equal('PENSTOCK_NATS_URL: NATS server 2.10.29 is too old: 2.11.4 is needed')
     }
   })
 

@@ -296,10 +296,11 @@ describe('requests to the management API', () => {
     })
 
     it('tells at / what answers, and where to go', async () => {
-      const { status, json } = await call(`${harness.service.url}/`)
+      const { status, body } = await ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
       expect(status).to.equal(200)
-      expect(json).to.deep.include({ service: 'Penstock', version: '0.0.0' })
-      const { links } = json as { links: Record<string, string> }
+      const entry = JSON.parse(body) as { links: Record<string, string> }
+      expect(entry).to.deep.include({ service: 'Penstock', version: '0.0.0' })
+      const { links } = entry
       expect(links).to.have.all.keys('health', 'ingest', 'docs', 'openapi', 'whoami')
       for (const name of ['health', 'docs', 'openapi'])
         expect((await call(harness.service.url + links[name])).status, name).to.equal(200)

@@ -23,7 +23,10 @@ describe('a server of three that stands still', function () {
     cluster = await ownNatsCluster()
     const { connection } = await connectTo(cluster.urls[0]!)
     const options = { clock: systemClock(), shards: 1, replicas: 3, storeBytes: STORE_BYTES_PER_SHARD }
-    await eventually(() => ensureStreams(connection, options), { timeoutMs: 30_000, everyMs: 500 })
+    await eventually(() => ensureStreams(connection, options).then(() => true), {
+      timeoutMs: 60_000,
+      everyMs: 500,
+    })
     await connection.close()
     for (const url of cluster.urls) connections.push(await connectToOne(url))
   })
