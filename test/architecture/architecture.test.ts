@@ -13,10 +13,12 @@ import { breachesOfWords } from './words.ts'
 const ROOT = join(import.meta.dirname, '..', '..')
 const FIXTURE = join(import.meta.dirname, 'fixture')
 const FOLDERS = ['cmd', 'internal', 'operator']
+/** Not what is built of them. */
+const PACKAGES = 'packages/*/src'
 
 describe('the layout', () => {
   it('has no import against its direction', () => {
-    expect(breachesOfLayers(readSources(ROOT, FOLDERS))).to.deep.equal([])
+    expect(breachesOfLayers(readSources(ROOT, [...FOLDERS, PACKAGES]))).to.deep.equal([])
   })
 
   it('has no import against the order of the rooms', () => {
@@ -24,21 +26,21 @@ describe('the layout', () => {
   })
 
   it('has no circles', () => {
-    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    const sources = readSources(ROOT, [...FOLDERS, PACKAGES, 'bench', 'test'])
     expect(
       circlesOf(sources.filter(({ path }) => !path.startsWith('test/architecture/fixture/'))),
     ).to.deep.equal([])
   })
 
   it('names nothing by a word that was given up', () => {
-    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    const sources = readSources(ROOT, [...FOLDERS, PACKAGES, 'bench', 'test'])
     expect(
       breachesOfWords(sources.filter(({ path }) => !path.startsWith('test/architecture/'))),
     ).to.deep.equal([])
   })
 
   it('writes members, objects and constants one way', () => {
-    const sources = readSources(ROOT, [...FOLDERS, 'bench', 'test'])
+    const sources = readSources(ROOT, [...FOLDERS, PACKAGES, 'bench', 'test'])
     expect(
       breachesOfStyle(sources.filter(({ path }) => !path.startsWith('test/architecture/'))),
     ).to.deep.equal([])
@@ -51,7 +53,7 @@ describe('the layout', () => {
 
 describe('the checks of the layout', () => {
   it('tell each kind of import against the direction, and nothing else', () => {
-    expect(breachesOfLayers(readSources(FIXTURE, FOLDERS))).to.deep.equal([
+    expect(breachesOfLayers(readSources(FIXTURE, [...FOLDERS, PACKAGES]))).to.deep.equal([
       'internal/accounts/sibling.ts imports internal/billing/ports.ts: a use case imports no sibling',
       'internal/buffers/configured.ts imports cmd/config/config.ts: only cmd joins the parts',
       'internal/delivery/machine.ts imports internal/group/machine.ts: only shards run the group machine',
@@ -64,6 +66,9 @@ describe('the checks of the layout', () => {
       'internal/runtime/knowing.ts imports internal/shard/ports.ts: runtime imports domain only',
       'internal/shard/dynamic.ts imports internal/postgres/rows.ts: a use case imports no adapter',
       'operator/insider.ts imports internal/accounts/sibling.ts: the operator knows the service by its interface',
+      'operator/packed.ts imports @penstock-local/client: the service imports no package',
+      'packages/client/src/insider.ts imports internal/accounts/sibling.ts: a package imports nothing of the service',
+      'packages/client/src/insider.ts imports packages/receiver/src/index.ts: a package imports another one by its name',
     ])
   })
 

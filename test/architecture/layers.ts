@@ -56,6 +56,18 @@ const RULES: Rule[] = [
     from.startsWith('operator/') && /^internal\/(?!domain|runtime)/.test(to)
       ? 'the operator knows the service by its interface'
       : undefined,
+  (from, to) =>
+    isPackage(from) && /^(cmd|internal|operator|bench|test)\//.test(to)
+      ? 'a package imports nothing of the service'
+      : undefined,
+  (from, to) =>
+    isPackage(from) && isPackage(to) && packageOf(from) !== packageOf(to)
+      ? 'a package imports another one by its name'
+      : undefined,
+  (from, to) =>
+    !isPackage(from) && (isPackage(to) || to.startsWith('@penstock-local/'))
+      ? 'the service imports no package'
+      : undefined,
 ]
 
 /** One line a breach: who imports what, and the rule. */
@@ -79,6 +91,15 @@ function isUseCase(path: string): boolean {
 
 function isAdapter(path: string): boolean {
   return ADAPTERS.includes(areaOf(path))
+}
+
+function isPackage(path: string): boolean {
+  return path.startsWith('packages/')
+}
+
+/** Second part of `packages/<name>/…`. */
+function packageOf(path: string): string {
+  return path.split('/')[1]!
 }
 
 function isPorts(path: string): boolean {

@@ -11,7 +11,7 @@ const PROGRAMS = new Set([
   'test/support/servers.ts',
   'test/support/service.ts',
 ])
-const FOLDERS = ['bench', 'cmd', 'internal', 'operator', 'test']
+const FOLDERS = ['bench', 'cmd', 'internal', 'operator', 'packages/*/src', 'test']
 
 /** Paths from `root` of all such `*.test.ts`, in order. */
 export function testsWithoutPrograms(root: string): string[] {

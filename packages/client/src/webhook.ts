@@ -1,0 +1,74 @@
+/** A webhook as it goes out: its bytes, its id and its signature (docs/guide/senders.md). */
+import { createHmac, randomUUID } from 'node:crypto'
+
+export interface WebhookOptions {
+  /**
+   * Names the webhook in all its attempts: 1 to 512 printable ASCII characters. Default: the `messageId` of the payload, or
+   * else a random UUID. To send a webhook again in another run of a program, keep it.
+   */
+  readonly messageId?: string
+  /** Signs the body, where the buffer verifies its senders. */
+  readonly signing?: WebhookSigning
+  /** More headers, such as that of the group key. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface WebhookSigning {
+  /** `sourceVerification.signingSecret` of the buffer. */
+  readonly secret: string
+  /** `sourceVerification.signatureHeader` of the buffer. Default `x-webhook-signature`. */
+  readonly header?: string
+}
+
+export interface Webhook {
+  /** The same bytes in every attempt. */
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly headers: Readonly<Record<string, string>>
+  readonly messageId: string
+}
+
+const SIGNATURE_HEADER = 'x-webhook-signature'
+const ID_IN_HEADER = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/
+
+/** `payload`: bytes go as they are, anything else as its JSON. Throws a TypeError that names what is wrong. */
+export function webhookOf(payload: unknown, { messageId, signing, headers = {} }: WebhookOptions): Webhook {
+  const body = bytesOf(payload)
+  const own = idIn(body)
+  if (own !== undefined && messageId !== undefined && own !== messageId)
+    throw new TypeError('messageId differs from the messageId of the payload, which counts')
+  const id = own ?? messageId ?? randomUUID()
+  if (own === undefined && !ID_IN_HEADER.test(id))
+    throw new TypeError('messageId must be 1 to 512 printable ASCII characters')
+  return {
+    body,
+    messageId: id,
+    headers: {
+      ...headers,
+      ...(own === undefined && { 'X-Idempotency-Key': id }),
+      ...(signing !== undefined && signatureOf(body, signing)),
+    },
+  }
+}
+
+function bytesOf(payload: unknown): Uint8Array<ArrayBuffer> {
+  if (payload instanceof Uint8Array) return new Uint8Array(payload)
+  const text = JSON.stringify(payload)
+  if (text === undefined) throw new TypeError('payload must be bytes, or a value that JSON has')
+  return new TextEncoder().encode(text)
+}
+
+/** The service reads it first. What is no JSON has none, and is refused by the service. */
+function idIn(body: Uint8Array): string | undefined {
+  try {
+    const { messageId } = JSON.parse(new TextDecoder().decode(body)) as { messageId?: unknown }
+    return typeof messageId === 'string' || typeof messageId === 'number' ? String(messageId) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function signatureOf(body: Uint8Array, signing: WebhookSigning): Record<string, string> {
+  const { secret, header = SIGNATURE_HEADER } = signing
+  if (secret === '') throw new TypeError('signing.secret must not be empty')
+  return { [header]: createHmac('sha256', secret).update(body).digest('hex') }
+}
