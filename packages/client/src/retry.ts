@@ -13,7 +13,8 @@ export interface RetryPolicy {
 
 export const RETRIES: RetryPolicy = { attempts: 6, initialMs: 500, maxMs: 16_000, maxRetryAfterMs: 120_000 }
 
-const INGEST = /^\/v1\/ingest\//
+/** Perhaps below a path of a proxy. */
+const INGEST = /\/v1\/ingest\/[^/]+\/[^/]+$/
 const ID_HEADER = 'x-idempotency-key'
 /** Reading may also be told to slow down; a webhook that is answered 429 lacks credits, which no pause brings. */
 const REPEATED_READS = [408, 429, 500, 502, 503, 504]
