@@ -16,6 +16,9 @@ export interface GlobalOptions {
   readonly profile?: string
 }
 
+/** Somebody may be waiting; a webhook is worth more patience. */
+const PATIENCE = { attempts: 3 }
+
 /** One call of the program. */
 export class Session {
   readonly streams: Streams
@@ -40,7 +43,7 @@ export class Session {
 
   /** With a key, for management. */
   penstock(): Penstock {
-    return createPenstock(this.#target())
+    return createPenstock({ ...this.#target(), retries: PATIENCE })
   }
 
   /** Without a key, for ingest. */

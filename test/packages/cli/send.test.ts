@@ -1,0 +1,95 @@
+/** `penstock send`: webhooks from a file and from stdin. */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { NEVER_DUE } from '../../e2e/harness.ts'
+import { ONE_EACH, walk } from './walk.ts'
+
+describe('penstock send', function () {
+  this.timeout(180_000)
+  const walker = walk()
+  const { on } = walker
+  it('sends one webhook of a file, with its bytes as they are', async () => {
+    const channel = await on.channel(ONE_EACH)
+    const path = walker.file('order.json', '{ "group": "ada", "amount": 10.50 }\n')
+    const sent = await walker.withKey.json([
+      'send',
+      channel.projectId,
+      channel.bufferId,
+      path,
+      '--message-id',
+      'o-1',
+    ])
+    expect(sent).to.include({ status: 'accepted', messageId: 'o-1' })
+    const [request] = await channel.untilRequests(1, 30_000)
+    expect(request!.body.toString()).to.include('"amount": 10.50')
+  })
+
+  it('sends the lines of stdin in their order, signed, and tells which were refused', async () => {
+    const channel = await on.channel({
+      batch: { ...NEVER_DUE, maxItems: 3 },
+      sourceVerification: { enabled: true, signingSecret: 'sh4red' },
+    })
+    const lines = [
+      '{"group":"ada","n":1}',
+      '{"n":2}',
+      '',
+      '{"group":',
+      '{"group":"ada","n":3}',
+      '{"group":"ada","n":4}',
+    ]
+    const { code, stdout, stderr } = await walker.withKey
+      .with({ PENSTOCK_SOURCE_SECRET: 'sh4red' })
+      .run(['send', channel.projectId, channel.bufferId, '--sign', '--json'], lines.join('\n'))
+    const told = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(told.map(({ line, status }) => `${line} ${status}`)).to.deep.equal([
+      ...['1 accepted', '2 refused', '4 refused', '5 accepted', '6 accepted'],
+    ])
+    expect(told[1].error).to.include('400 Could not extract group key from request')
+    expect(code).to.equal(6)
+    expect(JSON.parse(stderr)).to.deep.equal({ error: '2 refused, 3 sent', exitCode: 6 })
+    const [batch] = await channel.untilBatches(1, 30_000)
+    expect(batch!.items.map(({ payload }) => payload.n)).to.deep.equal([1, 3, 4])
+  })
+
+  it('stops where every other line would fail, too', async () => {
+    const channel = await on.channel({ sourceVerification: { enabled: true, signingSecret: 'sh4red' } })
+    const args = ['send', channel.projectId, channel.bufferId]
+    const { code, stdout, stderr } = await walker.withKey.run(args, '{"group":"a"}\n{"group":"b"}\n')
+    expect([code, stdout]).to.deep.equal([3, ''])
+    expect(stderr).to.match(
+      /^penstock: stopped at line 1: POST \/v1\/ingest\/\S+: 401 Missing signature header\n$/,
+    )
+  })
+
+  it('sends several at once, each once', async () => {
+    const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 40 } })
+    const lines = Array.from({ length: 40 }, (_, n) => JSON.stringify({ group: 'ada', n }))
+    const path = walker.file('many.ndjson', lines.join('\n'))
+    const { code } = await walker.withKey.run([
+      'send',
+      channel.projectId,
+      channel.bufferId,
+      path,
+      '--parallel',
+      '8',
+    ])
+    expect(code).to.equal(0)
+    const [batch] = await channel.untilBatches(1, 30_000)
+    const numbers = batch!.items.map(({ payload }) => payload.n).sort((a, b) => a - b)
+    expect(numbers).to.deep.equal(lines.map((_, n) => n))
+  })
+
+  it('adds a header, such as that of the group key', async () => {
+    const channel = await on.channel({
+      ...ONE_EACH,
+      groupKey: { mode: 'header', fallbackHeader: 'X-Customer' },
+    })
+    const args = ['send', channel.projectId, channel.bufferId, '--header', 'X-Customer: eve']
+    expect((await walker.withKey.run(args, '{"n":1}')).code).to.equal(0)
+    const [batch] = await channel.untilBatches(1, 30_000)
+    expect(batch!.svc.groupKey).to.equal('eve')
+  })
+})
