@@ -1,17 +1,7 @@
 /** How a command ends when it did not do what it was asked (docs/guide/cli.md, "Exit codes"). */
 import { NoAnswerError, RefusedError } from '@penstock-local/client'
 import { CommanderError } from 'commander'
-
-export const EXIT = {
-  done: 0,
-  refused: 1,
-  usage: 2,
-  credential: 3,
-  notFound: 4,
-  unavailable: 5,
-  partly: 6,
-} as const
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+import { EXIT, type ExitCode } from './exit.ts'
 
 /** One line for people, and the exit code. */
 export class Failure extends Error {

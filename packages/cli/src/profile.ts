@@ -2,7 +2,8 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { EXIT, Failure } from './failure.ts'
+import { EXIT } from './exit.ts'
+import { Failure } from './failure.ts'
 
 export interface Profile {
   readonly url: string

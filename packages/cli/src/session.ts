@@ -1,6 +1,7 @@
 /** What a command works with: its streams, the environment, and the service that they name. */
 import { createPenstock, type Penstock } from '@penstock-local/client'
-import { EXIT, Failure } from './failure.ts'
+import { EXIT } from './exit.ts'
+import { Failure } from './failure.ts'
 import { jsonLine } from './output.ts'
 import { type Environment, type Profile, profilePath, readProfile } from './profile.ts'
 

@@ -1,7 +1,8 @@
 /** `login` and `whoami`. */
 import { createPenstock, type Schemas } from '@penstock-local/client'
 import type { Command } from 'commander'
-import { EXIT, Failure } from '../failure.ts'
+import { EXIT } from '../exit.ts'
+import { Failure } from '../failure.ts'
 import { readKey } from '../input.ts'
 import { printable } from '../output.ts'
 import { writeProfile } from '../profile.ts'

@@ -12,7 +12,8 @@ import {
   unwrap,
 } from '@penstock-local/receiver'
 import { type Command, Option } from 'commander'
-import { EXIT, Failure } from '../failure.ts'
+import { EXIT } from '../exit.ts'
+import { Failure } from '../failure.ts'
 import { wholeNumber } from '../numbers.ts'
 import { jsonLine, printable } from '../output.ts'
 import type { Session } from '../session.ts'

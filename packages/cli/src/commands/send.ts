@@ -7,7 +7,8 @@ import {
   type WebhookOptions,
 } from '@penstock-local/client'
 import type { Command } from 'commander'
-import { EXIT, exitCodeOf, Failure } from '../failure.ts'
+import { EXIT } from '../exit.ts'
+import { exitCodeOf, Failure } from '../failure.ts'
 import { parsedJson, readLines, readText } from '../input.ts'
 import { wholeNumber } from '../numbers.ts'
 import { printable } from '../output.ts'
