@@ -28,7 +28,7 @@ const TEST_TIMEOUT_MS = 180_000
 /** Folders whose tests run processes of their own. */
 const WHOLE_SERVICES = ['cluster/', 'faults/', 'power/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
-const WAITING = ['e2e/', 'nats/', 'clients/']
+const WAITING = ['e2e/', 'nats/', 'clients/', 'packages/']
 /** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
 const KUBERNETES = ['chart/', 'operator/']
 /** Files and folders that run once more with several processes of `npm start`, by lanes. */

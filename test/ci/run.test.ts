@@ -30,6 +30,7 @@ async function run(parts: Parts): Promise<{ code: number; last: string | undefin
     'test/payments/stripe/stripe-mock.sh',
     'test/cluster/backup/nats-cli.sh',
     'test/clients/generators.sh',
+    'test/packages/nodes.sh',
   ]
   const clone = scripts.map((path) => `mkdir -p "$4/$(dirname ${path})"; echo true > "$4/${path}"`)
   const cases = Object.entries(parts).map(([words, [output, code]]) => {

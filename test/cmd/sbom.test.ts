@@ -79,6 +79,11 @@ describe('npm run sbom', function () {
     }
   })
 
+  it('has nothing that only the packages need: the image does not hold them', () => {
+    const others = bom.components.filter(({ name }) => /^@penstock-local\/|^openapi-fetch$/.test(name))
+    expect(others).to.deep.equal([])
+  })
+
   it('has no package of development, of another platform, or that the Dockerfile removes', () => {
     const names = bom.components.filter(({ type }) => type === 'library').map(({ name }) => name)
     const production = new Set(installed().map(({ name }) => name))

@@ -9,19 +9,22 @@ import { anchorsOf, citationsOf, linksOf, pagesNamedIn, slugOf } from './markdow
 const ROOT = join(import.meta.dirname, '..', '..')
 /** Not ours, or not of the repository. */
 const FOREIGN = ['node_modules', '.git', '.penstock', '.penstock-cluster', 'tmp']
+/** What npm brings may stand below a package, too. */
+const isForeign = (path: string) =>
+  FOREIGN.includes(path.split('/')[0]!) || path.split('/').includes('node_modules')
 /** Folders from which pages cite files, besides the root and the page's own. */
 const CITED_FROM = ['internal', 'internal/shard', 'test', 'bench']
 /** Where an adapter of a payment provider is to go; there is none yet. */
 const PLANNED = ['internal/payments']
 const README_LINES = 120
 
-const find = (pattern: string | string[]) =>
-  globSync(pattern, { cwd: ROOT, exclude: (path) => FOREIGN.includes(path.split('/')[0]!) }).sort()
+const find = (pattern: string | string[]) => globSync(pattern, { cwd: ROOT, exclude: isForeign }).sort()
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 
 const pages = new Map(find('**/*.md').map((path) => [path, read(path)]))
 const sources = find([
   '{bench,charts,cmd,crds,internal,operator,test}/**/*.{ts,mjs,sql,yaml,tpl,txt,sh}',
+  'packages/*/src/**/*.ts',
   'Dockerfile',
   '.ci/run',
 ])

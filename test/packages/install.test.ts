@@ -149,5 +149,5 @@ export const first = async (): Promise<Schemas['Buffer'] | undefined> => {
   return undefined
 }
 // @ts-expect-error: a field that is none.
-export const wrong: keyof Schemas['Buffer'] = 'nothing'
+export const nameOf = (buffer: Schemas['Buffer']) => buffer.nothing
 `
