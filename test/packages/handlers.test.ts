@@ -211,13 +211,13 @@ async function delivered(url: string, body: string, headers: Record<string, stri
   return { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
 }
 
-/** In chunks, as a sender who does not know the length sends it; it never sends the end. */
+/** In chunks, as a sender who does not know the length sends it; it never sends the end. Resolves once it is hung up on. */
 async function statusOfChunked(url: string, body: string): Promise<number> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const head = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`POST / HTTP/1.1\r\nhost: x\r\n${head.join('')}transfer-encoding: chunked\r\n\r\n`)
   socket.write(`${body.length.toString(16)}\r\n${body}\r\n`)
   const [answer] = (await once(socket, 'data')) as [Buffer]
-  socket.destroy()
+  if (!socket.closed) await once(socket, 'close')
   return Number(/^HTTP\/1.1 (\d+)/.exec(answer.toString())?.[1])
 }

@@ -54,7 +54,14 @@ export class Project {
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}\n')
     const project = new Project(folder, bin)
-    const quiet = ['--engine-strict', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=1']
+    const quiet = [
+      '--engine-strict',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--fetch-retries=1',
+      '--fetch-retry-mintimeout=500',
+    ]
     const args = ['install', ...quiet, ...tarballs]
     const output = await orSkip(context, 'what the packages depend on', () =>
       promisify(execFile)('npm', args, { cwd: folder, env: npmEnv(bin) }),
@@ -93,7 +100,7 @@ async function orSkip<T>(context: Mocha.Context, what: string, work: () => Promi
   } catch (error) {
     const said = String((error as { stderr?: string }).stderr ?? error).trim()
     if (!NO_REGISTRY.test(said)) throw new Error(`${what} cannot be installed: ${said}`, { cause: error })
-    const missing = `${what} is missing, and the registry cannot be reached: ${said.split('\n')[0]}`
+    const missing = `${what} is missing, and the registry cannot be reached: ${said.split('\n').find((line) => NO_REGISTRY.test(line))}`
     if (process.env.CI) throw new Error(missing, { cause: error })
     process.stderr.write(`\n*** SKIPPED: ${missing}. ***\n\n`)
     return context.skip()

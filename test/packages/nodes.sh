@@ -18,6 +18,6 @@ if [ -e "$DEST/installed" ]; then echo "$DEST"; exit 0; fi
 rm -rf "$DEST"; mkdir -p "$DEST"
 say 'installing Node 20 and 22 (some seconds)'
 cp "$HERE"/package*.json "$HERE/.npmrc" "$DEST/"
-(cd "$DEST" && npm ci --ignore-scripts --fetch-retries 1 >&2)
+(cd "$DEST" && npm ci --ignore-scripts --fetch-retries 1 --fetch-retry-mintimeout 500 >&2)
 touch "$DEST/installed"
 echo "$DEST"
