@@ -128,7 +128,10 @@ describe('a handler of batches', function () {
       it('answers 413 to a body above the limit, whether it tells its length or not', async () => {
         const large = JSON.stringify(batchBody(['x'.repeat(MAX_BYTES)]))
         expect((await delivered(url, large)).status).to.equal(413)
-        expect(await statusOfChunked(url, large)).to.equal(413)
+        const head = await headOfChunked(url, large)
+        expect(head).to.match(/^HTTP\/1\.1 413 /)
+        // The rest is not read. With `fetch` the connection is the server's own.
+        if (name !== 'fetch') expect(head.toLowerCase()).to.include('connection: close')
         expect((await delivered(url, JSON.stringify(batchBody([1])))).status).to.equal(200)
         expect(taken).to.have.length(1)
       })
@@ -211,13 +214,13 @@ async function delivered(url: string, body: string, headers: Record<string, stri
   return { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
 }
 
-/** In chunks, as a sender who does not know the length sends it; it never sends the end. Resolves once it is hung up on. */
-async function statusOfChunked(url: string, body: string): Promise<number> {
+/** In chunks, as a sender who does not know the length sends it; it never sends the end. The head of the answer. */
+async function headOfChunked(url: string, body: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const head = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`POST / HTTP/1.1\r\nhost: x\r\n${head.join('')}transfer-encoding: chunked\r\n\r\n`)
   socket.write(`${body.length.toString(16)}\r\n${body}\r\n`)
   const [answer] = (await once(socket, 'data')) as [Buffer]
-  if (!socket.closed) await once(socket, 'close')
-  return Number(/^HTTP\/1.1 (\d+)/.exec(answer.toString())?.[1])
+  socket.destroy()
+  return answer.toString()
 }

@@ -7,3 +7,5 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(cod
 
 const { stdin, stdout, stderr, env } = process
 process.exitCode = await run(process.argv.slice(2), { stdin, stdout, stderr, env })
+// A command may end before whoever writes to it does; an open pipe would hold the program.
+stdin.destroy()

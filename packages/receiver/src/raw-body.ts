@@ -18,8 +18,7 @@ export async function readRawBody(request: IncomingMessage, maxBytes: number): P
   if (body instanceof Uint8Array) return bounded(body, maxBytes)
   if (request.readableDidRead) throw new BodyReadError(ALREADY_READ)
   requireLength(request.headers['content-length'], maxBytes)
-  // Else the iterator would close the connection of a body above the limit, before anybody can answer.
-  return joined(request.iterator({ destroyOnReturn: false }), maxBytes)
+  return joined(request, maxBytes)
 }
 
 /** The same of a request of `fetch`. */

@@ -64,6 +64,14 @@ describe('penstock send', function () {
     )
   })
 
+  it('stops although more may come from stdin', async () => {
+    const sending = walker.withKey.start(['send', 'nothing', 'nothing'])
+    sending.child.stdin.write('{"group":"a"}\n')
+    const { code, stderr } = await sending.ended
+    expect(code).to.equal(4)
+    expect(stderr).to.include('stopped at line 1: ').and.include('404 Buffer not found')
+  })
+
   it('sends several at once, each once', async () => {
     const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 40 } })
     const lines = Array.from({ length: 40 }, (_, n) => JSON.stringify({ group: 'ada', n }))

@@ -75,7 +75,7 @@ async function listen(on: Session, options: ListenOptions): Promise<void> {
     if (!(opened instanceof Error)) batches++
     const isToldHow = options.first === undefined || batches <= options.first
     const status = opened instanceof Error ? refusalOf(opened) : isToldHow ? Number(options.answer) : 200
-    if (!(opened instanceof Error) && isToldHow) await sleep(options.delay)
+    if (!(opened instanceof Error) && isToldHow) await sleep(options.delay, undefined, { ref: false })
     show(on, status, opened)
     respond(response, status)
   })
