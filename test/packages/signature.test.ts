@@ -1,9 +1,12 @@
 /** The signature check of `packages/receiver`. */
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { sign, verify } from '../../packages/receiver/src/signature.ts'
 
+const VECTORS = join(import.meta.dirname, '..', '..', 'api', 'vectors', 'deliveries.json')
 const BODY = Buffer.from('{"items":[{"payload":{"name":"Åsa"}}]}')
 const OWN = createHmac('sha256', 's3cret').update(BODY).digest('hex')
 
@@ -70,5 +73,14 @@ describe('the signature of a delivery', () => {
     const parsed = JSON.parse(BODY.toString())
     const check = () => verify(parsed, { 'x-svc-signature': OWN }, 's3cret')
     expect(check).to.throw(TypeError, 'rawBody must be the bytes of the request')
+  })
+
+  it('is judged as in every language: each vector of api/vectors', () => {
+    const { vectors } = JSON.parse(readFileSync(VECTORS, 'utf8'))
+    expect(vectors).to.have.length.above(15)
+    for (const { name, body, bodyBase64, secrets, signature, valid } of vectors) {
+      const raw = bodyBase64 === undefined ? Buffer.from(body) : Buffer.from(bodyBase64, 'base64')
+      expect(verify(raw, { 'x-svc-signature': signature }, secrets), name).to.equal(valid)
+    }
   })
 })
