@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Bom, Component } from './cyclonedx.ts'
 
-/** Not `packages`, which the image does not hold. Not `--omit=dev`: npm then leaves out what production and development both need. */
+/**
+ * Not `packages`, which the image does not hold. Not `--omit=dev`: npm then leaves out what production and development
+ * both need.
+ */
 const ARGUMENTS = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--workspaces=false']
 const MAX_BYTES = 64_000_000
 /** The Dockerfile removes this one: the base image brings Node. */

@@ -10,6 +10,7 @@ import type { ReceiverOptions } from '../../packages/receiver/src/answer.ts'
 import type { Batch } from '../../packages/receiver/src/batch.ts'
 import { createHandler } from '../../packages/receiver/src/handler.ts'
 import { sign } from '../../packages/receiver/src/signature.ts'
+import { SignatureError } from '../../packages/receiver/src/unwrap.ts'
 import { harness, NEVER_DUE } from '../e2e/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { batchBody } from './batch-body.ts'
@@ -176,7 +177,21 @@ describe('a handler of batches', function () {
     await once(server, 'request')
     socket.destroy()
     await eventually(() => errors.length === 1, WAIT)
+    expect(errors[0]!.name).to.equal('BodyBrokenError')
     expect((await delivered(url, JSON.stringify(batchBody([1])))).status).to.equal(200)
+    stopped(server)
+  })
+
+  it('answers, although whoever is told of errors fails', async () => {
+    const failing = createHandler({
+      secrets: 's3cret',
+      onBatch: () => {},
+      onError: () => {
+        throw new SignatureError('told')
+      },
+    })
+    const { server, url } = await served(failing.node)
+    expect((await delivered(url, '{}')).status).to.equal(400)
     stopped(server)
   })
 

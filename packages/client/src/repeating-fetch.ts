@@ -29,9 +29,15 @@ export function repeatingFetch(
         attempt >= attempts || (outcome.response && !isRepeated(request, outcome.response.status))
       const pause = isLast ? undefined : pauseOf(retries, attempt, outcome.retryAfterMs, Math.random())
       if (pause === undefined) return outcome.response ?? noAnswer(request, attempt, outcome.error)
-      await sleep(pause, undefined, { signal: request.signal })
+      await paused(pause, request.signal)
     }
   }
+}
+
+async function paused(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => {
+    throw signal.reason
+  })
 }
 
 type Outcome =

@@ -1,7 +1,7 @@
 /** What a batch is answered, and what that means to the service (docs/guide/receivers.md, "Answer in time"). */
 import { type Batch, BatchError } from './batch.ts'
 import type { HeadersLike } from './headers.ts'
-import { BodyTooLargeError } from './raw-body.ts'
+import { BodyBrokenError, BodyTooLargeError } from './raw-body.ts'
 import { type Secrets, secretsOf } from './signature.ts'
 import { SignatureError, type UnwrapOptions, unwrap } from './unwrap.ts'
 
@@ -12,7 +12,10 @@ export interface ReceiverOptions<Payload = unknown> extends UnwrapOptions {
   readonly onBatch: OnBatch<Payload>
   /** Most bytes of a body. Default 4 MiB, which the batches of a buffer with default limits do not reach. */
   readonly maxBytes?: number
-  /** Is told why a request was not answered 200. Default: a line on stderr for each error of `onBatch`. */
+  /**
+   * Is told why a request was not answered 200. By default stderr is: of errors of `onBatch` and of a body that was read
+   * before. What anybody can cause by a request is not written there.
+   */
   readonly onError?: (error: unknown) => void
 }
 
@@ -33,7 +36,9 @@ export interface Answer {
 
 export const MAX_BYTES = 4 * 1024 * 1024
 
-/** The answer to a request; it never rejects. `rawBody`: reads the bytes. Throws a TypeError for options that cannot work. */
+/**
+ * The answer to a request; it never rejects. `rawBody`: reads the bytes. Throws a TypeError for options that cannot work.
+ */
 export function createAnswer<Payload>(
   options: ReceiverOptions<Payload>,
 ): (headers: HeadersLike, rawBody: () => Promise<Uint8Array>) => Promise<Answer> {
@@ -44,7 +49,7 @@ export function createAnswer<Payload>(
       const batch = unwrap<Payload>(await rawBody(), headers, options.secrets, options)
       return answer(200, { failed: await taken(batch, options.onBatch) })
     } catch (error) {
-      onError(error)
+      told(onError, error)
       return refusalOf(error)
     }
   }
@@ -85,7 +90,18 @@ function answer(status: Answer['status'], body: object): Answer {
   return { status, body: JSON.stringify(body) }
 }
 
+/** Whoever is told may fail, too; the sender gets its answer all the same. */
+function told(onError: (error: unknown) => void, error: unknown): void {
+  try {
+    onError(error)
+  } catch (failure) {
+    printUnexpected(failure)
+  }
+}
+
+const BY_ANYBODY = [SignatureError, BatchError, BodyTooLargeError, BodyBrokenError]
+
 function printUnexpected(error: unknown): void {
-  if (error instanceof SignatureError || error instanceof BatchError) return
+  if (BY_ANYBODY.some((kind) => error instanceof kind)) return
   process.stderr.write(`penstock receiver: ${error instanceof Error ? error.stack : String(error)}\n`)
 }

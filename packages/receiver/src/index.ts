@@ -11,6 +11,6 @@ export {
 } from './batch.ts'
 export { createHandler, type Handler, type KoaContext } from './handler.ts'
 export type { HeadersLike } from './headers.ts'
-export { BodyReadError, BodyTooLargeError, readRawBody } from './raw-body.ts'
+export { BodyBrokenError, BodyReadError, BodyTooLargeError, readRawBody } from './raw-body.ts'
 export { type Secrets, type SignatureOptions, sign, verify } from './signature.ts'
 export { SignatureError, type UnwrapOptions, unwrap } from './unwrap.ts'

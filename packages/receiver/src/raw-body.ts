@@ -6,12 +6,17 @@ export class BodyTooLargeError extends Error {
   override readonly name = 'BodyTooLargeError'
 }
 
+/** The sender went away in the middle of the body. */
+export class BodyBrokenError extends Error {
+  override readonly name = 'BodyBrokenError'
+}
+
 /** Something else read the body before: a parser stands in front of the handler. */
 export class BodyReadError extends Error {
   override readonly name = 'BodyReadError'
 }
 
-/** `maxBytes`: at most so many are held. Throws a BodyTooLargeError or a BodyReadError; rejects when the sender goes away. */
+/** `maxBytes`: at most so many are held. Rejects with a BodyTooLargeError, a BodyReadError or a BodyBrokenError. */
 export async function readRawBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const { body } = request as { body?: unknown }
   // What `express.raw()` left.
@@ -38,10 +43,15 @@ function requireLength(length: string | null | undefined, maxBytes: number): voi
 async function joined(pieces: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of pieces) {
-    bytes += chunk.byteLength
-    if (bytes > maxBytes) throw tooLarge(maxBytes)
-    chunks.push(chunk)
+  try {
+    for await (const chunk of pieces) {
+      bytes += chunk.byteLength
+      if (bytes > maxBytes) throw tooLarge(maxBytes)
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    if (error instanceof BodyTooLargeError) throw error
+    throw new BodyBrokenError('the sender went away in the middle of the body', { cause: error })
   }
   return Buffer.concat(chunks)
 }

@@ -39,12 +39,13 @@ Examples:
 
 /** Nothing is written before the service has taken the key. */
 async function login(on: Session, url: string): Promise<void> {
-  const anonymous = createPenstock({ url })
+  // Throws for an address that is none, before anybody types a key.
+  createPenstock({ url })
   if (!isPrivate(url)) on.note(`warning: ${url} is not https, so others on the way can read the key`)
   const apiKey = await readKey(on.streams)
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new Failure(EXIT.usage, 'the key must be one line of printable characters')
-  const me = await (anonymous && createPenstock({ url, apiKey })).whoAmI()
+  const me = await createPenstock({ url, apiKey }).whoAmI()
   writeProfile(on.profilePath, { url, apiKey })
   on.print({ ...me, profile: on.profilePath }, `${describe(me)}\nkept in ${on.profilePath}`)
 }
