@@ -18,7 +18,13 @@ import {
   REQUEST_TIMEOUT_MS,
 } from '../../internal/http/listener.ts'
 import { documentedTable } from '../../internal/http/openapi/document.ts'
-import { AT_ONCE, BURST_SECONDS, CUSTOMER_RATIO } from '../../internal/http/request-limits.ts'
+import {
+  AT_ONCE,
+  BURST_SECONDS,
+  CUSTOMER_RATIO,
+  PROVIDER_AT_ONCE,
+  PROVIDER_PER_MINUTE,
+} from '../../internal/http/request-limits.ts'
 import { MAX_ADMIN_BODY_BYTES } from '../../internal/http/routes/mount.ts'
 import { querySchemas } from '../../internal/http/routes/request-shape.ts'
 import { TOKEN_LIFETIME_S } from '../../internal/identity/id-tokens.ts'
@@ -66,6 +72,11 @@ function ofRequests(): Row[] {
       'Management requests of a customer at once',
       `${AT_ONCE} in a process; test deliveries, checkouts and cancellations do not count`,
       'waits for its turn',
+    ],
+    [
+      'Checkouts, cancellations and portal URLs of a customer',
+      `${PROVIDER_PER_MINUTE} a minute in a process, ${PROVIDER_AT_ONCE} at once, where requests of keys are limited`,
+      beyond('requestRate'),
     ],
     ['Test deliveries of a buffer', tests, beyond('testRate')],
     ['Age of an ID token', `${grouped(TOKEN_LIFETIME_S)} s`, beyond('tokenInvalid')],

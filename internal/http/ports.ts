@@ -9,7 +9,7 @@ export interface Authenticator {
 }
 
 /** Whose requests are answered 429 for their number. */
-export type RateLimit = 'key' | 'customer' | 'test' | 'sign-up'
+export type RateLimit = 'key' | 'customer' | 'test' | 'payment-provider' | 'sign-up'
 
 /** What the HTTP server reports besides its answers. */
 export interface HttpTelemetry {

@@ -4,11 +4,11 @@ import type { Principal } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { Semaphores } from '../runtime/semaphores.ts'
 import { TokenBuckets } from '../runtime/token-buckets.ts'
-import type { HttpTelemetry } from './ports.ts'
+import type { HttpTelemetry, RateLimit } from './ports.ts'
 
 export interface RequestLimits {
   /** null, or 429 with `Retry-After`. To be asked as soon as it is known who asks, and once a request. */
-  refusal(principal: Principal): ServiceError | null
+  refusal(principal: Principal, waitsFor?: 'destination' | 'payment-provider'): ServiceError | null
   /** Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. Without a rate nothing waits. */
   inTurn<T>(customerId: string, work: () => Promise<T>): Promise<T>
 }
@@ -25,6 +25,13 @@ export const BURST_SECONDS = 2
 /** All keys and tokens of a customer together may ask so many times as often as one of them. */
 export const CUSTOMER_RATIO = 2
 
+/**
+ * What a customer may ask of the payment provider: so much at once, and so much a minute. Each request is several calls
+ * there, and the provider limits the calls of the whole installation.
+ */
+export const PROVIDER_AT_ONCE = 20
+export const PROVIDER_PER_MINUTE = 20
+
 /** Requests of a customer that a process works on at once. A burst is spread by it, so that others are served in between. */
 export const AT_ONCE = 2
 
@@ -33,16 +40,24 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
     new TokenBuckets({ clock, perSecond: rate, burst: Math.max(1, rate * BURST_SECONDS) })
   const credentials = bucketsOf(perSecond)
   const customers = bucketsOf(perSecond * CUSTOMER_RATIO)
-  const turns = new Semaphores(perSecond === Number.POSITIVE_INFINITY ? perSecond : AT_ONCE)
+  const isLimited = perSecond !== Number.POSITIVE_INFINITY
+  const perSecondOfProvider = isLimited ? PROVIDER_PER_MINUTE / 60 : perSecond
+  const provider = new TokenBuckets({ clock, perSecond: perSecondOfProvider, burst: PROVIDER_AT_ONCE })
+  const turns = new Semaphores(isLimited ? AT_ONCE : perSecond)
+  const refused = (limit: RateLimit, retryAfterMs: number) => {
+    telemetry.limited(limit)
+    return new ServiceError('requestRate', {}, { retryAfterMs })
+  }
   return {
     inTurn: (customerId, work) => turns.run(customerId, work),
-    refusal({ customerId, keyId }) {
+    refusal({ customerId, keyId }, waitsFor) {
       const ofCredential = credentials.take(keyId ?? `token ${customerId}`)
+      if (ofCredential > 0) return refused('key', ofCredential)
       // One that its own bucket refuses takes nothing from the others of its customer.
-      const waitMs = ofCredential > 0 ? ofCredential : customers.take(customerId)
-      if (waitMs === 0) return null
-      telemetry.limited(ofCredential > 0 ? 'key' : 'customer')
-      return new ServiceError('requestRate', {}, { retryAfterMs: waitMs })
+      const ofCustomer = customers.take(customerId)
+      if (ofCustomer > 0) return refused('customer', ofCustomer)
+      const ofProvider = waitsFor === 'payment-provider' ? provider.take(customerId) : 0
+      return ofProvider > 0 ? refused('payment-provider', ofProvider) : null
     },
   }
 }

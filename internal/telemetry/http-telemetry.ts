@@ -4,7 +4,7 @@ import type { HttpTelemetry, RateLimit } from '../http/ports.ts'
 import { counter } from './counter.ts'
 import type { Logger } from './logger.ts'
 
-export const RATE_LIMITS: readonly RateLimit[] = ['key', 'customer', 'test', 'sign-up']
+export const RATE_LIMITS: readonly RateLimit[] = ['key', 'customer', 'test', 'payment-provider', 'sign-up']
 
 export function createHttpTelemetry(log: Logger, meter: Meter): HttpTelemetry {
   const failed = counter(meter, 'penstock_http_failures', 'Requests answered 500')

@@ -72,6 +72,24 @@ describe('limits of a tenant', () => {
       expect((await (await owner('other')).get('/v1/admin/credits')).status).to.equal(200)
     })
 
+    it('that ask the payment provider are fewer, for its limit is one of all customers', async () => {
+      await serviceWith({ keyRequestsPerSecond: 1_000 })
+      const [acme, other] = [await owner('acme'), await owner('other')]
+      const portal = (caller: Admin) => caller.get('/v1/admin/subscription/portal-url')
+      const { status } = await portal(acme)
+      expect(status).to.equal(503)
+      for (let n = 1; n < 20; n++) expect((await portal(acme)).status).to.equal(status)
+      const cancellation = () => acme.delete('/v1/admin/subscription', { reason: 'x' })
+      for (const request of [() => portal(acme), cancellation])
+        expectLimited(await request(), 'Too many requests of this API key or account, try again later', '3')
+      expect(service.told.limited).to.deep.equal(['payment-provider', 'payment-provider'])
+      expect((await portal(other)).status).to.equal(status)
+      expect((await acme.get('/v1/admin/credits')).status).to.equal(200)
+      clock.advance(3_000)
+      expect((await portal(acme)).status).to.equal(status)
+      expect((await portal(acme)).status).to.equal(429)
+    })
+
     it('of one customer run two at a time, and keep no other customer waiting', async () => {
       await serviceWith({ keyRequestsPerSecond: 10 })
       const [acme, other] = [await owner('acme'), await owner('other')]

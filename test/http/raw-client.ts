@@ -106,6 +106,6 @@ function splitField(field: string): [string, string] {
 }
 
 function requestLines(text: string): { method: string; url: string }[] {
-  const lines = text.matchAll(/^([A-Z]+) (\/v1\/\S*) HTTP\/1\.1\r$/gm)
+  const lines = text.matchAll(/^([A-Z]+) (\/(?:v1\/\S*)?) HTTP\/1\.1\r$/gm)
   return [...lines].map(([, method = '', url = '']) => ({ method, url }))
 }

@@ -174,7 +174,7 @@ function test(buffers: BuffersService): Route {
       ['payload'],
     ),
     answers: { status: 200, schema: 'BufferTest' },
-    waitsForOthers: true,
+    waitsFor: 'destination',
     errors: ['secretUnreadable', 'testRate'],
     handler: async (call) => ({
       status: 200,

@@ -39,7 +39,7 @@ function checkoutUrl(packs: CreditPacksService): Route {
     action: 'checkout',
     notFound: 'packNotFound',
     answers: { status: 200, schema: 'PackCheckout' },
-    waitsForOthers: true,
+    waitsFor: 'payment-provider',
     errors: ['subscriptionRequired', 'packUnavailable', 'providerUnconfigured', 'providerUnavailable'],
     handler: async ({ principal, params }) => ({
       status: 200,

@@ -63,7 +63,7 @@ async function serve(
   seen: Seen,
 ): Promise<void> {
   const principal = await admit(row, ctx, options, seen)
-  const refused = options.limits.refusal(principal)
+  const refused = options.limits.refusal(principal, row.waitsFor)
   if (refused !== null) {
     await sleep(options.clock, REFUSAL_MS)
     throw refused
@@ -88,7 +88,7 @@ async function serve(
       seen.answer = reply.body
       await answer(ctx, reply)
     }
-    await (row.waitsForOthers ? work() : options.limits.inTurn(principal.customerId, work))
+    await (row.waitsFor ? work() : options.limits.inTurn(principal.customerId, work))
   } finally {
     options.bodies.giveBack(raw.length)
   }

@@ -37,7 +37,7 @@ function checkoutUrl(plans: PlansService): Route {
     query: { planId: identifier('The plan') },
     queryRequired: ['planId'],
     answers: { status: 200, schema: 'PlanCheckout' },
-    waitsForOthers: true,
+    waitsFor: 'payment-provider',
     errors: [
       'planInactive',
       'planNotFound',

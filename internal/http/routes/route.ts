@@ -67,8 +67,8 @@ export interface Route extends Endpoint {
   readonly bodyJudgedLater?: boolean
   /** Whether a request without any body is accepted; the handler then sees `{}`. */
   readonly bodyOptional?: boolean
-  /** Whether it waits for a destination or a payment provider. Then it keeps no other request of its customer waiting. */
-  readonly waitsForOthers?: boolean
+  /** Whom it waits for. Then it keeps no other request of its customer waiting. */
+  readonly waitsFor?: 'destination' | 'payment-provider'
   readonly handler: (call: never) => Promise<Reply>
 }
 

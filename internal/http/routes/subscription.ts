@@ -56,7 +56,7 @@ function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
     body: cancellation,
     bodyOptional: true,
     answers: { status: 200, schema: 'CancelledSubscription' },
-    waitsForOthers: true,
+    waitsFor: 'payment-provider',
     errors: [
       'projectForeign',
       'subscriptionNotFound',
@@ -82,7 +82,7 @@ function cancelNow(subscriptions: SubscriptionsService): Route {
     body: cancellation,
     bodyOptional: true,
     answers: { status: 204 },
-    waitsForOthers: true,
+    waitsFor: 'payment-provider',
     errors: [
       'projectForeign',
       'subscriptionNotFound',
@@ -106,7 +106,7 @@ function portalUrl(subscriptions: SubscriptionsService): Route {
     summary: 'Where to manage the subscription and the ways to pay',
     action: 'checkout',
     answers: { status: 200, schema: 'BillingPortal' },
-    waitsForOthers: true,
+    waitsFor: 'payment-provider',
     errors: ['projectForeign', 'portalNotFound', 'providerUnconfigured', 'providerUnavailable'],
     handler: async ({ principal }) => ({ status: 200, body: await subscriptions.portalUrl(principal) }),
   })
