@@ -6,7 +6,9 @@ import { afterEach, describe, it } from 'mocha'
 
 import { openDataFolder } from '../../internal/embedded/data-folder.ts'
 import { freePort } from '../../internal/embedded/port.ts'
+import { addressIn } from '../../internal/embedded/postgres-server.ts'
 import { isRunning } from '../../internal/embedded/process-identity.ts'
+import { connect } from '../../internal/postgres/connection.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, type ServiceOptions, startService, untilHealthy } from '../support/service.ts'
 import { tempFolder } from '../support/temp-folders.ts'
@@ -191,9 +193,9 @@ describe('npm start', function () {
     const dataDir = tempFolder('data')
     for (const shards of ['2', '3', '2']) {
       const service = await start({ dataDir, env: { PENSTOCK_SHARDS: shards, PENSTOCK_PROCESSES: '1' } })
+      const began = Date.now()
       await untilHealthy(service)
-      // What a shard says of its claim comes after it runs.
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      await untilCounted(dataDir, Number(shards), began)
       service.child.kill('SIGTERM')
       expect(await service.exited()).to.equal(0)
       const grave = service.events.filter(({ level }) => level !== 'info' && level !== 'debug')
@@ -209,6 +211,22 @@ describe('npm start', function () {
     expect(bad.output().trim()).to.match(/^PENSTOCK_SHARDS: [^\n]+$/)
   })
 })
+
+/** Each shard has stored how far its journal is counted. That comes after all that it says of its claim. */
+async function untilCounted(dataDir: string, shards: number, since: number): Promise<void> {
+  const db = connect(addressIn(join(dataDir, 'postgres'))!, { max: 1 })
+  try {
+    await eventually(
+      async () => {
+        const rows = await db`SELECT FROM projections WHERE position > ${since * 1_000}`
+        expect(rows).to.have.length(shards)
+      },
+      { timeoutMs: 60_000, everyMs: 50 },
+    )
+  } finally {
+    await db.end()
+  }
+}
 
 /** As the servers themselves wrote them. */
 function serverPids(dataDir: string): number[] {
