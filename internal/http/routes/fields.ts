@@ -1,23 +1,12 @@
-import {
-  IDENTIFIER_MAX_LENGTH,
-  IDENTIFIER_PATTERN,
-  IDENTIFIER_RULE,
-  reservedIdentifiers,
-} from '../../domain/identifiers.ts'
 import { NAME_MAX_LENGTH } from '../../domain/names.ts'
+import { identifier as identifierOf } from '../../domain/schema-parts.ts'
 import type { Schema } from '../schemas/shape.ts'
 
 /** Schemas of members and parameters that several rows share. */
 
+/** As the domain judges it. */
 export function identifier(what: string): Schema {
-  return {
-    type: 'string',
-    description: `${what}: ${IDENTIFIER_RULE}.`,
-    minLength: 1,
-    maxLength: IDENTIFIER_MAX_LENGTH,
-    pattern: IDENTIFIER_PATTERN,
-    not: { enum: reservedIdentifiers },
-  }
+  return { ...identifierOf(what) }
 }
 
 export function name(maxLength: number = NAME_MAX_LENGTH): Schema {
