@@ -109,6 +109,8 @@ export interface BufferStatus {
   readonly observedGeneration?: number
   /** The buffer that this resource stands for; also written, as an intent, before it is created. */
   readonly bufferId?: string
+  /** The account at the service that the buffer belongs to. */
+  readonly customerId?: string
   /** Generation at which the creation of `bufferId` was decided; its presence makes a 409 our own success. */
   readonly intentGeneration?: number
   /** Path of the ingest endpoint, `/v1/ingest/<projectId>/<bufferId>`. */

@@ -10,7 +10,13 @@ import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { Buffer as BufferAnswer } from '../../internal/domain/model.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { messageOf } from '../../internal/runtime/thrown.ts'
-import { type AdminBuffers, AdminError, type AdminErrorKind, type JsonBody } from '../reconcile/ports.ts'
+import {
+  type AdminBuffers,
+  AdminError,
+  type AdminErrorKind,
+  type JsonBody,
+  type KeyHolder,
+} from '../reconcile/ports.ts'
 
 export interface AdminClientOptions {
   /** Base address; a path in it is kept. */
@@ -59,6 +65,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     bodyTimeout: timeoutMs,
   })
   const buffers = new URL('v1/admin/buffers', base).href
+  const whoami = new URL('v1/admin/whoami', base).href
   const named = (bufferId: string) => `${buffers}/${encodeURIComponent(bufferId)}`
 
   async function call(
@@ -102,6 +109,9 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
       const answer = await call('DELETE', named(bufferId), key, signal)
       if (answer.status !== 204 && !isAbsence(answer)) throw refusalOf(answer)
       return answer.status === 204
+    },
+    async holder(key, signal) {
+      return holderOf(await call('GET', whoami, key, signal))
     },
     close: () => dispatcher.destroy(),
   }
@@ -170,6 +180,17 @@ function bufferOf(answer: Answer, expected: number, bufferId: string): BufferAns
     isJsonObject(body.groupKey)
   if (!complete) throw new AdminError('unavailable', 'the admin API answered something that is no buffer')
   return body as unknown as BufferAnswer
+}
+
+function holderOf(answer: Answer): KeyHolder {
+  if (answer.status !== 200) throw refusalOf(answer)
+  const { body } = answer
+  const complete =
+    isJsonObject(body) &&
+    typeof body.customerId === 'string' &&
+    (body.projects === null || Array.isArray(body.projects))
+  if (!complete) throw new AdminError('unavailable', 'the admin API does not say whose the API key is')
+  return body as unknown as KeyHolder
 }
 
 function kindOf(answer: Answer): AdminErrorKind | undefined {

@@ -52,6 +52,7 @@ export const statusSchema: StructuralSchema = object(
   {
     observedGeneration: generation('The metadata.generation that the status speaks of.'),
     bufferId: text('Identifier of the buffer at the service.', 128),
+    customerId: text('The account at the service that the buffer belongs to.', 128),
     intentGeneration: generation(
       'The metadata.generation at which the creation of the buffer was decided; noted before it is created.',
     ),

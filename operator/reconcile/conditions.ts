@@ -30,7 +30,13 @@ export function statusAfter(resource: BufferResource, findings: Findings): Buffe
   if (outcome.state === 'retrying') return { ...before, conditions }
   const observedGeneration = resource.metadata.generation
   if (outcome.state === 'stalled' || outcome.state === 'released') {
-    const { bufferId: _id, intentGeneration: _intent, ingestPath: _path, ...disowned } = before
+    const {
+      bufferId: _id,
+      customerId: _owner,
+      intentGeneration: _intent,
+      ingestPath: _path,
+      ...disowned
+    } = before
     const isOwn = outcome.state === 'stalled' && !outcome.disowned
     return { ...(isOwn ? before : disowned), observedGeneration, conditions }
   }
@@ -102,10 +108,11 @@ function comparable(status: BufferStatus | undefined): unknown {
 }
 
 function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {
-  const { bufferId, projectId, enabled, consecutiveDlqCount } = buffer
+  const { bufferId, customerId, projectId, enabled, consecutiveDlqCount } = buffer
   const { intentGeneration } = before
   return {
     bufferId,
+    customerId,
     ...(intentGeneration !== undefined && { intentGeneration }),
     ingestPath: `/v1/ingest/${projectId}/${bufferId}`,
     enabled,

@@ -1,18 +1,18 @@
 /**
  * What a pass for a deleted resource does next, as the rules of `decide.ts`: its buffer is deleted first, by the key of its
- * Secret or one that is remembered. Its namespace must not wait for ever: without a usable key the buffer is left behind.
+ * Secret or one that is remembered. A namespace that is deleted must not wait for ever: once the Secret is gone and no
+ * remembered key is usable, the buffer is left behind. While the Secret is there, its key can still become usable.
  */
 import { FINALIZER } from '../resource.ts'
 import type { Decision, Rule } from './decision.ts'
 import type { Observed } from './observed.ts'
 
-/**
- * How long a deleted resource waits for a usable API key before its buffer is left behind, ms since this process first
- * found none.
- */
+/** How long a deleted resource whose Secret is gone waits for it, ms since this process first found it so. */
 export const ORPHAN_AFTER_MS = 60_000
-/** How long while the Secret is gone and the service gives the remembered key no answer, ms. */
+/** How long while the service gives the remembered key no answer, ms. */
 export const ORPHAN_UNANSWERED_MS = 300_000
+/** How soon a key that the service refused is tried again, ms: it may get a higher role there. */
+const REFUSED_RETRY_MS = 60_000
 
 export const DELETED: readonly Rule[] = [notHeld, keepsBuffer, neverMade, removed, remove, missing, stranded]
 
@@ -54,16 +54,19 @@ function missing({ missing }: Observed): Decision | undefined {
 
 function stranded(observed: Observed): Decision {
   const { reason, message } = keyProblem(observed)
+  const outcome = { state: 'stalled' as const, reason, message }
+  if (!observed.mayStrand) return { act: 'report', outcome, againMs: REFUSED_RETRY_MS }
   const leftMs = ORPHAN_AFTER_MS - observed.strandedMs
   if (leftMs <= 0) return { act: 'release', orphaned: message }
-  return { act: 'report', outcome: { state: 'stalled', reason, message }, againMs: leftMs }
+  return { act: 'report', outcome, againMs: leftMs }
 }
 
-function keyProblem({ key, refused }: Observed): { reason: string; message: string } {
-  if (refused === undefined) {
-    if (key.ok) throw new Error('a key was not tried')
-    return { reason: key.reason, message: key.error }
+function keyProblem({ key, refused, outOfReach }: Observed): { reason: string; message: string } {
+  if (refused !== undefined) {
+    const reason = refused.kind === 'forbidden' ? 'Forbidden' : 'InvalidCredentials'
+    return { reason, message: refused.message }
   }
-  const reason = refused.kind === 'forbidden' ? 'Forbidden' : 'InvalidCredentials'
-  return { reason, message: refused.message }
+  if (outOfReach !== undefined) return { reason: 'InvalidCredentials', message: outOfReach }
+  if (key.ok) throw new Error('a key was not tried')
+  return { reason: key.reason, message: key.error }
 }

@@ -9,7 +9,7 @@ import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
 import type { SecretResource } from './ports.ts'
-import { apiKey, type FindSecret, type SecretValue, secretVersions } from './secret-values.ts'
+import { apiKey, type FindSecret, secretVersions } from './secret-values.ts'
 
 export interface GatherOptions {
   readonly secrets: Store<SecretResource>
@@ -20,17 +20,25 @@ export interface GatherOptions {
   readonly verifyMs: number
 }
 
-export function gather(resource: BufferResource, memory: Remembered, options: GatherOptions): Observed {
+/** `vanished`: the resource is not at the API server any more. */
+export function gather(
+  resource: BufferResource,
+  memory: Remembered,
+  options: GatherOptions,
+  vanished = false,
+): Observed {
   const { secrets, claims, clock } = options
   const find: FindSecret = (name) => secrets.get(`${resource.metadata.namespace}/${name}`)
   const key = apiKey(resource.spec.credentialsRef, find)
   if (key.ok) memory.readKey = key.value
+  const mayStrand = vanished || find(resource.spec.credentialsRef.name) === undefined
   const observed = {
     resource,
     bufferId: bufferIdOf(resource),
     rival: claims.rivalOf(resource),
     key,
-    strandedMs: strandedMs(resource, key, memory, clock),
+    mayStrand,
+    strandedMs: strandedMs(resource, mayStrand, memory, clock),
     claimed: memory.claimed === true,
     desired: desiredBufferOf(resource, find),
     secretVersions: secretVersions(resource, find),
@@ -44,12 +52,12 @@ export function gather(resource: BufferResource, memory: Remembered, options: Ga
 /** Not from its deletion on: that may be long ago when this process starts. */
 function strandedMs(
   { metadata }: BufferResource,
-  key: SecretValue,
+  mayStrand: boolean,
   memory: Remembered,
   clock: Clock,
 ): number {
   if (metadata.deletionTimestamp === undefined) return 0
-  if (key.ok && key.value !== memory.refusedKey) {
+  if (!mayStrand) {
     delete memory.strandedSince
     return 0
   }

@@ -14,9 +14,7 @@ export interface Remembered {
   key?: string
   /** The key that the Secret last had. */
   readKey?: string
-  /** The Secret's key that the service refused to delete the buffer by. */
-  refusedKey?: string
-  /** Since when no usable key is known for the deleted resource, monotonic ms. */
+  /** Since when the Secret of the deleted resource is known to be gone, monotonic ms. */
   strandedSince?: number
   /** See Observed: nothing that is at the service can come of the intent in the status. */
   claimed?: boolean

@@ -13,7 +13,9 @@ export interface Observed {
   readonly key: SecretValue
   /** Keys that may reach the buffer when the Secret's does not: the one that last did, the one last read. */
   readonly lastKeys: readonly string[]
-  /** Since when this process knows no usable key for the deleted resource, ms ago. */
+  /** The deleted resource may be let go without its buffer: its Secret is gone, or it is gone itself. */
+  readonly mayStrand: boolean
+  /** For how long this process has found it so, ms. */
   readonly strandedMs: number
   readonly desired: DesiredBuffer | DesiredBufferProblem
   readonly secretVersions: readonly SecretVersion[]
@@ -34,8 +36,10 @@ export interface Observed {
   readonly taken?: true
   /** In this pass the buffer was deleted. */
   readonly removed?: true
-  /** In this pass a key found no buffer to delete. */
+  /** In this pass a key that would reach the buffer found none to delete. */
   readonly missing?: true
+  /** In this pass a key found none, and why it would not. */
+  readonly outOfReach?: string
   /** In this pass the service refused a key, or gave it no answer for long enough. */
   readonly refused?: AdminError
   /** Keys that could not delete the buffer in this pass. */

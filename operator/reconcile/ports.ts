@@ -34,6 +34,12 @@ export class AdminError extends Error {
 /** Body of `POST /v1/admin/buffers` or a JSON merge patch of `PATCH /v1/admin/buffers/{bufferId}`. */
 export type JsonBody = Readonly<Record<string, unknown>>
 
+/** Whom an API key stands for. `projects`: those that it is limited to; null: all of the account. */
+export interface KeyHolder {
+  readonly customerId: string
+  readonly projects: readonly string[] | null
+}
+
 /** Buffers of the admin API. `key`: an API key. Rejects with AdminError, or with the signal's reason when that is aborted. */
 export interface AdminBuffers {
   /** undefined: there is none that this key reaches. */
@@ -42,6 +48,7 @@ export interface AdminBuffers {
   update(key: string, bufferId: string, patch: JsonBody, signal: AbortSignal): Promise<Buffer>
   /** Whether there was one that this key reaches. */
   remove(key: string, bufferId: string, signal: AbortSignal): Promise<boolean>
+  holder(key: string, signal: AbortSignal): Promise<KeyHolder>
 }
 
 /** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */

@@ -21,7 +21,7 @@ import {
   type EventSink,
   type ReconcileLog,
 } from './ports.ts'
-import { afterRefusal, isKeyBad, isRefusal, outcomeOf, withoutSecrets } from './refusal.ts'
+import { afterRefusal, isRefusal, outcomeOf, outOfReachOf, withoutSecrets } from './refusal.ts'
 import { Vanished } from './vanished.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
@@ -72,7 +72,7 @@ export class BufferReconciler implements Reconciler {
     // Another one may have adopted the buffer meanwhile.
     if (vanished !== undefined && !this.#claims.isHeld(bufferIdOf(vanished))) {
       const pass: Pass = { memory: this.#memory.of(key, vanished), signal, vanished: true }
-      return this.#run(gather(vanished, pass.memory, this.#options), pass)
+      return this.#run(gather(vanished, pass.memory, this.#options, true), pass)
     }
     this.#vanished.letGo(key)
     const stored = this.#options.resources.get(key)
@@ -130,16 +130,9 @@ export class BufferReconciler implements Reconciler {
       if (!(error instanceof AdminError)) throw error
       if (decision.act === 'create' && isRefusal(error)) pass.memory.claimed = observed.claimed
       const refusal = withoutSecrets(error, observed)
-      if (decision.act === 'remove' && isKeyBad(error)) this.#strand(observed, decision.key, pass)
       const next = afterRefusal(observed, decision, refusal)
       return next ? { next } : { done: await this.#fail(observed, refusal, decision.act, pass) }
     }
-  }
-
-  #strand({ key }: Observed, refused: string, { memory }: Pass): void {
-    if (!key.ok || key.value !== refused) return
-    memory.refusedKey = refused
-    memory.strandedSince ??= this.#options.clock.monotonic()
   }
 
   async #send(observed: Observed, decision: Asking, signal: AbortSignal): Promise<Observed> {
@@ -169,11 +162,19 @@ export class BufferReconciler implements Reconciler {
         return { ...observed, remote, changed: true }
       }
       case 'remove':
-        if (!(await admin.remove(key, bufferId, signal)))
-          return { ...observed, missing: true, tried: [...(observed.tried ?? []), key] }
+        if (!(await admin.remove(key, bufferId, signal))) return this.#missed(observed, key, signal)
         this.#options.log.info({ resource: keyOf(resource), bufferId }, 'buffer deleted')
         return { ...observed, removed: true }
     }
+  }
+
+  /** Not found: it is gone, or the key is one that does not reach it. */
+  async #missed(observed: Observed, key: string, signal: AbortSignal): Promise<Observed> {
+    const tried = [...(observed.tried ?? []), key]
+    const outOfReach = outOfReachOf(observed.resource, await this.#options.admin.holder(key, signal))
+    return outOfReach === undefined
+      ? { ...observed, tried, missing: true }
+      : { ...observed, tried, outOfReach }
   }
 
   async #finalize({ resource }: Observed, pass: Pass): Promise<void> {
@@ -204,8 +205,8 @@ export class BufferReconciler implements Reconciler {
     { orphaned, missing }: Decision & { act: 'release' },
     pass: Pass,
   ): Promise<Requeue> {
-    if (missing)
-      this.#tell(resource, 'Warning', 'NotFound', `the API key reaches no buffer ${bufferId} to delete`)
+    // Also after a pass that deleted it and was killed before it could let the resource go.
+    if (missing) this.#tell(resource, 'Normal', 'NotFound', `the buffer ${bufferId} was gone already`)
     if (orphaned !== undefined) {
       this.#tell(resource, 'Warning', 'Orphaned', `buffer ${bufferId} stays at the service: ${orphaned}`)
     }

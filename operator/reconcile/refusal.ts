@@ -1,10 +1,11 @@
 /** What it means that the admin API refused, or failed: for the pass that asked, and for the status. */
 import { mapSecrets } from '../../internal/domain/buffer-secrets.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
+import type { BufferResource } from '../resource.ts'
 import type { Asking, ReportedState } from './decision.ts'
 import { ORPHAN_UNANSWERED_MS } from './deletion.ts'
 import type { Observed } from './observed.ts'
-import { AdminError } from './ports.ts'
+import { AdminError, type KeyHolder } from './ports.ts'
 
 /** Shorter values are no secrets, and would tear texts apart. */
 const SHORTEST_SECRET = 4
@@ -25,9 +26,21 @@ export function isKeyBad({ kind }: AdminError): boolean {
   return kind === 'unauthorized' || kind === 'forbidden'
 }
 
+/**
+ * Why a key with which the buffer of a resource is not found would not find it either way; undefined: it would. A status of
+ * an earlier version names no account.
+ */
+export function outOfReachOf({ spec, status }: BufferResource, key: KeyHolder): string | undefined {
+  const owner = status?.customerId ?? key.customerId
+  if (key.customerId !== owner)
+    return `the API key is one of the account ${key.customerId}, and the buffer belongs to ${owner}`
+  const reached = key.projects?.includes(spec.projectId) ?? true
+  return reached ? undefined : `the API key does not reach the project ${spec.projectId}`
+}
+
 /** While the Secret is there the resource waits for as long as the service is away. */
-function isUnansweredForLong({ key, strandedMs }: Observed): boolean {
-  return !key.ok && strandedMs >= ORPHAN_UNANSWERED_MS
+function isUnansweredForLong({ key, mayStrand, strandedMs }: Observed): boolean {
+  return !key.ok && mayStrand && strandedMs >= ORPHAN_UNANSWERED_MS
 }
 
 /** The service did nothing, for certain: an answer that is missing or says 5xx leaves that open. */

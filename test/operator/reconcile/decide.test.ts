@@ -330,17 +330,18 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     { act: 'release', orphaned: 'Secret penstock does not exist' },
   ],
   [
-    'deleted with a revoked key waits for another',
+    'deleted with a revoked key waits for another as long as its Secret is there',
     observed({
       metadata: deleted,
       status: SYNCED,
+      strandedMs: ORPHAN_AFTER_MS,
       tried: [KEY],
       refused: new AdminError('unauthorized', 'revoked'),
     }),
     stalled('InvalidCredentials'),
   ],
   [
-    'deleted with a key of too low a role does not wait for ever',
+    'deleted with a key of too low a role waits for a higher one as long as its Secret is there',
     observed({
       metadata: deleted,
       status: SYNCED,
@@ -348,7 +349,38 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
       tried: [KEY],
       refused: new AdminError('forbidden', 'Forbidden'),
     }),
-    { act: 'release', orphaned: 'Forbidden' },
+    stalled('Forbidden'),
+  ],
+  [
+    "deleted with a key of another account waits for one of the buffer's",
+    observed({ metadata: deleted, status: SYNCED, tried: [KEY], outOfReach: 'of another account' }),
+    {
+      act: 'report',
+      outcome: { state: 'stalled', reason: 'InvalidCredentials', message: 'of another account' },
+    },
+  ],
+  [
+    'deleted with a Secret that has no usable key waits for one',
+    observed({
+      metadata: deleted,
+      status: SYNCED,
+      strandedMs: ORPHAN_AFTER_MS,
+      secrets: [secret('penstock', { apiKey: 'none' })],
+    }),
+    stalled('InvalidCredentials'),
+  ],
+  [
+    'deleted behind its Secret does not wait for ever for a remembered key that is revoked',
+    observed({
+      metadata: deleted,
+      status: SYNCED,
+      secrets: [],
+      strandedMs: ORPHAN_AFTER_MS,
+      lastKeys: [OTHER_KEY],
+      tried: [OTHER_KEY],
+      refused: new AdminError('unauthorized', 'revoked'),
+    }),
+    { act: 'release', orphaned: 'revoked' },
   ],
 ]
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
+import { FINALIZER } from '../../../operator/resource.ts'
 import { kubeOrSkip, namespace } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
 import { freshPayer, sharedInstallation } from '../../support/shared-installation.ts'
@@ -49,7 +50,8 @@ describe('a deleted Buffer resource', function () {
     await harness.api.deleteBuffer(name)
     await harness.remove(name)
     await harness.untilGone(name)
-    expect((await harness.untilEvent(name, 'NotFound')).note).to.include(name)
+    const { type, note } = await harness.untilEvent(name, 'NotFound')
+    expect({ type, note }).to.deep.equal({ type: 'Normal', note: `the buffer ${name} was gone already` })
   })
 
   it('waits while the service is down, and goes once it is back', async () => {
@@ -233,7 +235,7 @@ describe('a resource that met an operator late', function () {
     await stop(operator)
     await harness.removeSecret(name)
     await harness.remove(name)
-    await harness.operate()
+    const successor = await harness.operate()
     const waiting = await harness.untilCondition(name, 'Stalled', { reason: 'SecretNotFound' })
     expect(waiting.metadata.deletionTimestamp).to.be.a('string')
     // A minute after the operator found it so.
@@ -241,7 +243,79 @@ describe('a resource that met an operator late', function () {
     expect((await harness.untilEvent(name, 'Orphaned')).type).to.equal('Warning')
     await harness.api.readBuffer(name)
     await harness.api.deleteBuffer(name)
+    await stop(successor)
   })
+
+  /** Keys that cannot delete the buffer. */
+  const keys: readonly (readonly [title: string, reason: string, make: () => Promise<string>])[] = [
+    [
+      'a revoked key',
+      'InvalidCredentials',
+      async () => {
+        const { keyId, secret } = await madeKey({ role: 'member' })
+        await harness.api.expect(204, 'DELETE', `/v1/admin/api-keys/${keyId}`)
+        return secret
+      },
+    ],
+    ["a viewer's key", 'Forbidden', async () => (await madeKey({ role: 'viewer' })).secret],
+    [
+      'a key of another project',
+      'InvalidCredentials',
+      async () => {
+        const projectIds = [await harness.api.createProject()]
+        return (await madeKey({ role: 'member', projectIds })).secret
+      },
+    ],
+    [
+      "another account's key",
+      'InvalidCredentials',
+      async () => (await sharedInstallation()).api(await freshPayer(1)).key!,
+    ],
+    ['what is no key', 'InvalidCredentials', async () => 'none'],
+  ]
+
+  for (const [title, reason, make] of keys) {
+    it(`and whose Secret has ${title}, stays until the key is good`, async () => {
+      const name = harness.name('refused')
+      const before = await harness.operate()
+      await harness.createSecret(name, { apiKey: harness.api.key! })
+      await harness.create(name, { credentialsRef: { name } })
+      await harness.untilReady(name)
+      await stop(before)
+      await harness.patchSecret(name, { apiKey: await make() })
+      await harness.remove(name)
+      const operator = await harness.operate()
+      await harness.untilCondition(name, 'Stalled', { reason })
+      expect((await harness.read(name)).metadata.finalizers).to.deep.equal([FINALIZER])
+      await harness.api.readBuffer(name)
+      await harness.patchSecret(name, { apiKey: harness.api.key! })
+      await harness.untilGone(name)
+      expect((await harness.api.request('GET', `/v1/admin/buffers/${name}`)).status).to.equal(404)
+      await stop(operator)
+    })
+  }
+
+  it('and was killed behind the deletion of the buffer, goes without a warning', async () => {
+    const name = harness.name('killed')
+    const operator = await harness.operate()
+    await harness.create(name)
+    await harness.untilReady(name)
+    harness.proxy.interfere((seen) => (seen.method === 'DELETE' && concerns(seen, name) ? 'keep' : undefined))
+    await harness.remove(name)
+    await inTime(async () => (await harness.api.request('GET', `/v1/admin/buffers/${name}`)).status === 404)
+    operator.child.kill('SIGKILL')
+    await operator.exited()
+    harness.proxy.interfere()
+    const successor = await harness.operate()
+    await harness.untilGone(name)
+    await stop(successor)
+    const told = (await harness.events()).filter(({ regarding }) => regarding.name === name)
+    expect(told.filter(({ type }) => type === 'Warning')).to.deep.equal([])
+  })
+
+  function madeKey(wanted: object): Promise<{ keyId: string; secret: string }> {
+    return harness.api.expect(201, 'POST', '/v1/admin/api-keys', { name: 'operator', ...wanted })
+  }
 
   async function stop(operator: Service): Promise<void> {
     operator.child.kill('SIGTERM')

@@ -100,6 +100,7 @@ export function resource({ metadata = {}, spec: wanted = {}, status }: Given = {
 export const SYNCED: BufferStatus = {
   observedGeneration: 1,
   bufferId: 'orders',
+  customerId: 'acme',
   intentGeneration: 1,
   ingestPath: '/v1/ingest/shop/orders',
   enabled: true,
@@ -133,6 +134,7 @@ export function observed(given: Given & Partial<Observed> = {}): Observed {
     rival: undefined,
     key: apiKey(subject.spec.credentialsRef, find),
     lastKeys: [],
+    mayStrand: find(subject.spec.credentialsRef.name) === undefined,
     strandedMs: 0,
     claimed: false,
     desired: desiredBufferOf(subject, find),

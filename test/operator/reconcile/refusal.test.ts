@@ -4,8 +4,8 @@ import { decide } from '../../../operator/reconcile/decide.ts'
 import type { Asking } from '../../../operator/reconcile/decision.ts'
 import { ORPHAN_AFTER_MS, ORPHAN_UNANSWERED_MS } from '../../../operator/reconcile/deletion.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import { afterRefusal, isKeyBad, outcomeOf } from '../../../operator/reconcile/refusal.ts'
-import { JUST_NOW, KEY, observed, SYNCED } from './fixtures.ts'
+import { afterRefusal, isKeyBad, outcomeOf, outOfReachOf } from '../../../operator/reconcile/refusal.ts'
+import { JUST_NOW, KEY, observed, resource, SYNCED } from './fixtures.ts'
 
 const OTHER_KEY = `svk_${'1b'.repeat(24)}`
 const deleted = { deletionTimestamp: JUST_NOW }
@@ -43,6 +43,34 @@ describe('a deletion that gets no answer', () => {
   it('is repeated for ever while the Secret is there', () => {
     const held = observed({ metadata: deleted, status: SYNCED })
     expect(afterRefusal(held, { act: 'remove', key: KEY }, away)).to.equal(undefined)
+  })
+})
+
+describe('a key that finds no buffer to delete', () => {
+  const owned = resource({ status: SYNCED })
+
+  for (const [title, key, outOfReach] of [
+    ['of the account', { customerId: 'acme', projects: null }, undefined],
+    ['limited to its project', { customerId: 'acme', projects: ['other', 'shop'] }, undefined],
+    [
+      'limited to other projects',
+      { customerId: 'acme', projects: ['other'] },
+      'the API key does not reach the project shop',
+    ],
+    [
+      'of another account',
+      { customerId: 'globex', projects: null },
+      'the API key is one of the account globex, and the buffer belongs to acme',
+    ],
+  ] as const) {
+    it(`${title} ${outOfReach ? 'says nothing about it' : 'says that it is gone'}`, () => {
+      expect(outOfReachOf(owned, key)).to.equal(outOfReach)
+    })
+  }
+
+  it('is believed where the status of an earlier version names no account', () => {
+    const { customerId: _, ...status } = SYNCED
+    expect(outOfReachOf(resource({ status }), { customerId: 'globex', projects: null })).to.equal(undefined)
   })
 })
 
