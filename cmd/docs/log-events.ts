@@ -106,6 +106,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'watch failed': 'A list or watch of the API server failed; `debug` when only its position was too old.',
   reconciled: 'A pass over one Buffer ended.',
   'reconcile failed': 'It failed, and is repeated after a pause.',
+  'the admin API answers again':
+    'It was away. The Buffers that it gave no answer (`resources`) are tried at once.',
   buffer: 'A Buffer got an Event, with `reason` and `note`.',
   'buffer deleted': 'The buffer of a deleted resource was deleted at the service.',
   'an event could not be written': 'The API server did not take an Event.',

@@ -10,6 +10,7 @@ import { startOps } from '../../internal/telemetry/ops-server.ts'
 import { createAdminClient } from '../../operator/admin/client.ts'
 import { Controller } from '../../operator/controller/controller.ts'
 import { type OperatorMetrics, operatorMetrics } from '../../operator/controller/metrics.ts'
+import { Outage } from '../../operator/controller/outage.ts'
 import { WorkQueue } from '../../operator/controller/work-queue.ts'
 import { ApiServer } from '../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../operator/kubernetes/buffer-writer.ts'
@@ -56,7 +57,7 @@ export async function startOperator(parts: OperatorParts, lost: (error: Error) =
   )
   const stores = createStores(log)
   await startWatching(parts, { running, stores, api, telemetry })
-  const reconciler = await createReconciler(parts, stores, api)
+  const reconciler = await createReconciler(parts, { running, stores, api })
   const lead = () => {
     const controller = new Controller({
       queue: running.queue,
@@ -135,8 +136,7 @@ async function startWatching(
 
 async function createReconciler(
   parts: OperatorParts,
-  stores: Stores,
-  api: ApiServer,
+  { running, stores, api }: Pick<Watching, 'running' | 'stores' | 'api'>,
 ): Promise<BufferReconciler> {
   const { config, ca, version, clock, randomness, log, lifecycle } = parts
   const { adminUrl, verifySeconds } = config.operator
@@ -151,8 +151,20 @@ async function createReconciler(
     () => new EventRecorder({ api, instance: hostname(), clock, randomness, log }),
     (it) => it.close(EVENTS_DRAIN_MS),
   )
+  const service = await lifecycle.acquire(
+    'outage',
+    () =>
+      new Outage({
+        clock,
+        randomness,
+        retry: (key) => running.queue.add(key),
+        onReturn: (resources) => log.info({ resources }, 'the admin API answers again'),
+      }),
+    async (it) => it.close(),
+  )
   return new BufferReconciler({
     admin,
+    service,
     events,
     clock,
     randomness,

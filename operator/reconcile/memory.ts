@@ -20,8 +20,8 @@ export interface Remembered {
   claimed?: boolean
   /** What the service last agreed to or refused, and until when that counts, monotonic ms; undefined: not looked at yet. */
   settled?: Settled | null
-  /** The service asked for patience until then, monotonic ms. */
-  notBefore?: number
+  /** The service asked for patience until then, monotonic ms; `returns`: or until it has come back more often than so. */
+  deferred?: { readonly until: number; readonly returns?: number }
   /** Answers with Retry-After in a row. */
   deferrals: number
 }

@@ -51,6 +51,17 @@ export interface AdminBuffers {
   holder(key: string, signal: AbortSignal): Promise<KeyHolder>
 }
 
+/** What passes tell of the service. Neither throws. */
+export interface ServiceSigns {
+  /** How often it has come back from being away. */
+  readonly returns: number
+  answered(): void
+  /** The pass of this key, `namespace/name`, got no answer. */
+  missed(key: string): void
+  /** There is no such resource any more. */
+  forget(key: string): void
+}
+
 /** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */
 export interface BufferWriter {
   /** Rejects also when the resource changed since it was read. */

@@ -20,6 +20,7 @@ import {
   type BufferWriter,
   type EventSink,
   type ReconcileLog,
+  type ServiceSigns,
 } from './ports.ts'
 import { afterRefusal, isRefusal, outcomeOf, outOfReachOf, withoutSecrets } from './refusal.ts'
 import { Vanished } from './vanished.ts'
@@ -30,6 +31,7 @@ export interface ReconcilerOptions extends GatherOptions {
   readonly writer: BufferWriter
   readonly events: EventSink
   readonly log: ReconcileLog
+  readonly service: ServiceSigns
 }
 
 export interface Requeue {
@@ -78,7 +80,10 @@ export class BufferReconciler implements Reconciler {
     const stored = this.#options.resources.get(key)
     const gone = this.#memory.forget(key, stored?.metadata.uid)
     if (gone) this.#claims.release(gone.bufferId, gone.uid)
-    if (stored === undefined) return {}
+    if (stored === undefined) {
+      this.#options.service.forget(key)
+      return {}
+    }
     const memory = this.#memory.of(key, stored)
     const resource = newest(stored, memory.written)
     // The store has caught up: a second copy of each resource would stand here for nothing.
@@ -116,18 +121,21 @@ export class BufferReconciler implements Reconciler {
 
   /** What goes to the service, and what its refusals lead to. */
   async #ask(observed: Observed, decision: Asking, pass: Pass): Promise<Step> {
-    const waitMs = (pass.memory.notBefore ?? 0) - this.#options.clock.monotonic()
+    const waitMs = this.#patienceMs(pass.memory)
     if (waitMs > 0) return { done: { requeueAfterMs: waitMs } }
     try {
       // From here until it is refused the buffer may have come of it.
       if (decision.act === 'create') pass.memory.claimed = false
       const next = await this.#send(observed, decision, pass.signal)
+      this.#options.service.answered()
       // That it found nothing may mean that it is another account's.
       if (next.remote !== undefined && next.remote !== 'absent') pass.memory.key = decision.key
       pass.memory.deferrals = 0
       return { next }
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
+      if (error.kind === 'unavailable') this.#options.service.missed(keyOf(observed.resource))
+      else this.#options.service.answered()
       if (decision.act === 'create' && isRefusal(error)) pass.memory.claimed = observed.claimed
       const refusal = withoutSecrets(error, observed)
       const next = afterRefusal(observed, decision, refusal)
@@ -235,15 +243,27 @@ export class BufferReconciler implements Reconciler {
     if (outcome.state === 'stalled') return this.#settle(observed, pass)
     pass.memory.settled = null
     if (error.retryAfterMs === undefined) throw error
-    return { requeueAfterMs: this.#deferral(error.retryAfterMs, pass.memory) }
+    return { requeueAfterMs: this.#defer(error, error.retryAfterMs, pass.memory) }
+  }
+
+  /** Ms; of a service that was away and is back, none is owed. */
+  #patienceMs({ deferred }: Remembered): number {
+    const { clock, service } = this.#options
+    if (deferred === undefined || (deferred.returns ?? service.returns) !== service.returns) return 0
+    return deferred.until - clock.monotonic()
   }
 
   /** Not before the service wants it, and ever later while it keeps asking for patience. */
-  #deferral(retryAfterMs: number, memory: Remembered): number {
-    const { clock, randomness } = this.#options
+  #defer({ kind }: AdminError, retryAfterMs: number, memory: Remembered): number {
+    const { clock, randomness, service } = this.#options
     const growing = Math.min(FIRST_DEFERRAL_MS * 2 ** memory.deferrals++, LONGEST_DEFERRAL_MS)
-    const waitMs = Math.max(retryAfterMs, growing) * (1 + 0.2 * randomness.fraction())
-    memory.notBefore = clock.monotonic() + waitMs
+    const spread = 1 + 0.2 * randomness.fraction()
+    const waitMs = Math.max(retryAfterMs, growing) * spread
+    // One that is away may be asked as soon as it said, to see whether it is back.
+    memory.deferred =
+      kind === 'unavailable'
+        ? { until: clock.monotonic() + retryAfterMs * spread, returns: service.returns }
+        : { until: clock.monotonic() + waitMs }
     return waitMs
   }
 
