@@ -1,4 +1,4 @@
-/** What the operator watches: Buffers and Secrets of its namespaces, each in a store that its reflectors fill. */
+/** What the operator watches: Buffers, and Secrets without their values, of its namespaces, each in a store that its reflectors fill. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
@@ -10,7 +10,7 @@ import type { ApiServer, Query } from '../../operator/kubernetes/api-server.ts'
 import { type Collection, Reflector } from '../../operator/kubernetes/reflector.ts'
 import { BUFFER_ID_INDEX } from '../../operator/reconcile/buffer-id-claims.ts'
 import { bufferIdOf } from '../../operator/reconcile/desired-buffer.ts'
-import type { SecretResource } from '../../operator/reconcile/ports.ts'
+import type { SecretMetadata } from '../../operator/reconcile/ports.ts'
 import { secretNames } from '../../operator/reconcile/secret-values.ts'
 import { type BufferResource, GROUP, PLURAL, RESUME_ANNOTATION, VERSION } from '../../operator/resource.ts'
 
@@ -23,7 +23,7 @@ const SECRET_INDEX = 'secret'
 
 export interface Stores {
   readonly buffers: Cache<BufferResource>
-  readonly secrets: Cache<SecretResource>
+  readonly secrets: Cache<SecretMetadata>
 }
 
 export interface WatchOptions {
@@ -46,7 +46,7 @@ export function createStores(log: Logger): Stores {
       [SECRET_INDEX]: (buffer) => secretNames(buffer).map((name) => `${buffer.metadata.namespace}/${name}`),
     },
   })
-  return { buffers, secrets: new Cache<SecretResource>({ onFault }) }
+  return { buffers, secrets: new Cache<SecretMetadata>({ onFault }) }
 }
 
 export interface Watches {
@@ -60,18 +60,25 @@ export interface Watches {
 /** Of both stores, in every namespace; nothing is asked before `start`. */
 export function createWatches({ buffers, secrets }: Stores, options: WatchOptions): Watches {
   const { namespaces = [undefined], ...rest } = options
-  const of = <T extends Named>(collection: Collection, replica: Cache<T>, query: Query = {}) =>
+  const of = <T extends Named>(
+    collection: Collection,
+    replica: Cache<T>,
+    more: { query?: Query; metadataOnly?: boolean } = {},
+  ) =>
     namespaces.map(
       (namespace) =>
         new Reflector<T>({
           ...rest,
           collection,
           replica,
-          query,
+          ...more,
           ...(namespace !== undefined && { namespace }),
         }),
     )
-  const reflectors = [...of(SECRETS, secrets, { fieldSelector: OTHER_SECRETS }), ...of(BUFFERS, buffers)]
+  const reflectors = [
+    ...of(SECRETS, secrets, { query: { fieldSelector: OTHER_SECRETS }, metadataOnly: true }),
+    ...of(BUFFERS, buffers),
+  ]
   const abort = new AbortController()
   let ends: Promise<void>[] = []
   return {

@@ -16,6 +16,7 @@ import { ApiServer } from '../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../operator/kubernetes/buffer-writer.ts'
 import { EventRecorder } from '../../operator/kubernetes/events.ts'
 import { LeaderElection } from '../../operator/kubernetes/leader-election.ts'
+import { SecretReader } from '../../operator/kubernetes/secret-reader.ts'
 import { BufferIdClaims } from '../../operator/reconcile/buffer-id-claims.ts'
 import { BufferReconciler } from '../../operator/reconcile/reconciler.ts'
 import type { Config } from '../config/config.ts'
@@ -171,6 +172,7 @@ async function createReconciler(
     log,
     resources: stores.buffers,
     secrets: stores.secrets,
+    values: new SecretReader(api),
     claims: new BufferIdClaims(stores.buffers),
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,

@@ -22,6 +22,8 @@ export interface Call {
   body?: unknown
   /** Default: `application/json`; a PATCH says which kind it is. */
   contentType?: string
+  /** Default: `application/json`. */
+  accept?: string
   signal?: AbortSignal
   timeoutMs?: number
 }
@@ -34,6 +36,8 @@ export interface WatchEvent<T> {
 
 export interface WatchCall {
   query: Query
+  /** Default: `application/json`. */
+  accept?: string
   signal: AbortSignal
   /** Ms without a byte after which the connection counts as dead. */
   silentMs: number
@@ -74,12 +78,12 @@ export class ApiServer {
    */
   async *watch<T>(
     path: string,
-    { query, signal, silentMs, onOpen }: WatchCall,
+    { query, accept, signal, silentMs, onOpen }: WatchCall,
   ): AsyncGenerator<WatchEvent<T>> {
     const what = `watch ${path}`
     const timing = { signal, bodyTimeout: silentMs, headersTimeout: ANSWER_MS }
     const answer = await this.#guarded(what, signal, () =>
-      this.#send('GET', path, { query: { ...query, watch: true } }, timing),
+      this.#send('GET', path, { query: { ...query, watch: true }, ...(accept && { accept }) }, timing),
     )
     onOpen?.()
     const events = jsonLines(answer.body)[Symbol.asyncIterator]()
@@ -104,7 +108,7 @@ export class ApiServer {
   async #send(
     method: Dispatcher.HttpMethod,
     path: string,
-    { query = {}, body, contentType = 'application/json' }: Call,
+    { query = {}, body, contentType = 'application/json', accept = 'application/json' }: Call,
     timing: Partial<Dispatcher.RequestOptions>,
   ): Promise<Dispatcher.ResponseData> {
     const { agent, headers, url } = await this.#prepare(path)
@@ -116,7 +120,7 @@ export class ApiServer {
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
       method,
-      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
       body: body === undefined ? null : JSON.stringify(body),
       ...timing,
     })
@@ -131,7 +135,7 @@ export class ApiServer {
     if (!cluster) throw new Error('the kubeconfig names no current cluster')
     const credentials: RequestOptions = {}
     await this.#config.applyToHTTPSOptions(credentials)
-    const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'penstock-operator' }
+    const headers: Record<string, string> = { 'user-agent': 'penstock-operator' }
     for (const [name, value] of Object.entries(credentials.headers ?? {})) headers[name] = String(value)
     if (credentials.auth) headers.authorization = `Basic ${Buffer.from(credentials.auth).toString('base64')}`
     const connection = this.#config.createDispatcherOptions(cluster, credentials as AgentOptions)

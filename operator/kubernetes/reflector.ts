@@ -5,12 +5,18 @@
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import type { Named } from '../controller/ports.ts'
+import { GROUP } from '../resource.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer, Query, WatchEvent } from './api-server.ts'
 import { pause } from './pause.ts'
 
-/** Resources of one answer to a list. */
-export const PAGE = 500
+/** Resources of one answer to a list: their annotations alone may be 256 KB each. */
+export const PAGE = 100
+/** https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
+const METADATA_ONLY = {
+  list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+  watch: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+}
 /** A watch is opened anew after a random time in this range, s: so those of many clients do not end together. */
 const WATCH_SECONDS = { least: 290, most: 590 }
 /** The API server sends a bookmark each minute at the latest; ms. */
@@ -45,6 +51,8 @@ export interface ReflectorOptions<T> {
   namespace?: string
   /** Selectors. */
   query?: Query
+  /** Only `metadata` of the resources is asked for. */
+  metadataOnly?: boolean
   replica: Replica<T>
   clock: Clock
   randomness: Pick<Randomness, 'fraction'>
@@ -130,7 +138,7 @@ export class Reflector<T extends Named> {
     let token: string | undefined
     do {
       page = await this.#page(token, signal)
-      for (const object of page.items) objects.push(withoutManagedFields(object))
+      for (const object of page.items) objects.push(reduced(object))
       token = page.metadata.continue || undefined
     } while (token !== undefined)
     replica.replace(objects, namespace)
@@ -143,10 +151,15 @@ export class Reflector<T extends Named> {
   }
 
   async #page(token: string | undefined, signal: AbortSignal): Promise<ListAnswer<T>> {
-    const { api, query } = this.#options
+    const { api, query, metadataOnly } = this.#options
     const limit = this.#paged ? PAGE : undefined
+    const accept = metadataOnly ? { accept: METADATA_ONLY.list } : {}
     try {
-      return await api.request('GET', this.#path, { query: { ...query, limit, continue: token }, signal })
+      return await api.request('GET', this.#path, {
+        query: { ...query, limit, continue: token },
+        ...accept,
+        signal,
+      })
     } catch (error) {
       // The pages outlived their snapshot: in one piece it needs none.
       if (token !== undefined && hasStatus(error, 410)) this.#paged = false
@@ -155,7 +168,7 @@ export class Reflector<T extends Named> {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { api, query, randomness, silentMs = SILENT_MS } = this.#options
+    const { api, query, metadataOnly, randomness, silentMs = SILENT_MS } = this.#options
     const { least, most } = WATCH_SECONDS
     const events = api.watch<T>(this.#path, {
       query: {
@@ -164,6 +177,7 @@ export class Reflector<T extends Named> {
         allowWatchBookmarks: true,
         timeoutSeconds: Math.floor(least + randomness.fraction() * (most - least + 1)),
       },
+      ...(metadataOnly && { accept: METADATA_ONLY.watch }),
       signal,
       silentMs,
       onOpen: () => {
@@ -178,8 +192,8 @@ export class Reflector<T extends Named> {
     const { replica } = this.#options
     this.#heard()
     this.#failures = 0
-    if (type === 'DELETED') replica.remove(withoutManagedFields(object))
-    else if (type !== 'BOOKMARK') replica.put(withoutManagedFields(object))
+    if (type === 'DELETED') replica.remove(reduced(object))
+    else if (type !== 'BOOKMARK') replica.put(reduced(object))
     this.#version = object.metadata?.resourceVersion ?? this.#version
   }
 
@@ -222,9 +236,15 @@ function wantsList(error: unknown, failures: number): boolean {
   return error.status < 500 || failures >= FAILURES_BEFORE_LIST
 }
 
-/** Nobody here reads them, and they are half of a resource's size. */
-function withoutManagedFields<T extends Named>(object: T): T {
-  const { metadata } = object as { metadata?: { managedFields?: unknown } }
-  if (metadata) delete metadata.managedFields
+/** Without the metadata that nobody here reads: it may be larger than the rest, and others write it. */
+function reduced<T extends Named>(object: T): T {
+  const metadata = object.metadata as Record<string, unknown> | undefined
+  if (metadata === undefined) return object
+  delete metadata.managedFields
+  delete metadata.labels
+  const annotations = Object.entries((metadata.annotations ?? {}) as Record<string, string>)
+  const own = annotations.filter(([name]) => name.startsWith(`${GROUP}/`))
+  if (own.length > 0) metadata.annotations = Object.fromEntries(own)
+  else delete metadata.annotations
   return object
 }

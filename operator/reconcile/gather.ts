@@ -8,11 +8,12 @@ import { resumeOf, versionsOf } from './decide.ts'
 import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
-import type { SecretResource } from './ports.ts'
-import { apiKey, type FindSecret, secretVersions } from './secret-values.ts'
+import type { SecretMetadata, SecretResource, SecretValues } from './ports.ts'
+import { apiKey, type FindSecret, secretNames, secretVersions } from './secret-values.ts'
 
 export interface GatherOptions {
-  readonly secrets: Store<SecretResource>
+  readonly secrets: Store<SecretMetadata>
+  readonly values: SecretValues
   readonly claims: BufferIdClaims
   readonly clock: Clock
   readonly randomness: Randomness
@@ -20,18 +21,26 @@ export interface GatherOptions {
   readonly verifyMs: number
 }
 
-/** `vanished`: the resource is not at the API server any more. */
-export function gather(
+/** One pass of one resource. */
+export interface Pass {
+  readonly memory: Remembered
+  readonly signal: AbortSignal
+  /** The resource is not at the API server any more: nothing is written there, or told. */
+  readonly vanished?: true
+}
+
+/** Rejects where a Secret cannot be read. */
+export async function gather(
   resource: BufferResource,
-  memory: Remembered,
+  { memory, signal, vanished }: Pass,
   options: GatherOptions,
-  vanished = false,
-): Observed {
-  const { secrets, claims, clock } = options
-  const find: FindSecret = (name) => secrets.get(`${resource.metadata.namespace}/${name}`)
+): Promise<Observed> {
+  const { claims, clock } = options
+  const secrets = await secretsOf(resource, options, signal)
+  const find: FindSecret = (name) => secrets.get(name)
   const key = apiKey(resource.spec.credentialsRef, find)
   if (key.ok) memory.readKey = key.value
-  const mayStrand = vanished || find(resource.spec.credentialsRef.name) === undefined
+  const mayStrand = vanished === true || find(resource.spec.credentialsRef.name) === undefined
   const observed = {
     resource,
     bufferId: bufferIdOf(resource),
@@ -47,6 +56,21 @@ export function gather(
   const restMs = restOf(observed, memory, options)
   const lastKeys = [memory.key, memory.readKey].filter((each) => each !== undefined)
   return { ...observed, lastKeys, restMs }
+}
+
+/** By their names; those that are there. */
+async function secretsOf(
+  resource: BufferResource,
+  { secrets, values }: GatherOptions,
+  signal: AbortSignal,
+): Promise<Map<string, SecretResource>> {
+  const found = new Map<string, SecretResource>()
+  for (const name of secretNames(resource)) {
+    const known = secrets.get(`${resource.metadata.namespace}/${name}`)
+    const secret = known && (await values.read(known, signal))
+    if (secret !== undefined) found.set(name, secret)
+  }
+  return found
 }
 
 /** Not from its deletion on: that may be long ago when this process starts. */

@@ -1,6 +1,6 @@
 /** What the reconciler needs of the outside: the admin API, the API server, Secrets, a log. */
 import type { Buffer } from '../../internal/domain/model.ts'
-import type { BufferResource, BufferStatus } from '../resource.ts'
+import type { BufferResource, BufferStatus, ResourceMetadata } from '../resource.ts'
 
 /**
  * How the admin API refused or failed (docs/reference/errors.md, "Errors"). `unavailable`: 5xx, no answer, or one
@@ -70,18 +70,27 @@ export interface BufferWriter {
   applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource>
 }
 
+/** Reads Secrets of the API server. */
+export interface SecretValues {
+  /**
+   * As new as `known`, or newer. undefined: it is gone. Rejects where it cannot be read, and with the signal's reason when that
+   * is aborted.
+   */
+  read(known: SecretMetadata, signal: AbortSignal): Promise<SecretResource | undefined>
+}
+
 /** Tells whoever looks at a resource what happened to it. Never rejects, never waits. */
 export interface EventSink {
   record(resource: BufferResource, type: 'Normal' | 'Warning', reason: string, note: string): void
 }
 
+/** What is known of a Secret without its values. */
+export interface SecretMetadata {
+  readonly metadata: Pick<ResourceMetadata, 'name' | 'namespace' | 'uid' | 'resourceVersion'>
+}
+
 /** The part of a Secret that is read. Values are base64. */
-export interface SecretResource {
-  readonly metadata?: {
-    readonly name?: string
-    readonly namespace?: string
-    readonly resourceVersion?: string
-  }
+export interface SecretResource extends SecretMetadata {
   readonly data?: Readonly<Record<string, string>>
 }
 

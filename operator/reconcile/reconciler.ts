@@ -11,7 +11,7 @@ import { headlineOf, isSameStatus, statusAfter, statusOfClaim, telling } from '.
 import { decide } from './decide.ts'
 import type { Asking, Decision, ReportedState } from './decision.ts'
 import { bufferIdOf, creationOf } from './desired-buffer.ts'
-import { fingerprintOf, type GatherOptions, gather, verificationDelay } from './gather.ts'
+import { fingerprintOf, type GatherOptions, gather, type Pass, verificationDelay } from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
 import {
@@ -43,13 +43,6 @@ const MOST_STEPS = 8
 const FIRST_DEFERRAL_MS = 1_000
 const LONGEST_DEFERRAL_MS = 300_000
 
-interface Pass {
-  readonly memory: Remembered
-  readonly signal: AbortSignal
-  /** The resource is not at the API server any more: nothing is written there, or told. */
-  readonly vanished?: true
-}
-
 type Step = { readonly next: Observed } | { readonly done: Requeue }
 
 export class BufferReconciler implements Reconciler {
@@ -74,7 +67,7 @@ export class BufferReconciler implements Reconciler {
     // Another one may have adopted the buffer meanwhile.
     if (vanished !== undefined && !this.#claims.isHeld(bufferIdOf(vanished))) {
       const pass: Pass = { memory: this.#memory.of(key, vanished), signal, vanished: true }
-      return this.#run(gather(vanished, pass.memory, this.#options, true), pass)
+      return this.#run(await gather(vanished, pass, this.#options), pass)
     }
     this.#vanished.letGo(key)
     const stored = this.#options.resources.get(key)
@@ -88,7 +81,8 @@ export class BufferReconciler implements Reconciler {
     const resource = newest(stored, memory.written)
     // The store has caught up: a second copy of each resource would stand here for nothing.
     if (resource === stored) delete memory.written
-    return this.#run(gather(resource, memory, this.#options), { memory, signal })
+    const pass = { memory, signal }
+    return this.#run(await gather(resource, pass, this.#options), pass)
   }
 
   async #run(found: Observed, pass: Pass): Promise<Requeue> {

@@ -34,7 +34,7 @@ export function secretNames({ spec }: BufferResource): string[] {
 /** Of those that are there. */
 export function secretVersions(resource: BufferResource, find: FindSecret): SecretVersion[] {
   return secretNames(resource).flatMap((name) => {
-    const resourceVersion = find(name)?.metadata?.resourceVersion
+    const resourceVersion = find(name)?.metadata.resourceVersion
     return resourceVersion === undefined ? [] : [{ name, resourceVersion }]
   })
 }

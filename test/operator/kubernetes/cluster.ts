@@ -16,7 +16,14 @@ const PARALLEL = 20
 export const OURS = { labelSelector: 'penstock-test=yes' }
 
 export interface ConfigMap {
-  metadata: { namespace: string; name: string; uid: string; resourceVersion: string; managedFields?: unknown }
+  metadata: {
+    namespace: string
+    name: string
+    uid: string
+    resourceVersion: string
+    annotations?: Record<string, string>
+    managedFields?: unknown
+  }
   data?: Record<string, string>
 }
 
@@ -62,6 +69,13 @@ export class ConfigMaps {
     return this.#api.request('PATCH', `${this.#path}/${name}`, {
       contentType: 'application/merge-patch+json',
       body: { data: { value } },
+    })
+  }
+
+  annotate(name: string, annotations: Record<string, string>): Promise<ConfigMap> {
+    return this.#api.request('PATCH', `${this.#path}/${name}`, {
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations } },
     })
   }
 

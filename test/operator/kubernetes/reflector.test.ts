@@ -44,8 +44,8 @@ describe('a reflector on a real API server', function () {
     await Promise.all(opened.splice(0).map((each) => each.close()))
   })
 
-  it('lists 1,200 resources in pages, then watches from there', async () => {
-    const all = names('map', 1_200)
+  it('lists many resources in pages, then watches from there', async () => {
+    const all = names('map', 2 * PAGE + 50)
     await maps.createMany(all)
     const asked: Query[] = []
     const watcher = keep(apiServer(kube, { onRequest: (_method, _path, query) => asked.push(query) }))
@@ -72,6 +72,31 @@ describe('a reflector on a real API server', function () {
     await maps.delete('before')
     await eventually(() => expect(followed.shown()).to.deep.equal(['a=2', 'b=1']), SLOW)
     expect(followed.cache.list().filter(({ metadata }) => metadata.managedFields)).to.deep.equal([])
+    expect(followed.logged).to.deep.equal([])
+  })
+
+  it('holds nothing but what is read of the metadata where it asks for no more', async () => {
+    await maps.create('before')
+    const followed = follow(mirror(api, space, { metadataOnly: true }))
+    await followed.reflector.synced
+    await maps.create('a')
+    await maps.annotate('a', {
+      'example.com/large': 'x'.repeat(200_000),
+      'buffering.penstock.dev/resume': '1',
+    })
+    await eventually(() => {
+      const held = followed.cache.list().map(({ metadata, ...rest }) => [Object.keys(metadata).sort(), rest])
+      const kind = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
+      const names = ['creationTimestamp', 'name', 'namespace', 'resourceVersion', 'uid']
+      expect(held).to.deep.equal([
+        [names, kind],
+        [['annotations', ...names], kind],
+      ])
+    }, SLOW)
+    const annotations = followed.cache
+      .list()
+      .flatMap(({ metadata }) => Object.keys(metadata.annotations ?? {}))
+    expect(annotations).to.deep.equal(['buffering.penstock.dev/resume'])
     expect(followed.logged).to.deep.equal([])
   })
 

@@ -25,7 +25,10 @@ export const SIGNING = 'signing-secret-of-orders'
 
 export function secret(name: string, values: Record<string, string>, resourceVersion = '7'): SecretResource {
   const data = Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')])
-  return { metadata: { name, namespace: 'shop', resourceVersion }, data: Object.fromEntries(data) }
+  return {
+    metadata: { name, namespace: 'shop', uid: `uid-of-${name}`, resourceVersion },
+    data: Object.fromEntries(data),
+  }
 }
 
 export const SECRETS: readonly SecretResource[] = [

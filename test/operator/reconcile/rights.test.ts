@@ -114,6 +114,7 @@ describe("the operator with the chart's account", function () {
         expect(harness.proxy.seen(name, 'POST')).to.deep.equal([])
       },
     ],
+    ['get', 'secrets', untouched],
     ['list', 'secrets', neverReady],
     ['watch', 'secrets', seesByLists],
     [

@@ -1,0 +1,71 @@
+/**
+ * Values of Secrets, read one by one as passes need them: a watch that carried all data would hold all Secrets of the cluster.
+ * What was read last is kept, up to a bound, because many Buffers name the same Secret.
+ */
+import type { SecretMetadata, SecretResource, SecretValues } from '../reconcile/ports.ts'
+import { hasStatus } from './api-error.ts'
+import type { ApiServer } from './api-server.ts'
+
+/** Base64 characters of the values that are kept; a single Secret has 1.4 million at most. */
+const KEPT = 8_000_000
+
+interface Kept {
+  readonly secret: SecretResource
+  readonly size: number
+}
+
+export class SecretReader implements SecretValues {
+  readonly #api: ApiServer
+  /** By uid, the one that was used longest ago first. */
+  readonly #kept = new Map<string, Kept>()
+  #size = 0
+
+  constructor(api: ApiServer) {
+    this.#api = api
+  }
+
+  async read({ metadata }: SecretMetadata, signal: AbortSignal): Promise<SecretResource | undefined> {
+    const { namespace, name, uid, resourceVersion } = metadata
+    const kept = this.#kept.get(uid)
+    if (kept !== undefined && isAsNew(kept.secret, resourceVersion)) {
+      this.#keep(uid, kept)
+      return kept.secret
+    }
+    const secret = await this.#fetch(`/api/v1/namespaces/${namespace}/secrets/${name}`, signal)
+    if (secret?.metadata.uid === uid) this.#keep(uid, { secret, size: sizeOf(secret) })
+    return secret
+  }
+
+  async #fetch(path: string, signal: AbortSignal): Promise<SecretResource | undefined> {
+    try {
+      return await this.#api.request<SecretResource>('GET', path, { signal })
+    } catch (error) {
+      if (hasStatus(error, 404)) return undefined
+      throw error
+    }
+  }
+
+  #keep(uid: string, kept: Kept): void {
+    this.#drop(uid)
+    this.#kept.set(uid, kept)
+    this.#size += kept.size
+    for (const oldest of this.#kept.keys()) {
+      if (this.#size <= KEPT) return
+      this.#drop(oldest)
+    }
+  }
+
+  #drop(uid: string): void {
+    this.#size -= this.#kept.get(uid)?.size ?? 0
+    this.#kept.delete(uid)
+  }
+}
+
+/** Resource versions grow. */
+function isAsNew({ metadata }: SecretResource, resourceVersion: string): boolean {
+  return BigInt(metadata.resourceVersion) >= BigInt(resourceVersion)
+}
+
+function sizeOf({ data = {} }: SecretResource): number {
+  return Object.values(data).reduce((sum, value) => sum + value.length, 0)
+}
