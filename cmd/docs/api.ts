@@ -17,7 +17,7 @@ const SECTIONS = {
   ingest: ['/v1/ingest/'],
   customers: ['/v1/admin/customers', '/v1/admin/whoami'],
   projects: ['/v1/admin/projects'],
-  buffers: ['/v1/admin/buffers'],
+  buffers: ['/v1/admin/buffers', '/v1/admin/buffer-states'],
   'dead letters': ['/v1/dlq'],
   analytics: ['/v1/analytics/'],
   'api keys': ['/v1/admin/api-keys'],

@@ -9,6 +9,7 @@ import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { type ApiKeys, createApiKeys } from '../../internal/auth/api-keys.ts'
 import type { PaymentProvider } from '../../internal/billing/ports.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
+import { BufferStatesReading } from '../../internal/buffers/states.ts'
 import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
 import { checkDestination } from '../../internal/delivery/addresses.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
@@ -21,6 +22,7 @@ import { adminTable } from '../../internal/http/routes/table.ts'
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createAuditStore } from '../../internal/postgres/audit.ts'
+import { createStateStore } from '../../internal/postgres/buffer-states.ts'
 import { createBufferStore } from '../../internal/postgres/buffers.ts'
 import { createCustomerStore } from '../../internal/postgres/customers.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
@@ -49,7 +51,7 @@ export function createAdmin(
   provider: PaymentProvider | undefined,
 ): Admin {
   const { config, clock, log } = node
-  const { db, box, buffers: records, keys } = store
+  const { db, box, buffers: records, bufferChanges, keys } = store
   const { requests, tests, signUps, caps } = createTenantLimits(config, clock, http.telemetry)
   const customers = createCustomers({
     customers: reportedCustomers(ledger, createCustomerStore(db, caps)),
@@ -78,6 +80,7 @@ export function createAdmin(
       }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },
+    bufferStates: new BufferStatesReading({ store: createStateStore(db), changes: bufferChanges, clock }),
     apiKeys,
     audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {

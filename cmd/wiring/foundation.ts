@@ -2,12 +2,14 @@
 import { createIdentityCache, type IdentityCache } from '../../internal/auth/identity-cache.ts'
 import { createKeyCache, type KeyCache } from '../../internal/auth/key-cache.ts'
 import { type BufferCache, createBufferCache } from '../../internal/buffers/cache.ts'
+import { BufferChanges } from '../../internal/buffers/changes.ts'
 import type { BufferRecord } from '../../internal/domain/model.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker, UnusableBrokerError } from '../../internal/nats/connection.ts'
 import { standingLeases } from '../../internal/nats/leases/standing-leases.ts'
 import { ensureStreams, recordedShards } from '../../internal/nats/streams/streams.ts'
 import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
+import { customersOfBuffers } from '../../internal/postgres/buffer-states.ts'
 import { createBufferRows } from '../../internal/postgres/buffers.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
@@ -40,6 +42,8 @@ export interface Store {
   readonly databaseUrl: string
   readonly box: SecretBox
   readonly buffers: BufferCache
+  /** Requests that wait for a change end when it is closed. */
+  readonly bufferChanges: BufferChanges
   readonly keys: KeyCache
   readonly identities: IdentityCache
 }
@@ -66,6 +70,7 @@ export async function openStore(
   const box = createSecretBox(secretKeys)
   const buffers = createBufferCache({ rows: createBufferRows(db, box, oncePerVersion(secrets)), clock })
   const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
+  const bufferChanges = new BufferChanges({ customersOf: (uids) => customersOfBuffers(db, uids) })
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })
   const identities = createIdentityCache({ rows: createIdentityRows(db), clock })
   await lifecycle.acquire(
@@ -76,6 +81,11 @@ export async function openStore(
         clock,
         listeners: [
           { entity: 'buffer', ...buffers },
+          {
+            entity: 'buffer',
+            changed: (uids) => bufferChanges.changed(uids),
+            reset: () => bufferChanges.reset(),
+          },
           { entity: 'api_key', ...keys },
           { entity: 'identity', ...identities },
           // Their own listeners start over; these are told of customers only.
@@ -89,7 +99,7 @@ export async function openStore(
     },
     (it) => it.stop(),
   )
-  return { db, databaseUrl, box, buffers, keys, identities }
+  return { db, databaseUrl, box, buffers, bufferChanges, keys, identities }
 }
 
 /** A buffer may be read often while it cannot be read in full. */

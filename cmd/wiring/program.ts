@@ -203,7 +203,7 @@ async function start(
   )
   // Before it listens: a key of the configuration works with the first answer.
   if (admin) await ensureOwners(node, admin.apiKeys)
-  const http = ingress || admin ? await serve(node, program, endpoints) : undefined
+  const http = ingress || admin ? await serve(node, program, store, endpoints) : undefined
   address = http?.url ?? ''
   if (http) await prepared?.join?.(http.url)
   // Not before: a start that is refused for its port must not make a key that nobody sees.
@@ -242,7 +242,7 @@ interface Endpoints {
   readonly routes: readonly Middleware[]
 }
 
-function serve(node: Node, program: Program, endpoints: Endpoints): Promise<Listener> {
+function serve(node: Node, program: Program, store: Store, endpoints: Endpoints): Promise<Listener> {
   const { config, clock, lifecycle } = node
   const { telemetry, gate, health, ingress, admin, routes } = endpoints
   const { host, port, maxConnections } = config
@@ -258,16 +258,21 @@ function serve(node: Node, program: Program, endpoints: Endpoints): Promise<List
     ...(ingress && { ingest: ingress }),
     ...(admin && { admin: admin.router }),
   })
+  // Requests that wait for a change are answered first: the listener waits for what runs.
+  const close = (listener: Listener) => {
+    store.bufferChanges.close()
+    return listener.close(CLOSE_MS)
+  }
   return lifecycle.acquire(
     'http listener',
     async (signal) => {
       const open = () => listen(clock, handler, gate, options)
       const listener = await listening('PENSTOCK_PORT', open)
       // With those of the other processes, not behind them.
-      signal.addEventListener('abort', () => void listener.close(CLOSE_MS))
+      signal.addEventListener('abort', () => void close(listener))
       return listener
     },
-    (it) => it.close(CLOSE_MS),
+    close,
   )
 }
 

@@ -5,10 +5,11 @@ import type { Clock } from '../runtime/clock.ts'
 import { Semaphores } from '../runtime/semaphores.ts'
 import { TokenBuckets } from '../runtime/token-buckets.ts'
 import type { HttpTelemetry, RateLimit } from './ports.ts'
+import type { Route } from './routes/route.ts'
 
 export interface RequestLimits {
   /** null, or 429 with `Retry-After`. To be asked as soon as it is known who asks, and once a request. */
-  refusal(principal: Principal, waitsFor?: 'destination' | 'payment-provider'): ServiceError | null
+  refusal(principal: Principal, waitsFor?: Route['waitsFor']): ServiceError | null
   /** Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. Without a rate nothing waits. */
   inTurn<T>(customerId: string, work: () => Promise<T>): Promise<T>
 }

@@ -5,10 +5,10 @@
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import { elapsedSince, type Moment, momentOf } from '../../internal/runtime/moment.ts'
+import { pause } from '../../internal/runtime/pause.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
 import { claimed, LEASE_MS, type Lease, Observation, RENEW_DEADLINE_MS, RETRY_MS, released } from './lease.ts'
-import { pause } from './pause.ts'
 
 /** client-go's: a follower waits up to so much longer than the retry period, that two do not try in step. */
 const JITTER = 1.2

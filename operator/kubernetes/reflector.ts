@@ -4,11 +4,11 @@
  * older than one shown before, and it catches up once the API server answers.
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
+import { pause } from '../../internal/runtime/pause.ts'
 import type { Named } from '../controller/ports.ts'
 import { GROUP } from '../resource.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer, Query, WatchEvent } from './api-server.ts'
-import { pause } from './pause.ts'
 
 /** Resources of one answer to a list: their annotations alone may be 256 KB each. */
 export const PAGE = 100

@@ -48,6 +48,7 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
   ],
   listBuffers: [[200], [400, 'customerId is required']],
   readBuffer: [[200], [404]],
+  readBufferStates: [[200], [400]],
   updateBuffer: [[200], [404]],
   deleteBuffer: [[204], [404]],
   cloneBuffer: [[201], [404]],

@@ -16,6 +16,8 @@ import { CreditLedger } from '../../internal/billing/ledger.ts'
 import type { PaymentProvider } from '../../internal/billing/ports.ts'
 import { createBuffers } from '../../internal/buffers/buffers.ts'
 import { createBufferCache } from '../../internal/buffers/cache.ts'
+import { BufferChanges } from '../../internal/buffers/changes.ts'
+import { BufferStatesReading } from '../../internal/buffers/states.ts'
 import { createTestDelivery } from '../../internal/buffers/test-delivery.ts'
 import { parseCidr } from '../../internal/delivery/addresses.ts'
 import { DeliveryClient } from '../../internal/delivery/client.ts'
@@ -37,6 +39,7 @@ import { type Holder, type IngestTelemetry, LedgerUnavailableError } from '../..
 import { createAnalyticsStore } from '../../internal/postgres/analytics.ts'
 import { createApiKeyRows, createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import { createAuditStore } from '../../internal/postgres/audit.ts'
+import { createStateStore, customersOfBuffers } from '../../internal/postgres/buffer-states.ts'
 import { createBufferRows, createBufferStore } from '../../internal/postgres/buffers.ts'
 import { createConfigFeed } from '../../internal/postgres/config-feed.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
@@ -127,11 +130,17 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const box = createSecretBox([{ id: 'test', key: new Uint8Array(32).fill(7) }])
   const cache = createBufferCache({ rows: createBufferRows(db, box), clock })
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError: fail })
+  const bufferChanges = new BufferChanges({ customersOf: (uids) => customersOfBuffers(db, uids) })
   const feed = createConfigFeed({
     db,
     clock,
     listeners: [
       { entity: 'buffer', ...cache },
+      {
+        entity: 'buffer',
+        changed: (uids) => bufferChanges.changed(uids),
+        reset: () => bufferChanges.reset(),
+      },
       { entity: 'api_key', ...keys },
       { entity: 'customer', changed: keys.customersChanged, reset: () => {} },
     ],
@@ -199,6 +208,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       ...createBuffers({ buffers, records: cache, checkDestination: () => null, newUid: randomUUID }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },
+    bufferStates: new BufferStatesReading({ store: createStateStore(db), changes: bufferChanges, clock }),
     apiKeys,
     audit: createAuditReading({ store: createAuditStore(db) }),
     deadLetters: {
@@ -296,6 +306,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     told,
     ownerKey: async (customerId) => (await apiKeys.createOwnerKey(customerId)).secret,
     async stop() {
+      bufferChanges.close()
       await listener.close(2_000)
       await audit.stop()
       if (options.feed) await feed.stop()

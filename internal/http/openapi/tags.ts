@@ -22,6 +22,7 @@ const byResource: Readonly<Record<string, Tag>> = {
   whoami: 'Customers',
   projects: 'Projects',
   buffers: 'Buffers',
+  'buffer-states': 'Buffers',
   'api-keys': 'API keys',
   audit: 'Audit',
   credits: 'Credits',

@@ -82,7 +82,7 @@ async function serve(
     if (row.body) await admit(row, ctx, options, seen)
     const params = ctx.params as Record<string, string>
     checkOwnership(row, principal, params, query)
-    const call: Call = { principal, params, query, body, raw }
+    const call: Call = { principal, params, query, body, raw, gone: () => goneOf(ctx) }
     const work = async (): Promise<void> => {
       const reply = await (row.handler as (call: Call) => Promise<Reply>)(call)
       seen.answer = reply.body
@@ -105,6 +105,18 @@ async function admit(
   seen.principal = principal
   if (principal.suspended && !isRead(row)) throw new ServiceError('accountSuspended')
   return principal
+}
+
+/** A client that ended its side, and reads on, is not kept waiting either: nobody can tell it from one that has gone. */
+function goneOf({ req, res }: Context): AbortSignal {
+  const gone = new AbortController()
+  const abort = () => gone.abort()
+  req.socket.once('end', abort)
+  res.once('close', () => {
+    req.socket.off('end', abort)
+    abort()
+  })
+  return gone.signal
 }
 
 const BODY_REFUSALS = {

@@ -17,6 +17,8 @@ export interface Call<P = Record<string, string>, Q = Record<string, unknown>, B
   readonly body: B
   /** The body as it came; empty when there is none. */
   readonly raw: Uint8Array
+  /** Aborted when the client ends or loses the connection before the answer. */
+  readonly gone: () => AbortSignal
 }
 
 /** `body` is sent as JSON; bytes are JSON already and sent as they are; 204 has none. */
@@ -68,7 +70,7 @@ export interface Route extends Endpoint {
   /** Whether a request without any body is accepted; the handler then sees `{}`. */
   readonly bodyOptional?: boolean
   /** Whom it waits for. Then it keeps no other request of its customer waiting. */
-  readonly waitsFor?: 'destination' | 'payment-provider'
+  readonly waitsFor?: 'destination' | 'payment-provider' | 'change'
   readonly handler: (call: never) => Promise<Reply>
 }
 

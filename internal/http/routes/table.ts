@@ -1,6 +1,7 @@
 import { type AnalyticsService, analyticsRoutes } from './analytics.ts'
 import { type ApiKeysService, apiKeyRoutes } from './api-keys.ts'
 import { type AuditService, auditRoutes } from './audit.ts'
+import { type BufferStatesService, bufferStateRoutes } from './buffer-states.ts'
 import { type BuffersService, bufferRoutes } from './buffers.ts'
 import { type CreditPacksService, creditPackRoutes } from './credit-packs.ts'
 import { type CreditsService, creditRoutes } from './credits.ts'
@@ -17,6 +18,7 @@ export interface Services {
   customers: CustomersService
   projects: ProjectsService
   buffers: BuffersService
+  bufferStates: BufferStatesService
   apiKeys: ApiKeysService
   audit: AuditService
   credits: CreditsService
@@ -36,6 +38,7 @@ export function adminTable(services: Services): Route[] {
     ...customerRoutes(services.customers),
     ...projectRoutes(services.projects),
     ...bufferRoutes(services.buffers),
+    ...bufferStateRoutes(services.bufferStates),
     ...apiKeyRoutes(services.apiKeys),
     ...auditRoutes(services.audit),
     ...creditRoutes(services.credits, services.local),

@@ -2,6 +2,7 @@ import { customerSchema, projectSchema, whoAmISchema } from './accounts.ts'
 import { analyticsSummarySchema, analyticsTimeseriesSchema } from './analytics.ts'
 import { apiKeySchema, createdApiKeySchema } from './api-keys.ts'
 import { auditPageSchema } from './audit.ts'
+import { bufferStatesSchema } from './buffer-states.ts'
 import { bufferTestSchema } from './buffer-test.ts'
 import { bufferSchema } from './buffers.ts'
 import {
@@ -37,6 +38,7 @@ export const responseSchemas = {
   AuditPage: auditPageSchema,
   BillingPortal: billingPortalSchema,
   Buffer: bufferSchema,
+  BufferStates: bufferStatesSchema,
   BufferTest: bufferTestSchema,
   CancelledSubscription: cancelledSubscriptionSchema,
   CreatedApiKey: createdApiKeySchema,

@@ -113,6 +113,7 @@ describe('the OpenAPI document', () => {
       ...auditTargets.map((name) => `AuditPage.records[].target.${name}`),
       ...['address', 'forwardedFor'].map((name) => `AuditPage.records[].from.${name}`),
       'CreatedApiKey.projectIds',
+      ...['pausedReason', 'pausedAt', 'lastDeadLetterAt'].map((name) => `BufferStates.buffers[].${name}`),
       'DlqItem.lastResponse',
       'Error.code',
       'Error.message',

@@ -80,6 +80,7 @@ export const rules: Readonly<Record<string, Rule>> = {
     query: ({ projectId }, customerId) => ({ projectId: projectId!, customerId }),
     answers: [200, 200, 200, 200],
   },
+  readBufferStates: { least: 'viewer', target: nothing, answers: [200, 200, null, null] },
   readBuffer: { least: 'viewer', target: byBuffer, answers: [200, 200, 404, 404] },
   updateBuffer: {
     least: 'member',

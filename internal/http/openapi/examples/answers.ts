@@ -134,6 +134,22 @@ export const answerExamples: Readonly<Record<SchemaName, unknown>> = {
       whoami: '/v1/admin/whoami',
     },
   },
+  BufferStates: {
+    tag: 'pGZmVbH0C1VRPsVbW4xnDPXYc2KWm2UbAQ8vMsR6bYc',
+    buffers: [
+      {
+        bufferId: 'orders',
+        projectId: 'shop',
+        enabled: false,
+        pausedReason: 'consecutive_dead_letters',
+        pausedAt: 1_764_000_000_000,
+        consecutiveDlqCount: 3,
+        deadLetters: 3,
+        lastDeadLetterAt: 1_764_000_000_000,
+        updatedAt: 1_763_900_000_000,
+      },
+    ],
+  },
   WhoAmI: { customerId: 'acme', role: 'member', projects: ['shop'], credits: 9880 },
 }
 
