@@ -6,6 +6,7 @@
 import type {
   BufferConfig,
   DeliveryConfig,
+  PauseReason,
   SigningConfig,
   SourceVerification,
 } from '../internal/domain/model.ts'
@@ -21,6 +22,12 @@ export const PLURAL = 'buffers'
 export const FINALIZER = `${GROUP}/finalizer`
 /** Any new value of it resumes a buffer that was paused automatically. */
 export const RESUME_ANNOTATION = `${GROUP}/resume`
+/** Any new value of it has the buffer compared with its resource at once. */
+export const RECONCILE_ANNOTATION = `${GROUP}/reconcile`
+/** While it is `true` the operator leaves the buffer as it is. */
+export const PAUSE_ANNOTATION = `${GROUP}/pause`
+/** Those that ask for a pass when they change. */
+export const ANNOTATIONS = [RESUME_ANNOTATION, RECONCILE_ANNOTATION, PAUSE_ANNOTATION] as const
 /** Owner of the fields that the operator applies. */
 export const FIELD_MANAGER = 'penstock-operator'
 /** Key within the Secret of `credentialsRef` unless it names another. */
@@ -116,10 +123,19 @@ export interface BufferStatus {
   /** Path of the ingest endpoint, `/v1/ingest/<projectId>/<bufferId>`. */
   readonly ingestPath?: string
   readonly enabled?: boolean
+  /** Of `delivery.url`, with its port where the URL has one. */
+  readonly host?: string
+  /** Why the service disabled the buffer by itself. */
+  readonly pausedReason?: PauseReason
   readonly consecutiveDlqCount?: number
+  /** Counted up to 1,000, as of the last minute. */
+  readonly deadLetters?: number
+  readonly lastDeadLetterTime?: string
   readonly secretVersions?: readonly SecretVersion[]
   /** The value of the resume annotation that was last acted on, its first 256 characters. */
   readonly lastHandledResume?: string
+  /** The same of the reconcile annotation. */
+  readonly lastHandledReconcile?: string
   /** When the service's configuration was last changed by the operator. */
   readonly lastSyncTime?: string
   readonly conditions?: readonly Condition[]

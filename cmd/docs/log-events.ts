@@ -108,6 +108,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'reconcile failed': 'It failed, and is repeated after a pause.',
   'the admin API answers again':
     'It was away. The Buffers that it gave no answer (`resources`) are tried at once.',
+  'the states of buffers are not known':
+    'The admin API did not tell how the buffers of an API key stand. The operator compares them as usual.',
   buffer: 'A Buffer got an Event, with `reason` and `note`.',
   'buffer deleted': 'The buffer of a deleted resource was deleted at the service.',
   'an event could not be written': 'The API server did not take an Event.',

@@ -12,7 +12,7 @@ import { BUFFER_ID_INDEX } from '../../operator/reconcile/buffer-id-claims.ts'
 import { bufferIdOf } from '../../operator/reconcile/desired-buffer.ts'
 import type { SecretMetadata } from '../../operator/reconcile/ports.ts'
 import { secretNames } from '../../operator/reconcile/secret-values.ts'
-import { type BufferResource, GROUP, PLURAL, RESUME_ANNOTATION, VERSION } from '../../operator/resource.ts'
+import { ANNOTATIONS, type BufferResource, GROUP, PLURAL, VERSION } from '../../operator/resource.ts'
 
 const BUFFERS: Collection = { root: `/apis/${GROUP}/${VERSION}`, plural: PLURAL }
 const SECRETS: Collection = { root: '/api/v1', plural: 'secrets' }
@@ -140,7 +140,7 @@ function asksForPass({ metadata: before }: BufferResource, { metadata: after }: 
   return (
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
-    before.annotations?.[RESUME_ANNOTATION] !== after.annotations?.[RESUME_ANNOTATION] ||
+    ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name]) ||
     !isDeepStrictEqual(before.finalizers, after.finalizers)
   )
 }

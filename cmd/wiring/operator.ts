@@ -8,6 +8,8 @@ import type { Logger } from '../../internal/telemetry/logger.ts'
 import { startMetrics } from '../../internal/telemetry/metrics.ts'
 import { startOps } from '../../internal/telemetry/ops-server.ts'
 import { createAdminClient } from '../../operator/admin/client.ts'
+import { withCrowdReads } from '../../operator/admin/crowd-reads.ts'
+import { StatesFollower } from '../../operator/admin/states-follower.ts'
 import { Controller } from '../../operator/controller/controller.ts'
 import { type OperatorMetrics, operatorMetrics } from '../../operator/controller/metrics.ts'
 import { Outage } from '../../operator/controller/outage.ts'
@@ -163,9 +165,24 @@ async function createReconciler(
       }),
     async (it) => it.close(),
   )
-  return new BufferReconciler({
-    admin,
+  const follower = await lifecycle.acquire(
+    'states of buffers',
+    () =>
+      new StatesFollower({
+        admin,
+        clock,
+        randomness,
+        log,
+        onTold(resources, states) {
+          for (const resource of resources) if (reconciler.told(resource, states)) running.queue.add(resource)
+        },
+      }),
+    (it) => it.close(),
+  )
+  const reconciler = new BufferReconciler({
+    admin: withCrowdReads(admin, clock),
     service,
+    follower,
     events,
     clock,
     randomness,
@@ -177,6 +194,7 @@ async function createReconciler(
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,
   })
+  return reconciler
 }
 
 function stand(parts: OperatorParts, api: ApiServer): Promise<LeaderElection> {

@@ -11,12 +11,13 @@ import type { Buffer as BufferAnswer } from '../../internal/domain/model.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { messageOf } from '../../internal/runtime/thrown.ts'
 import {
-  type AdminBuffers,
   AdminError,
   type AdminErrorKind,
   type JsonBody,
   type KeyHolder,
+  type StatesAnswer,
 } from '../reconcile/ports.ts'
+import type { ListingAdmin } from './crowd-reads.ts'
 
 export interface AdminClientOptions {
   /** Base address; a path in it is kept. */
@@ -29,12 +30,20 @@ export interface AdminClientOptions {
   timeoutMs?: number
 }
 
-export interface AdminClient extends AdminBuffers {
+export interface AdminClient extends ListingAdmin {
+  /** Resolves at once, or when something changed after the tag `after`, or after `waitSeconds`. Rejects as the others. */
+  states(
+    key: string,
+    query: { after?: string; waitSeconds: number },
+    signal: AbortSignal,
+  ): Promise<StatesAnswer>
   close(): Promise<void>
 }
 
-/** Far above the largest buffer: 50 headers of 4 KB. */
+/** Far above the largest buffer, 50 headers of 4 KB, and above the states of 1,000 buffers. */
 const ANSWER_BYTES = 1_048_576
+/** Of a list. One that is larger is as none. */
+const LIST_BYTES = 16 * ANSWER_BYTES
 /** Of the service's own words that are passed on. */
 const WORDS = 1_024
 const MOST_RETRY_AFTER_MS = 300_000
@@ -64,7 +73,10 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   })
+  // Of their own: they must not keep the others waiting for a connection.
+  const waiting = new Agent({ connect, bodyTimeout: timeoutMs })
   const buffers = new URL('v1/admin/buffers', base).href
+  const states = new URL('v1/admin/buffer-states', base).href
   const whoami = new URL('v1/admin/whoami', base).href
   const named = (bufferId: string) => `${buffers}/${encodeURIComponent(bufferId)}`
 
@@ -73,23 +85,24 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     address: string,
     key: string,
     signal: AbortSignal,
-    body?: JsonBody,
+    { body, waitMs = 0, most = ANSWER_BYTES }: { body?: JsonBody; waitMs?: number; most?: number } = {},
   ): Promise<Answer> {
-    const deadline = AbortSignal.timeout(timeoutMs)
+    const deadline = AbortSignal.timeout(waitMs + timeoutMs)
     const headers = { 'x-api-key': key, 'user-agent': userAgent, accept: 'application/json' }
     try {
       const response = await request(address, {
-        dispatcher,
+        dispatcher: waitMs > 0 ? waiting : dispatcher,
+        headersTimeout: waitMs + timeoutMs,
         method,
         signal: AbortSignal.any([signal, deadline]),
         headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
         body: body === undefined ? null : JSON.stringify(body),
       })
-      return await answerOf(response, clock.now())
+      return await answerOf(response, clock.now(), most)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (error instanceof AdminError) throw error
-      const why = deadline.aborted ? `no answer within ${timeoutMs} ms` : describe(error)
+      const why = deadline.aborted ? `no answer within ${waitMs + timeoutMs} ms` : describe(error)
       throw new AdminError('unavailable', `the admin API cannot be reached: ${why}`, { cause: error })
     }
   }
@@ -99,11 +112,17 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
       const answer = await call('GET', named(bufferId), key, signal)
       return isAbsence(answer) ? undefined : bufferOf(answer, 200, bufferId)
     },
+    async list(key, customerId, signal) {
+      const address = `${buffers}?${new URLSearchParams({ customerId })}`
+      const answer = await call('GET', address, key, signal, { most: LIST_BYTES })
+      if (answer.status !== 200 || !Array.isArray(answer.body)) throw refusalOf(answer)
+      return answer.body.map((body) => bufferOf({ ...answer, body }, 200))
+    },
     async create(key, body, signal) {
-      return bufferOf(await call('POST', buffers, key, signal, body), 201, String(body.bufferId))
+      return bufferOf(await call('POST', buffers, key, signal, { body }), 201, String(body.bufferId))
     },
     async update(key, bufferId, patch, signal) {
-      return bufferOf(await call('PATCH', named(bufferId), key, signal, patch), 200, bufferId)
+      return bufferOf(await call('PATCH', named(bufferId), key, signal, { body: patch }), 200, bufferId)
     },
     async remove(key, bufferId, signal) {
       const answer = await call('DELETE', named(bufferId), key, signal)
@@ -113,19 +132,30 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     async holder(key, signal) {
       return holderOf(await call('GET', whoami, key, signal))
     },
-    close: () => dispatcher.destroy(),
+    async states(key, { after, waitSeconds }, signal) {
+      const query = new URLSearchParams({
+        waitSeconds: String(waitSeconds),
+        ...(after !== undefined && { after }),
+      })
+      const answer = await call('GET', `${states}?${query}`, key, signal, { waitMs: waitSeconds * 1_000 })
+      return statesOf(answer)
+    },
+    async close() {
+      await Promise.all([dispatcher.destroy(), waiting.destroy()])
+    },
   }
 }
 
 async function answerOf(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   now: number,
+  most: number,
 ): Promise<Answer> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length
-    if (size > ANSWER_BYTES) throw new AdminError('unavailable', 'the admin API answered far too much')
+    if (size > most) throw new AdminError('unavailable', 'the admin API answered far too much')
     chunks.push(chunk)
   }
   return {
@@ -167,12 +197,14 @@ function isSuspension({ status, body }: Answer): boolean {
   return status === suspended && isJsonObject(body) && body.code === code
 }
 
-function bufferOf(answer: Answer, expected: number, bufferId: string): BufferAnswer {
+/** `bufferId`: of the one that was asked for. */
+function bufferOf(answer: Answer, expected: number, bufferId?: string): BufferAnswer {
   if (answer.status !== expected) throw refusalOf(answer)
   const { body } = answer
   const complete =
     isJsonObject(body) &&
-    body.bufferId === bufferId &&
+    typeof body.bufferId === 'string' &&
+    body.bufferId === (bufferId ?? body.bufferId) &&
     typeof body.projectId === 'string' &&
     typeof body.enabled === 'boolean' &&
     typeof body.consecutiveDlqCount === 'number' &&
@@ -191,6 +223,14 @@ function holderOf(answer: Answer): KeyHolder {
     (body.projects === null || Array.isArray(body.projects))
   if (!complete) throw new AdminError('unavailable', 'the admin API does not say whose the API key is')
   return body as unknown as KeyHolder
+}
+
+function statesOf(answer: Answer): StatesAnswer {
+  if (answer.status !== 200) throw refusalOf(answer)
+  const { body } = answer
+  const complete = isJsonObject(body) && typeof body.tag === 'string' && Array.isArray(body.buffers)
+  if (!complete) throw new AdminError('unavailable', 'the admin API does not tell how buffers stand')
+  return body as unknown as StatesAnswer
 }
 
 function kindOf(answer: Answer): AdminErrorKind | undefined {

@@ -2,7 +2,16 @@
  * The CustomResourceDefinition of Buffer. It is made from the schema of the admin API (docs/architecture/protocol.md,
  * "One schema"), so both have the same bounds, defaults and words; `npm run crd` writes it to `crds/`.
  */
-import { GROUP, KIND, LIST_KIND, PLURAL, RESUME_ANNOTATION, VERSION } from '../resource.ts'
+import {
+  GROUP,
+  KIND,
+  LIST_KIND,
+  PAUSE_ANNOTATION,
+  PLURAL,
+  RECONCILE_ANNOTATION,
+  RESUME_ANNOTATION,
+  VERSION,
+} from '../resource.ts'
 import { nameAsIdentifier } from './rules.ts'
 import { specSchema } from './spec.ts'
 import { statusSchema } from './status.ts'
@@ -14,12 +23,12 @@ const condition = (type: string) => `.status.conditions[?(@.type=="${type}")]`
 const printerColumns = [
   { name: 'Ready', type: 'string', jsonPath: `${condition('Ready')}.status` },
   { name: 'Reason', type: 'string', jsonPath: `${condition('Ready')}.reason` },
-  { name: 'Buffer-ID', type: 'string', jsonPath: '.status.bufferId' },
   { name: 'Enabled', type: 'boolean', jsonPath: '.status.enabled' },
+  { name: 'Host', type: 'string', jsonPath: '.status.host' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   { name: 'Project', type: 'string', jsonPath: '.spec.projectId', priority: 1 },
-  { name: 'URL', type: 'string', jsonPath: '.spec.delivery.url', priority: 1 },
-  { name: 'DLQ', type: 'integer', jsonPath: '.status.consecutiveDlqCount', priority: 1 },
+  { name: 'Buffer-ID', type: 'string', jsonPath: '.status.bufferId', priority: 1 },
+  { name: 'Dead-Letters', type: 'integer', jsonPath: '.status.deadLetters', priority: 1 },
 ]
 
 export function bufferDefinition() {
@@ -57,6 +66,8 @@ function resourceSchema() {
   const members = { spec: specSchema(), status: statusSchema }
   const description =
     'A buffer of the webhook service: takes webhooks, groups them by a key and delivers each group in batches. ' +
-    `Any new value of the annotation ${RESUME_ANNOTATION} resumes one that was paused automatically.`
+    `Any new value of the annotation ${RESUME_ANNOTATION} resumes one that was paused automatically, and any new value ` +
+    `of ${RECONCILE_ANNOTATION} has it compared with the service at once. While ${PAUSE_ANNOTATION} is "true" the ` +
+    'operator leaves the buffer at the service as it is.'
   return ruled(object(description, members, ['spec']), nameAsIdentifier)
 }

@@ -58,12 +58,20 @@ export const statusSchema: StructuralSchema = object(
     ),
     ingestPath: text('Path at the ingest service to which senders POST.', 512),
     enabled: { type: 'boolean', description: 'Whether the buffer takes and delivers webhooks.' },
+    host: text('Host, and port where the URL has one, that batches are delivered to.', 320),
+    pausedReason: text('Why the service disabled the buffer by itself; absent while it has not.', 128),
     consecutiveDlqCount: {
       type: 'integer',
       description:
         'Batches that went to the dead letter queue since the last delivered one, when last looked at.',
       minimum: 0,
     },
+    deadLetters: {
+      type: 'integer',
+      description: 'Dead letters of the buffer, counted up to 1,000. Up to a minute old.',
+      minimum: 0,
+    },
+    lastDeadLetterTime: time('When the newest of them came there.'),
     secretVersions: listByKey(
       'The Secrets that are in use; a change of one is carried to the service.',
       'name',
@@ -72,6 +80,10 @@ export const statusSchema: StructuralSchema = object(
     ),
     lastHandledResume: text(
       'Value of the annotation buffering.penstock.dev/resume that was last acted on, its first 256 characters.',
+      256,
+    ),
+    lastHandledReconcile: text(
+      'Value of the annotation buffering.penstock.dev/reconcile that was last acted on, its first 256 characters.',
       256,
     ),
     lastSyncTime: time('When the operator last changed the configuration at the service.'),

@@ -4,14 +4,26 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Buffer } from '../../internal/domain/model.ts'
-import type { BufferResource, BufferStatus, Condition, ConditionType, SecretVersion } from '../resource.ts'
-import { isAutoPaused, resumeOf } from './decide.ts'
+import {
+  type BufferResource,
+  type BufferStatus,
+  type Condition,
+  type ConditionType,
+  PAUSE_ANNOTATION,
+  type SecretVersion,
+} from '../resource.ts'
+import { isAutoPaused, reconcileOf, resumeOf } from './decide.ts'
 import type { ReportedState } from './decision.ts'
+import type { BufferState } from './ports.ts'
+import { timeText } from './time-text.ts'
+import { withCounts } from './told.ts'
 
 export interface Findings {
   readonly outcome: ReportedState
   readonly bufferId: string
   readonly secretVersions: readonly SecretVersion[]
+  /** How the service last told that the buffer stands. */
+  readonly told: BufferState | undefined
   /** This pass changed the configuration at the service. */
   readonly changed: boolean
   /** Unix epoch ms. */
@@ -27,7 +39,7 @@ export function statusAfter(resource: BufferResource, findings: Findings): Buffe
   const { outcome } = findings
   const before = resource.status ?? {}
   const conditions = conditionsOf(resource, draftsOf(resource, outcome), findings.now)
-  if (outcome.state === 'retrying') return { ...before, conditions }
+  if (outcome.state === 'retrying' || outcome.state === 'held') return { ...before, conditions }
   const observedGeneration = resource.metadata.generation
   if (outcome.state === 'stalled' || outcome.state === 'released') {
     const {
@@ -41,12 +53,14 @@ export function statusAfter(resource: BufferResource, findings: Findings): Buffe
     return { ...(isOwn ? before : disowned), observedGeneration, conditions }
   }
   const lastHandledResume = resumeOf(resource.metadata.annotations)
+  const lastHandledReconcile = reconcileOf(resource.metadata.annotations)
   const lastSyncTime = findings.changed ? timeText(findings.now) : before.lastSyncTime
   return {
-    ...ownership(before, outcome.buffer),
+    ...counted(ownership(before, outcome.buffer), before, findings.told),
     observedGeneration,
     secretVersions: findings.secretVersions,
     ...(lastHandledResume !== undefined && { lastHandledResume }),
+    ...(lastHandledReconcile !== undefined && { lastHandledReconcile }),
     ...(lastSyncTime !== undefined && { lastSyncTime }),
     conditions,
   }
@@ -108,7 +122,7 @@ function comparable(status: BufferStatus | undefined): unknown {
 }
 
 function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {
-  const { bufferId, customerId, projectId, enabled, consecutiveDlqCount } = buffer
+  const { bufferId, customerId, projectId, enabled, consecutiveDlqCount, pausedReason } = buffer
   const { intentGeneration } = before
   return {
     bufferId,
@@ -116,7 +130,22 @@ function ownership(before: BufferStatus, buffer: Buffer): BufferStatus {
     ...(intentGeneration !== undefined && { intentGeneration }),
     ingestPath: `/v1/ingest/${projectId}/${bufferId}`,
     enabled,
+    host: hostOf(buffer.delivery.url),
+    ...(pausedReason !== undefined && { pausedReason }),
     consecutiveDlqCount,
+  }
+}
+
+/** Those of the buffer as it was just seen count before what was told of it. */
+function counted(owned: BufferStatus, before: BufferStatus, told: BufferState | undefined): BufferStatus {
+  const { deadLetters, lastDeadLetterTime } = before
+  const { consecutiveDlqCount } = owned
+  if (told !== undefined)
+    return { ...withCounts(owned, told), ...(consecutiveDlqCount !== undefined && { consecutiveDlqCount }) }
+  return {
+    ...owned,
+    ...(deadLetters !== undefined && { deadLetters }),
+    ...(lastDeadLetterTime !== undefined && { lastDeadLetterTime }),
   }
 }
 
@@ -134,6 +163,14 @@ function draftsOf(resource: BufferResource, outcome: ReportedState): Draft[] {
     case 'released': {
       const message = 'the resource is deleted, and waits for the finalizers of others'
       return [{ type: 'Ready', status: 'False', reason: 'Deleted', message }]
+    }
+    case 'held': {
+      const ready = conditionOf(resource.status, 'Ready')
+      const message = `the operator leaves the buffer as it is while the annotation ${PAUSE_ANNOTATION} is "true"`
+      return [
+        { type: 'Ready', status: ready?.status ?? 'False', reason: 'ReconciliationPaused', message },
+        ...stillPaused(resource),
+      ]
     }
     case 'stalled': {
       const { reason, message } = outcome
@@ -167,6 +204,10 @@ function stillPaused({ status }: BufferResource): Draft[] {
   return paused === undefined ? [] : [paused]
 }
 
+function hostOf(url: string): string {
+  return new URL(url).host
+}
+
 function readyText({ bufferId, enabled }: Buffer): string {
   return enabled
     ? `buffer ${bufferId} is as described here`
@@ -193,9 +234,4 @@ function conditionsOf(resource: BufferResource, drafts: readonly Draft[], now: n
       observedGeneration: resource.metadata.generation,
     }
   })
-}
-
-/** RFC 3339, whole seconds, as all times of Kubernetes. */
-function timeText(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

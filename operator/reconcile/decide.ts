@@ -7,17 +7,19 @@
  *   deleted ──▶ remove ──▶ release                                     └─ ours ────▶ change, or report
  */
 import type { Buffer } from '../../internal/domain/model.ts'
-import { RESUME_ANNOTATION } from '../resource.ts'
+import { RECONCILE_ANNOTATION, RESUME_ANNOTATION } from '../resource.ts'
 import type { ChangeReason, Decision, Rule } from './decision.ts'
 import { DELETED, isHeld } from './deletion.ts'
 import type { DesiredBuffer } from './desired-buffer.ts'
 import { changedFields, differenceOf } from './difference.ts'
+import { isLeftAlone } from './left-alone.ts'
 import { type Observed, RESUME_MAX_LENGTH } from './observed.ts'
 
 /** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
 const LOCAL_RETRY_MS = 30_000
 
 const LIVING: readonly Rule[] = [
+  isLeftAlone,
   unfinalized,
   rivalled,
   withoutKey,
@@ -171,6 +173,11 @@ function asksToResume({ resource }: Observed): boolean {
 /** What the annotation asks for, as the status remembers it. */
 export function resumeOf(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
   return annotations?.[RESUME_ANNOTATION]?.slice(0, RESUME_MAX_LENGTH)
+}
+
+/** The same of the one that asks for a comparison. */
+export function reconcileOf(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
+  return annotations?.[RECONCILE_ANNOTATION]?.slice(0, RESUME_MAX_LENGTH)
 }
 
 function isNew({ resource }: Observed): boolean {

@@ -10,6 +10,8 @@ export type ReportedState =
   /** It will not get better by itself. `disowned`: the buffer is not this resource's. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string; readonly disowned?: true }
   | { readonly state: 'retrying'; readonly reason: string; readonly message: string }
+  /** Its annotation says that the operator is to leave it alone. */
+  | { readonly state: 'held' }
   /** It is deleted, has no buffer any more, and waits for the finalizers of others. */
   | { readonly state: 'released' }
 

@@ -5,6 +5,7 @@
  */
 import { FINALIZER } from '../resource.ts'
 import type { Decision, Rule } from './decision.ts'
+import { isLeftAlone } from './left-alone.ts'
 import type { Observed } from './observed.ts'
 
 /** How long a deleted resource whose Secret is gone waits for it, ms since this process first found it so. */
@@ -14,7 +15,16 @@ export const ORPHAN_UNANSWERED_MS = 300_000
 /** How soon a key that the service refused is tried again, ms: it may get a higher role there. */
 const REFUSED_RETRY_MS = 60_000
 
-export const DELETED: readonly Rule[] = [notHeld, keepsBuffer, neverMade, removed, remove, missing, stranded]
+export const DELETED: readonly Rule[] = [
+  notHeld,
+  isLeftAlone,
+  keepsBuffer,
+  neverMade,
+  removed,
+  remove,
+  missing,
+  stranded,
+]
 
 export function isHeld(finalizers: readonly string[] = []): boolean {
   return finalizers.includes(FINALIZER)

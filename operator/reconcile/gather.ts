@@ -4,7 +4,7 @@ import type { Store } from '../controller/ports.ts'
 import type { BufferResource } from '../resource.ts'
 import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { conditionOf } from './conditions.ts'
-import { resumeOf, versionsOf } from './decide.ts'
+import { reconcileOf, resumeOf, versionsOf } from './decide.ts'
 import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
@@ -51,6 +51,7 @@ export async function gather(
     claimed: memory.claimed === true,
     desired: desiredBufferOf(resource, find),
     secretVersions: secretVersions(resource, find),
+    told: memory.state,
     now: clock.now(),
   }
   const restMs = restOf(observed, memory, options)
@@ -95,7 +96,8 @@ export function fingerprintOf({
   secretVersions,
 }: Pick<Observed, 'resource' | 'secretVersions'>): string {
   const { generation, annotations } = resource.metadata
-  return JSON.stringify([generation, resumeOf(annotations) ?? null, versionsOf(secretVersions)])
+  const asked = [resumeOf(annotations) ?? null, reconcileOf(annotations) ?? null]
+  return JSON.stringify([generation, ...asked, versionsOf(secretVersions)])
 }
 
 /** Until a settled buffer is looked at again, ms; spread, so that many of one moment do not come back in one. */
@@ -124,6 +126,7 @@ function agrees({ resource, secretVersions }: Gathered): boolean {
     conditionOf(status, 'Reconciling') === undefined &&
     status?.observedGeneration === metadata.generation &&
     status.lastHandledResume === resumeOf(metadata.annotations) &&
+    status.lastHandledReconcile === reconcileOf(metadata.annotations) &&
     JSON.stringify(versionsOf(status.secretVersions)) === JSON.stringify(versionsOf(secretVersions))
   )
 }

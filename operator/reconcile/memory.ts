@@ -4,6 +4,7 @@
  */
 import type { BufferResource } from '../resource.ts'
 import { bufferIdOf } from './desired-buffer.ts'
+import type { BufferState } from './ports.ts'
 
 export interface Remembered {
   readonly uid: string
@@ -22,6 +23,12 @@ export interface Remembered {
   settled?: Settled | null
   /** The service asked for patience until then, monotonic ms; `returns`: or until it has come back more often than so. */
   deferred?: { readonly until: number; readonly returns?: number }
+  /** The buffer as a pass last saw it. */
+  seen?: Pick<BufferState, 'enabled' | 'pausedAt' | 'updatedAt'>
+  /** As the service last told. */
+  state?: BufferState
+  /** When a pass wrote nothing but counts, monotonic ms. */
+  countedAt?: number
   /** Answers with Retry-After in a row. */
   deferrals: number
 }
@@ -43,6 +50,11 @@ export class Memory {
     const entry = { uid, bufferId: bufferIdOf(resource), deferrals: 0 }
     this.#entries.set(key, entry)
     return entry
+  }
+
+  /** Of a resource that a pass has met. */
+  get(key: string): Remembered | undefined {
+    return this.#entries.get(key)
   }
 
   /** Whether a pass of this process has met this very resource. */

@@ -2,7 +2,7 @@
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { BufferResource, SecretVersion } from '../resource.ts'
 import type { DesiredBuffer, DesiredBufferProblem } from './desired-buffer.ts'
-import type { AdminError } from './ports.ts'
+import type { AdminError, BufferState } from './ports.ts'
 import type { SecretValue } from './secret-values.ts'
 
 export interface Observed {
@@ -24,6 +24,8 @@ export interface Observed {
    * there now is another's. An intent of which that is not known may have made the buffer.
    */
   readonly claimed: boolean
+  /** How the service last told that the buffer stands. */
+  readonly told: BufferState | undefined
   /** How long what was last found still counts, ms; 0: look again. */
   readonly restMs: number
   /** Unix epoch ms. */
@@ -46,5 +48,5 @@ export interface Observed {
   readonly tried?: readonly string[]
 }
 
-/** The first 256 characters of the annotation that resumes a paused buffer. */
+/** Characters that count of an annotation any new value of which asks for something. */
 export const RESUME_MAX_LENGTH = 256

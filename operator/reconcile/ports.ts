@@ -62,6 +62,29 @@ export interface ServiceSigns {
   forget(key: string): void
 }
 
+/** How a buffer stands, as the service tells without being asked for this one. Times are Unix epoch ms. */
+export interface BufferState {
+  readonly bufferId: string
+  readonly enabled: boolean
+  readonly pausedAt?: number
+  readonly updatedAt: number
+  readonly consecutiveDlqCount: number
+  /** Counted up to 1,000. */
+  readonly deadLetters: number
+  readonly lastDeadLetterAt?: number
+}
+
+export interface StatesAnswer {
+  readonly tag: string
+  readonly buffers: readonly BufferState[]
+}
+
+/** Hears how the buffers of the API keys in use stand. */
+export interface StateFollower {
+  /** The resource, `namespace/name`, is reconciled by this key from now on; undefined: by none. */
+  use(resource: string, apiKey: string | undefined): void
+}
+
 /** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */
 export interface BufferWriter {
   /** Rejects also when the resource changed since it was read. */

@@ -3,6 +3,7 @@
  * with the first write to the API server. A pass makes at most one change at the service, but for a creation where a
  * change found nothing. What fails and may heal is repeated by the queue; what only a change can heal rests.
  */
+import type { Buffer } from '../../internal/domain/model.ts'
 import type { Reconciler, Store } from '../controller/ports.ts'
 import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, FINALIZER } from '../resource.ts'
@@ -17,12 +18,15 @@ import type { Observed } from './observed.ts'
 import {
   type AdminBuffers,
   AdminError,
+  type BufferState,
   type BufferWriter,
   type EventSink,
   type ReconcileLog,
   type ServiceSigns,
+  type StateFollower,
 } from './ports.ts'
 import { afterRefusal, isRefusal, outcomeOf, outOfReachOf, withoutSecrets } from './refusal.ts'
+import { COUNTS_EVERY_MS, hasOtherCounts, isNews, withCounts } from './told.ts'
 import { Vanished } from './vanished.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
@@ -32,6 +36,7 @@ export interface ReconcilerOptions extends GatherOptions {
   readonly events: EventSink
   readonly log: ReconcileLog
   readonly service: ServiceSigns
+  readonly follower: StateFollower
 }
 
 export interface Requeue {
@@ -62,6 +67,19 @@ export class BufferReconciler implements Reconciler {
     if (this.#memory.knows(keyOf(last), last)) this.#vanished.note(last, this.#options.clock.now())
   }
 
+  /** The service tells how the buffers of an API key stand, by their ids. Whether that asks for a pass of the resource. */
+  told(key: string, states: ReadonlyMap<string, BufferState>): boolean {
+    const resource = this.#options.resources.get(key)
+    const memory = this.#memory.get(key)
+    if (resource === undefined || memory?.uid !== resource.metadata.uid) return false
+    const state = states.get(memory.bufferId)
+    if (state === undefined) delete memory.state
+    else memory.state = state
+    if (!isNews(memory, resource.status, state)) return hasOtherCounts(resource.status, state)
+    memory.settled = null
+    return true
+  }
+
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue> {
     const vanished = this.#vanished.get(key)
     // Another one may have adopted the buffer meanwhile.
@@ -75,6 +93,7 @@ export class BufferReconciler implements Reconciler {
     if (gone) this.#claims.release(gone.bufferId, gone.uid)
     if (stored === undefined) {
       this.#options.service.forget(key)
+      this.#options.follower.use(key, undefined)
       return {}
     }
     const memory = this.#memory.of(key, stored)
@@ -82,7 +101,9 @@ export class BufferReconciler implements Reconciler {
     // The store has caught up: a second copy of each resource would stand here for nothing.
     if (resource === stored) delete memory.written
     const pass = { memory, signal }
-    return this.#run(await gather(resource, pass, this.#options), pass)
+    const observed = await gather(resource, pass, this.#options)
+    this.#options.follower.use(key, observed.key.ok ? observed.key.value : undefined)
+    return this.#run(observed, pass)
   }
 
   async #run(found: Observed, pass: Pass): Promise<Requeue> {
@@ -98,7 +119,7 @@ export class BufferReconciler implements Reconciler {
   async #apply(observed: Observed, decision: Decision, pass: Pass): Promise<Step> {
     switch (decision.act) {
       case 'rest':
-        return { done: decision.forMs === undefined ? {} : { requeueAfterMs: decision.forMs } }
+        return { done: decision.forMs === undefined ? {} : await this.#rest(observed, decision.forMs, pass) }
       case 'finalize':
         await this.#finalize(observed, pass)
         return { done: {} }
@@ -113,6 +134,18 @@ export class BufferReconciler implements Reconciler {
     }
   }
 
+  /** What the service told of counts may be newer than the status. */
+  async #rest({ resource, told }: Observed, forMs: number, pass: Pass): Promise<Requeue> {
+    const { status } = resource
+    if (status === undefined || !hasOtherCounts(status, told)) return { requeueAfterMs: forMs }
+    const now = this.#options.clock.monotonic()
+    const waitMs = (pass.memory.countedAt ?? Number.NEGATIVE_INFINITY) + COUNTS_EVERY_MS - now
+    if (waitMs > 0) return { requeueAfterMs: Math.min(waitMs, forMs) }
+    await this.#write(resource, withCounts(status, told), pass)
+    pass.memory.countedAt = now
+    return { requeueAfterMs: forMs }
+  }
+
   /** What goes to the service, and what its refusals lead to. */
   async #ask(observed: Observed, decision: Asking, pass: Pass): Promise<Step> {
     const waitMs = this.#patienceMs(pass.memory)
@@ -123,7 +156,8 @@ export class BufferReconciler implements Reconciler {
       const next = await this.#send(observed, decision, pass.signal)
       this.#options.service.answered()
       // That it found nothing may mean that it is another account's.
-      if (next.remote !== undefined && next.remote !== 'absent') pass.memory.key = decision.key
+      if (next.remote !== undefined && next.remote !== 'absent') this.#see(next.remote, decision.key, pass)
+      else delete pass.memory.seen
       pass.memory.deferrals = 0
       return { next }
     } catch (error) {
@@ -135,6 +169,11 @@ export class BufferReconciler implements Reconciler {
       const next = afterRefusal(observed, decision, refusal)
       return next ? { next } : { done: await this.#fail(observed, refusal, decision.act, pass) }
     }
+  }
+
+  #see({ enabled, pausedAt, updatedAt }: Buffer, key: string, { memory }: Pass): void {
+    memory.key = key
+    memory.seen = { enabled, updatedAt, ...(pausedAt !== undefined && { pausedAt }) }
   }
 
   async #send(observed: Observed, decision: Asking, signal: AbortSignal): Promise<Observed> {
@@ -271,9 +310,9 @@ export class BufferReconciler implements Reconciler {
   /** Writes the status when it says anything new, and tells of a new state. */
   async #conclude(observed: Observed, outcome: ReportedState, pass: Pass): Promise<void> {
     if (pass.vanished) return
-    const { resource, bufferId, secretVersions, now, changed = false } = observed
+    const { resource, bufferId, secretVersions, told, now, changed = false } = observed
     const before = resource.status
-    const status = statusAfter(resource, { outcome, bufferId, secretVersions, now, changed })
+    const status = statusAfter(resource, { outcome, bufferId, secretVersions, told, now, changed })
     if (status.bufferId === undefined) this.#disown(observed, pass)
     if (isSameStatus(before, status)) return
     await this.#write(resource, status, pass)

@@ -4,7 +4,7 @@
  * process knows of them, by its watch: one that ends or loses the watch in that very moment leaves the buffer behind.
  */
 import { keyOf } from '../controller/ports.ts'
-import type { BufferResource } from '../resource.ts'
+import { type BufferResource, PAUSE_ANNOTATION } from '../resource.ts'
 import { isHeld } from './deletion.ts'
 
 export class Vanished {
@@ -15,6 +15,8 @@ export class Vanished {
     const { metadata } = last
     // One that was being deleted was let go by whoever took the finalizer off: the operator, or somebody by hand.
     if (metadata.deletionTimestamp !== undefined || !isHeld(metadata.finalizers)) return
+    // Nobody can take the annotation off any more.
+    if (metadata.annotations?.[PAUSE_ANNOTATION] === 'true') return
     const deletionTimestamp = new Date(now).toISOString()
     this.#resources.set(keyOf(last), { ...last, metadata: { ...metadata, deletionTimestamp } })
   }

@@ -3,7 +3,7 @@ import { after, afterEach, before, describe, it } from 'mocha'
 import { ServiceError } from '../../../internal/domain/errors.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { type AdminClient, createAdminClient } from '../../../operator/admin/client.ts'
-import { AdminError, type AdminErrorKind } from '../../../operator/reconcile/ports.ts'
+import { AdminError, type AdminErrorKind, type BufferState } from '../../../operator/reconcile/ports.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, type SinkAnswer, startSink } from '../../support/sink.ts'
 import { KEY, stored } from '../reconcile/fixtures.ts'
@@ -44,6 +44,27 @@ describe('the client of the admin API', function () {
       name: bufferId,
       delivery: { url: 'http://127.0.0.1:9/' },
       groupKey: { mode: 'jsonpath', path: '$.group' },
+    })
+
+    it('lists the buffers of an account, and says whose the key is', async () => {
+      const bufferId = `listed-${process.pid}`
+      const created = await client.create(key, creation(bufferId), idle)
+      const { customerId, projects } = await client.holder(key, idle)
+      expect({ customerId, projects }).to.deep.equal({ customerId: created.customerId, projects: null })
+      const listed = await client.list(key, customerId, idle)
+      expect(listed.find((each) => each.bufferId === bufferId)).to.deep.equal(created)
+      expect((await refusal(client.list(key, 'globex', idle))).kind).to.equal('forbidden')
+    })
+
+    it('hears how buffers stand, at once and when something changed', async () => {
+      const bufferId = `stands-${process.pid}`
+      await client.create(key, creation(bufferId), idle)
+      const stateOf = (buffers: readonly BufferState[]) => buffers.find((each) => each.bufferId === bufferId)
+      const { tag, buffers } = await client.states(key, { waitSeconds: 0 }, idle)
+      expect(stateOf(buffers)).to.include({ enabled: true, deadLetters: 0 })
+      const waited = client.states(key, { after: tag, waitSeconds: 50 }, idle)
+      await client.update(key, bufferId, { enabled: false }, idle)
+      expect(stateOf((await waited).buffers)).to.include({ enabled: false })
     })
 
     it('creates, reads, changes and deletes a buffer', async () => {

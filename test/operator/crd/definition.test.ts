@@ -42,7 +42,9 @@ describe('the definition of the Buffer resource', () => {
   it('has no place for a secret', () => {
     const names = all.map(({ path }) => path.at(-1))
     expect(names).to.include('secretKeyRef')
-    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey', 'customerId'])
+    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey'])
+    // The API key says whose the buffer is, and nobody else.
+    expect(fieldsOf('spec').map(({ path }) => path.at(-1))).to.not.include('customerId')
   })
 })
 

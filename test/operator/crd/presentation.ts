@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts'
 import { fieldsOf, fullResource, fullStatus, type Json, resourceSchema } from './fields.ts'
 import type { Site } from './site.ts'
 
-const ready = { ...fullStatus(), bufferId: 'shown', enabled: true, consecutiveDlqCount: 4 }
+const ready = { ...fullStatus(), bufferId: 'shown', enabled: true, host: 'receiver.example', deadLetters: 4 }
 
 export function presentation(site: () => Site): void {
   describe('is explained', () => {
@@ -35,13 +35,13 @@ export function presentation(site: () => Site): void {
     it('in columns', async () => {
       await put(site(), 'shown', ready)
       const brief = await columns(site(), ['get', 'buffers'])
-      expect(brief[0]).to.deep.equal(['NAME', 'READY', 'REASON', 'BUFFER-ID', 'ENABLED', 'AGE'])
+      expect(brief[0]).to.deep.equal(['NAME', 'READY', 'REASON', 'ENABLED', 'HOST', 'AGE'])
       const wide = await columns(site(), ['get', 'buf', '--output', 'wide'])
-      expect(wide[0]).to.deep.equal([...brief[0]!, 'PROJECT', 'URL', 'DLQ'])
+      expect(wide[0]).to.deep.equal([...brief[0]!, 'PROJECT', 'BUFFER-ID', 'DEAD-LETTERS'])
       const row = wide.find(([name]) => name === 'shown')!
       const age = row.splice(5, 1)
       expect(age.join()).to.match(/^\d+[sm]/)
-      const seen = ['shown', 'True', 'Synced', 'shown', 'true', 'shop', 'https://receiver.example/hook', '4']
+      const seen = ['shown', 'True', 'Synced', 'true', 'receiver.example', 'shop', 'shown', '4']
       expect(row).to.deep.equal(seen)
     })
 

@@ -5,6 +5,7 @@ import { Agent, request } from 'undici'
 import { CRD_FILE_NAME } from '../../../operator/crd/document.ts'
 import { API_VERSION, GROUP, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubectlOk, namespace } from '../../kube/kube.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { Json } from './fields.ts'
 
 export const crdFile = join(import.meta.dirname, '..', '..', '..', 'crds', CRD_FILE_NAME)
@@ -78,5 +79,7 @@ export async function openSite(cluster: Kube, prefix: string): Promise<Site> {
 /** Defines Buffers in `cluster` as checked in; done when the API server serves them. */
 export async function defineBuffers(cluster: Kube): Promise<void> {
   await kubectlOk(cluster, ['apply', '-f', crdFile])
-  await kubectlOk(cluster, ['wait', '--for=condition=Established', '--timeout=60s', `crd/${PLURAL}.${GROUP}`])
+  const established = ['wait', '--for=condition=Established', '--timeout=60s', `crd/${PLURAL}.${GROUP}`]
+  // It fails at once while the definition has no conditions yet.
+  await eventually(() => kubectlOk(cluster, established), { timeoutMs: 60_000, everyMs: 200 })
 }

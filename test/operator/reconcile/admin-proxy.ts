@@ -86,10 +86,13 @@ export class AdminProxy {
     }
     if (interference === undefined || interference === 'keep' || 'until' in interference) {
       if (interference !== undefined && interference !== 'keep') await interference.until
+      const gone = new AbortController()
+      outgoing.once('close', () => gone.abort())
       const { host: _host, connection: _connection, ...passed } = headers
       const answer = await request(`${this.#target()}${url}`, {
         method: method as 'GET',
         headers: passed,
+        signal: gone.signal,
         body: body === '' ? null : body,
       })
       const text = await answer.body.text()

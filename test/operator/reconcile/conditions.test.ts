@@ -7,7 +7,8 @@ import {
   statusOfClaim,
 } from '../../../operator/reconcile/conditions.ts'
 import type { ReportedState } from '../../../operator/reconcile/decision.ts'
-import type { BufferStatus } from '../../../operator/resource.ts'
+import type { BufferState } from '../../../operator/reconcile/ports.ts'
+import { type BufferStatus, PAUSE_ANNOTATION, RECONCILE_ANNOTATION } from '../../../operator/resource.ts'
 import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './fixtures.ts'
 
 const NOW_TEXT = '2026-03-01T12:00:00Z'
@@ -19,9 +20,20 @@ const paused: ReportedState = {
   buffer: stored(resource(), { enabled: false, consecutiveDlqCount: 3 }),
 }
 
-function statusOf(given: Given, outcome: ReportedState, changed = false): BufferStatus {
+function statusOf(
+  given: Given,
+  outcome: ReportedState,
+  { changed = false, told }: { changed?: boolean; told?: BufferState } = {},
+): BufferStatus {
   const secretVersions = SYNCED.secretVersions!
-  return statusAfter(resource(given), { outcome, bufferId: 'orders', secretVersions, changed, now: NOW })
+  return statusAfter(resource(given), {
+    outcome,
+    bufferId: 'orders',
+    secretVersions,
+    told,
+    changed,
+    now: NOW,
+  })
 }
 
 function summary(status: BufferStatus): string[] {
@@ -68,7 +80,7 @@ describe('the status', () => {
 
   it('tells when the service was last changed, not when it was last looked at', () => {
     expect(statusOf({ status: SYNCED }, ready).lastSyncTime).to.equal(SYNCED.lastSyncTime)
-    expect(statusOf({ status: SYNCED }, ready, true).lastSyncTime).to.equal(NOW_TEXT)
+    expect(statusOf({ status: SYNCED }, ready, { changed: true }).lastSyncTime).to.equal(NOW_TEXT)
   })
 
   it('does not take a buffer for worse than it was seen because nobody can look', () => {
@@ -127,6 +139,53 @@ describe('the status', () => {
     expect(headlineOf(statusOf({}, stalled))).to.equal('InvalidSpec no good')
     expect(headlineOf(statusOf({ status: SYNCED }, retrying))).to.equal('ServiceUnavailable away')
     expect(headlineOf(statusOf({}, ready))).to.match(/^Synced /)
+  })
+
+  it('has the counts that the service told of, and keeps them where it told nothing', () => {
+    const told: BufferState = {
+      bufferId: 'orders',
+      enabled: true,
+      updatedAt: 1,
+      consecutiveDlqCount: 2,
+      deadLetters: 7,
+      lastDeadLetterAt: NOW,
+    }
+    const counts = { deadLetters: 7, lastDeadLetterTime: NOW_TEXT }
+    const counted = statusOf({ status: SYNCED }, ready, { told })
+    // What the pass has just seen of the buffer itself is newer.
+    expect(counted).to.deep.equal({ ...SYNCED, ...counts })
+    expect(statusOf({ status: counted }, ready)).to.deep.equal(counted)
+    const { lastDeadLetterAt: _, ...none } = told
+    expect(statusOf({ status: counted }, ready, { told: { ...none, deadLetters: 0 } })).to.deep.equal({
+      ...SYNCED,
+      deadLetters: 0,
+    })
+  })
+
+  it('says why the service paused the buffer, as long as it is', () => {
+    const buffer = stored(resource(), {
+      enabled: false,
+      consecutiveDlqCount: 3,
+      pausedReason: 'consecutive_dead_letters',
+    })
+    const status = statusOf({ status: SYNCED }, { state: 'paused', buffer })
+    expect(status).to.include({ enabled: false, pausedReason: 'consecutive_dead_letters' })
+    expect(statusOf({ status }, ready)).to.not.have.property('pausedReason')
+  })
+
+  it('stays as it is while the operator leaves the buffer alone, and says so', () => {
+    const metadata = { generation: 2, annotations: { [PAUSE_ANNOTATION]: 'true' } }
+    const { conditions, ...rest } = statusOf({ metadata, status: SYNCED }, { state: 'held' })
+    expect(rest).to.deep.equal((({ conditions: _, ...before }) => before)(SYNCED))
+    expect(summary({ conditions: conditions! })).to.deep.equal(['Ready True ReconciliationPaused before'])
+    expect(summary(statusOf({ metadata }, { state: 'held' }))).to.deep.equal([
+      'Ready False ReconciliationPaused now',
+    ])
+  })
+
+  it('notes the value of the annotation that asked for a comparison', () => {
+    const metadata = { annotations: { [RECONCILE_ANNOTATION]: 'x'.repeat(300) } }
+    expect(statusOf({ metadata, status: SYNCED }, ready).lastHandledReconcile).to.equal('x'.repeat(256))
   })
 
   it('cuts what is too long', () => {

@@ -6,7 +6,7 @@ import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/deletion.ts'
 import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import { RESUME_ANNOTATION } from '../../../operator/resource.ts'
+import { PAUSE_ANNOTATION, RESUME_ANNOTATION } from '../../../operator/resource.ts'
 import {
   CLAIMED,
   JUST_NOW,
@@ -277,6 +277,21 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     'deleted goes at the service first',
     observed({ metadata: deleted, status: SYNCED }),
     { act: 'remove', key: KEY },
+  ],
+  [
+    'to be left alone is, whatever else is to be done',
+    observed({ metadata: { finalizers: [], annotations: { [PAUSE_ANNOTATION]: 'true' } }, secrets: [] }),
+    { act: 'report', outcome: { state: 'held' } },
+  ],
+  [
+    'to be left alone by a word that is not "true" is not',
+    observed({ metadata: { finalizers: [], annotations: { [PAUSE_ANNOTATION]: 'yes' } } }),
+    { act: 'finalize' },
+  ],
+  [
+    'deleted while it is to be left alone waits',
+    observed({ metadata: { ...deleted, annotations: { [PAUSE_ANNOTATION]: 'true' } }, status: SYNCED }),
+    { act: 'report', outcome: { state: 'held' } },
   ],
   [
     'deleted after its claim goes at the service too',

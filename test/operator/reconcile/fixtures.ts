@@ -107,6 +107,7 @@ export const SYNCED: BufferStatus = {
   intentGeneration: 1,
   ingestPath: '/v1/ingest/shop/orders',
   enabled: true,
+  host: 'shop.example',
   consecutiveDlqCount: 0,
   secretVersions: [
     { name: 'penstock', resourceVersion: '7' },
@@ -140,6 +141,7 @@ export function observed(given: Given & Partial<Observed> = {}): Observed {
     mayStrand: find(subject.spec.credentialsRef.name) === undefined,
     strandedMs: 0,
     claimed: false,
+    told: undefined,
     desired: desiredBufferOf(subject, find),
     secretVersions: secretVersions(subject, find),
     restMs: 0,

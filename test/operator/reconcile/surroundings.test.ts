@@ -120,6 +120,7 @@ describe('operators of two versions', function () {
     let leader = await harness.spawn(env, older)
     await harness.untilLogged(leader, 'leading')
     await harness.untilReady(name)
+    await inTime(async () => (await harness.read(name)).status?.deadLetters === 0)
     const settled = (await harness.read(name)).status
 
     for (const [turn, program] of [undefined, older].entries()) {
