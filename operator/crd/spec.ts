@@ -16,7 +16,7 @@ import {
   sourceSecret,
   urlRules,
 } from './rules.ts'
-import { listByKey, object, ruled, type StructuralSchema, structural } from './structural.ts'
+import { listByKey, object, readByRules, ruled, type StructuralSchema, structural } from './structural.ts'
 
 type Members = Record<string, StructuralSchema>
 
@@ -130,7 +130,11 @@ function headersFrom(): StructuralSchema {
 }
 
 function throughput(): StructuralSchema {
-  return having(field('throughput'), { backoff: ruled(field('throughput', 'backoff'), backoffOrder) })
+  const backoff = having(field('throughput', 'backoff'), {
+    initialMs: readByRules(field('throughput', 'backoff', 'initialMs')),
+    maxMs: readByRules(field('throughput', 'backoff', 'maxMs')),
+  })
+  return having(field('throughput'), { backoff: ruled(backoff, backoffOrder) })
 }
 
 function sourceVerification(): StructuralSchema {

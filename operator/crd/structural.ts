@@ -27,6 +27,7 @@ export interface StructuralSchema {
   readonly maxLength?: number
   readonly minimum?: number
   readonly maximum?: number
+  readonly multipleOf?: 1
   readonly minItems?: number
   readonly maxItems?: number
   readonly maxProperties?: number
@@ -75,6 +76,15 @@ export function listByKey(
 /** `schema` with rules; they are judged after its defaults were filled in, its own default before. */
 export function ruled(schema: StructuralSchema, ...rules: CelRule[]): StructuralSchema {
   return { ...schema, 'x-kubernetes-validations': [...(schema['x-kubernetes-validations'] ?? []), ...rules] }
+}
+
+/**
+ * A whole number that rules may read. JSON may write one as 1e2 or 100.0, which an API server keeps as a float. Its
+ * schema takes that for an integer, but its rules fail on it.
+ */
+export function readByRules(schema: StructuralSchema): StructuralSchema {
+  if (schema.type !== 'integer') throw new Error(`not a whole number: ${schema.description}`)
+  return { ...schema, type: 'number', multipleOf: 1 }
 }
 
 function mapValues<T, U>(members: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {

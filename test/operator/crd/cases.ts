@@ -115,12 +115,13 @@ function formOf(pattern: string | undefined): Form {
   return form[1]
 }
 
-function numbers({ type, minimum, maximum }: StructuralSchema): Value[] {
-  const step = type === 'integer' ? 1 : 0.001
+function numbers({ type, minimum, maximum, multipleOf }: StructuralSchema): Value[] {
+  const whole = type === 'integer' || multipleOf === 1
+  const step = whole ? 1 : 0.001
   return [
     ...(minimum === undefined ? [] : [accepted(minimum), refused(minimum - step)]),
     ...(maximum === undefined ? [] : [accepted(maximum), refused(maximum + step)]),
-    ...(type === 'integer' ? [refused((minimum ?? 0) + 0.5)] : []),
+    ...(whole ? [refused((minimum ?? 0) + 0.5)] : []),
   ]
 }
 
