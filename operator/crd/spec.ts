@@ -12,8 +12,10 @@ import {
   immutable,
   messageIdPlace,
   neverSetLater,
+  notHidden,
   settableHeader,
   sourceSecret,
+  storableText,
   urlRules,
 } from './rules.ts'
 import { listByKey, object, readByRules, ruled, type StructuralSchema, structural } from './structural.ts'
@@ -85,6 +87,11 @@ function header(...path: string[]): StructuralSchema {
   return ruled(field(...path), settableHeader)
 }
 
+/** An object with the path of a member of the body. */
+function withPath(name: string): StructuralSchema {
+  return having(field(name), { path: ruled(field(name, 'path'), storableText) })
+}
+
 function enabled(): StructuralSchema {
   return saying(
     withoutDefault(field('enabled')),
@@ -115,7 +122,7 @@ function headers(): StructuralSchema {
     field('delivery', 'headers'),
     'They show in this resource: secret ones go to headersFrom.',
   )
-  const value = { ...map.additionalProperties!, pattern: HEADER_VALUE_PATTERN }
+  const value = ruled({ ...map.additionalProperties!, pattern: HEADER_VALUE_PATTERN }, notHidden)
   return ruled({ ...map, additionalProperties: value }, ...headersRules)
 }
 
@@ -169,8 +176,8 @@ export function specSchema(): StructuralSchema {
       projectId: ruled(saying(field('projectId'), 'Cannot be changed.'), immutable),
       displayName: saying(field('name'), orName),
       enabled: enabled(),
-      groupKey: ruled(field('groupKey'), ...groupKeyRules),
-      messageId: ruled(field('messageId'), messageIdPlace),
+      groupKey: ruled(withPath('groupKey'), ...groupKeyRules),
+      messageId: ruled(withPath('messageId'), messageIdPlace),
       batch: field('batch'),
       overflow: field('overflow'),
       delivery: delivery(),

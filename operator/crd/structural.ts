@@ -9,6 +9,8 @@ import type { Schema } from '../../internal/domain/schema-parts.ts'
 export interface CelRule {
   readonly rule: string
   readonly message: string
+  /** The member at fault, as `.name`, where that is not all that carries the rule. */
+  readonly fieldPath?: string
 }
 
 export interface StructuralSchema {
@@ -20,8 +22,7 @@ export interface StructuralSchema {
   readonly required?: readonly string[]
   readonly default?: unknown
   readonly enum?: readonly string[]
-  readonly not?: { readonly enum: readonly string[] }
-  readonly format?: 'uri' | 'date-time' | 'int64'
+  readonly format?: 'date-time' | 'int64'
   readonly pattern?: string
   readonly minLength?: number
   readonly maxLength?: number
@@ -37,14 +38,23 @@ export interface StructuralSchema {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
-/** The same constraints, defaults and descriptions in the other dialect. Names are those of clients of the API. */
+/**
+ * The same constraints, defaults and descriptions in the other dialect. Names are those of clients of the API. A format
+ * goes: an API server reads it by Go's mind. Values that are not allowed are a rule, which names the field.
+ */
 export function structural(schema: Schema): StructuralSchema {
-  const { title: _title, properties, additionalProperties, ...rest } = schema
-  return {
+  const { title: _title, format: _format, not, properties, additionalProperties, ...rest } = schema
+  const same = {
     ...rest,
     ...(properties && { properties: mapValues(properties, structural) }),
     ...(additionalProperties && { additionalProperties: structural(additionalProperties) }),
   }
+  return not === undefined ? same : ruled(same, noneOf(not.enum))
+}
+
+/** On a text. */
+export function noneOf(values: readonly string[], message = `must not be ${values.join(' or ')}`): CelRule {
+  return { rule: `!(self in ['${values.join("', '")}'])`, message }
 }
 
 /** An object whose members all must be there unless `required` says otherwise. */

@@ -10,6 +10,7 @@ import { eventually } from '../../support/eventually.ts'
 import { acceptance } from './acceptance.ts'
 import { fieldsOf, fullResource, type Json, valueAt } from './fields.ts'
 import { presentation } from './presentation.ts'
+import { judgedAsByTheService } from './same-judgement.ts'
 import { refusalOf } from './service-side.ts'
 import { crdFile, defineBuffers, openSite, type Site, samples } from './site.ts'
 
@@ -40,6 +41,7 @@ for (const emulate of [undefined, '1.34']) {
     acceptance(site)
     presentation(site)
     sampled(site)
+    judgedAsByTheService(site)
   })
 }
 
