@@ -3,10 +3,6 @@ import { API_VERSION, KIND } from '../../../operator/resource.ts'
 import { isNumber } from '../../support/json-number.ts'
 import type { Json } from './fields.ts'
 
-/** The Secret in which a resource made of a body has its secrets, and the key of the API key. */
-export const SECRET = 'vector'
-const API_KEY = 'apiKey'
-
 /** What a body has as text, and a resource in a Secret: by the place of the text, the member that names the Secret. */
 export const secretPlaces: Readonly<Record<string, string>> = {
   'delivery.signing.secret': 'delivery.signing.secretKeyRef',
@@ -16,30 +12,35 @@ export const secretPlaces: Readonly<Record<string, string>> = {
 
 export interface VectorResource {
   readonly resource: Json
-  /** Values of the Secret by their keys. */
+  /** Values of the Secret that has the name of the resource, by their keys; the key of the API is to be `apiKey`. */
   readonly secrets: Readonly<Record<string, string>>
 }
 
 /** What is no text cannot stand in a Secret, and stands in the place of its name. */
 export function resourceOf(body: Json, name = 'vector'): VectorResource {
   const secrets: Record<string, string> = {}
-  const spec = renamed(body, '', secrets) as Json
-  const credentialsRef = { name: SECRET, key: API_KEY }
+  const spec = renamed(body, '', { name, secrets }) as Json
+  const credentialsRef = { name, key: 'apiKey' }
   const resource = { apiVersion: API_VERSION, kind: KIND, metadata: { name } }
   return { resource: { ...resource, spec: { ...spec, credentialsRef } }, secrets }
 }
 
+interface Secret {
+  readonly name: string
+  readonly secrets: Record<string, string>
+}
+
 /** Members of the map of headers are no fields. */
-function renamed(value: unknown, path: string, secrets: Record<string, string>): unknown {
+function renamed(value: unknown, path: string, secret: Secret): unknown {
   if (!isObject(value) || path === 'delivery.headers') return value
   const members = Object.entries(value).map(([name, member]) => {
     const place = path === '' ? name : `${path}.${name}`
     const wanted = fieldOfResource(place).split('.').at(-1)
     if (secretPlaces[place] === undefined || typeof member !== 'string') {
-      return [wanted, renamed(member, place, secrets)]
+      return [wanted, renamed(member, place, secret)]
     }
-    secrets[place] = member
-    return [wanted, { name: SECRET, key: place }]
+    secret.secrets[place] = member
+    return [wanted, { name: secret.name, key: place }]
   })
   return Object.fromEntries(members)
 }
