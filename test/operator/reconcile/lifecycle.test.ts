@@ -67,6 +67,7 @@ describe('a Buffer resource', function () {
     const name = harness.name('numbers')
     const spelled = (initialMs: string, maxItems: string) => ({
       batch: { maxItems: number(maxItems) },
+      analytics: { sampleDeliveryLogs: number('-0.0') },
       throughput: { backoff: { initialMs: number(initialMs), maxMs: number('6e4') } },
     })
     const made = await harness.create(name, spelled('1e2', '7.0'))
