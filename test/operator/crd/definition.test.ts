@@ -54,7 +54,9 @@ describe('the definition of the Buffer resource', () => {
   it('has no place for a secret', () => {
     const names = all.map(({ path }) => path.at(-1))
     expect(names).to.include('secretKeyRef')
-    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey', 'customerId'])
+    expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey'])
+    // Whose the buffer is, its key says; the status only tells it.
+    expect(fieldsOf('spec').map(({ path }) => path.at(-1))).not.to.include('customerId')
   })
 })
 
