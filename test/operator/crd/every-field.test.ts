@@ -71,6 +71,13 @@ describe('every field of a buffer', () => {
     }
   })
 
+  it('has documents of different names, and of reasons that are explained', () => {
+    const names = documents.map(({ vector }) => vector.name)
+    expect(names).to.have.lengthOf(new Set(names).size)
+    const reasons = documents.flatMap(({ vector }) => vector.because ?? [])
+    expect([...new Set(reasons)]).to.have.members(Object.keys(bufferVectors.reasons))
+  })
+
   it('is in the definition', () => {
     const known = fieldsOf('spec').map(({ path }) => path.slice(1).join('.'))
     for (const [field] of ofTheResource()) expect(known).to.include(fieldOfResource(field), field)
