@@ -12,11 +12,13 @@ import {
   immutable,
   messageIdPlace,
   neverSetLater,
+  notHidden,
   settableHeader,
   sourceSecret,
+  storableText,
   urlRules,
 } from './rules.ts'
-import { listByKey, object, ruled, type StructuralSchema, structural } from './structural.ts'
+import { listByKey, object, readByRules, ruled, type StructuralSchema, structural } from './structural.ts'
 
 type Members = Record<string, StructuralSchema>
 
@@ -85,6 +87,11 @@ function header(...path: string[]): StructuralSchema {
   return ruled(field(...path), settableHeader)
 }
 
+/** An object with the path of a member of the body. */
+function withPath(name: string): StructuralSchema {
+  return having(field(name), { path: ruled(field(name, 'path'), storableText) })
+}
+
 function enabled(): StructuralSchema {
   return saying(
     withoutDefault(field('enabled')),
@@ -115,7 +122,7 @@ function headers(): StructuralSchema {
     field('delivery', 'headers'),
     'They show in this resource: secret ones go to headersFrom.',
   )
-  const value = { ...map.additionalProperties!, pattern: HEADER_VALUE_PATTERN }
+  const value = ruled({ ...map.additionalProperties!, pattern: HEADER_VALUE_PATTERN }, notHidden)
   return ruled({ ...map, additionalProperties: value }, ...headersRules)
 }
 
@@ -130,7 +137,11 @@ function headersFrom(): StructuralSchema {
 }
 
 function throughput(): StructuralSchema {
-  return having(field('throughput'), { backoff: ruled(field('throughput', 'backoff'), backoffOrder) })
+  const backoff = having(field('throughput', 'backoff'), {
+    initialMs: readByRules(field('throughput', 'backoff', 'initialMs')),
+    maxMs: readByRules(field('throughput', 'backoff', 'maxMs')),
+  })
+  return having(field('throughput'), { backoff: ruled(backoff, backoffOrder) })
 }
 
 function sourceVerification(): StructuralSchema {
@@ -165,8 +176,8 @@ export function specSchema(): StructuralSchema {
       projectId: ruled(saying(field('projectId'), 'Cannot be changed.'), immutable),
       displayName: saying(field('name'), orName),
       enabled: enabled(),
-      groupKey: ruled(field('groupKey'), ...groupKeyRules),
-      messageId: ruled(field('messageId'), messageIdPlace),
+      groupKey: ruled(withPath('groupKey'), ...groupKeyRules),
+      messageId: ruled(withPath('messageId'), messageIdPlace),
       batch: field('batch'),
       overflow: field('overflow'),
       delivery: delivery(),

@@ -9,6 +9,8 @@ import type { Schema } from '../../internal/domain/schema-parts.ts'
 export interface CelRule {
   readonly rule: string
   readonly message: string
+  /** The member at fault, as `.name`, where that is not all that carries the rule. */
+  readonly fieldPath?: string
 }
 
 export interface StructuralSchema {
@@ -20,13 +22,13 @@ export interface StructuralSchema {
   readonly required?: readonly string[]
   readonly default?: unknown
   readonly enum?: readonly string[]
-  readonly not?: { readonly enum: readonly string[] }
-  readonly format?: 'uri' | 'date-time' | 'int64'
+  readonly format?: 'date-time' | 'int64'
   readonly pattern?: string
   readonly minLength?: number
   readonly maxLength?: number
   readonly minimum?: number
   readonly maximum?: number
+  readonly multipleOf?: 1
   readonly minItems?: number
   readonly maxItems?: number
   readonly maxProperties?: number
@@ -36,14 +38,23 @@ export interface StructuralSchema {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
-/** The same constraints, defaults and descriptions in the other dialect. Names are those of clients of the API. */
+/**
+ * The same constraints, defaults and descriptions in the other dialect. Names are those of clients of the API. A format
+ * goes: an API server reads it by Go's mind. Values that are not allowed are a rule, which names the field.
+ */
 export function structural(schema: Schema): StructuralSchema {
-  const { title: _title, properties, additionalProperties, ...rest } = schema
-  return {
+  const { title: _title, format: _format, not, properties, additionalProperties, ...rest } = schema
+  const same = {
     ...rest,
     ...(properties && { properties: mapValues(properties, structural) }),
     ...(additionalProperties && { additionalProperties: structural(additionalProperties) }),
   }
+  return not === undefined ? same : ruled(same, noneOf(not.enum))
+}
+
+/** On a text. */
+export function noneOf(values: readonly string[], message = `must not be ${values.join(' or ')}`): CelRule {
+  return { rule: `!(self in ['${values.join("', '")}'])`, message }
 }
 
 /** An object whose members all must be there unless `required` says otherwise. */
@@ -75,6 +86,15 @@ export function listByKey(
 /** `schema` with rules; they are judged after its defaults were filled in, its own default before. */
 export function ruled(schema: StructuralSchema, ...rules: CelRule[]): StructuralSchema {
   return { ...schema, 'x-kubernetes-validations': [...(schema['x-kubernetes-validations'] ?? []), ...rules] }
+}
+
+/**
+ * A whole number that rules may read. JSON may write one as 1e2 or 100.0, which an API server keeps as a float. Its
+ * schema takes that for an integer, but its rules fail on it.
+ */
+export function readByRules(schema: StructuralSchema): StructuralSchema {
+  if (schema.type !== 'integer') throw new Error(`not a whole number: ${schema.description}`)
+  return { ...schema, type: 'number', multipleOf: 1 }
 }
 
 function mapValues<T, U>(members: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {

@@ -2,6 +2,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { parseBufferCreate } from '../../../internal/domain/buffer.ts'
+import { bufferConfigSchema } from '../../../internal/domain/buffer-schema.ts'
+import type { Schema } from '../../../internal/domain/schema-parts.ts'
+import { number } from '../../support/json-number.ts'
 import { casesOf } from './cases.ts'
 import {
   type Field,
@@ -9,6 +12,7 @@ import {
   fullResource,
   fullStatus,
   type Json,
+  type Path,
   resourceSchema,
   valueAt,
   withValue,
@@ -33,6 +37,24 @@ export function acceptance(site: () => Site): void {
         await expectCases(field, { ...stored, status: fullStatus() }, (body) =>
           site().replace(body, judge, '/status'),
         )
+      })
+    }
+  })
+
+  describe('takes a whole number however JSON writes it', () => {
+    for (const { path, schema } of wholeFields()) {
+      it(path.join('.'), async () => {
+        const whole = Number(schema.default ?? schema.minimum)
+        for (const spelled of [`${whole}.0`, `${whole / 10}e1`, `${whole * 10}E-1`]) {
+          const { status, body } = await site().create(
+            withValue(fullResource(), path, number(spelled)),
+            judge,
+          )
+          expect(status, `${spelled}: ${body.message}`).to.equal(201)
+          expect(valueAt(body, path), spelled).to.equal(whole)
+        }
+        const broken = await site().create(withValue(fullResource(), path, number(`${whole}.5`)), judge)
+        expect(told(broken)).to.match(/^422 /).and.to.include(path.join('.'))
       })
     }
   })
@@ -106,6 +128,16 @@ export function acceptance(site: () => Site): void {
       })
     }
   })
+}
+
+/** Those that the admin API calls integers. */
+function wholeFields(): Field[] {
+  return fieldsOf('spec').filter(({ path }) => serviceSchema(path)?.type === 'integer')
+}
+
+/** Of the field that the admin API has at the same place. */
+function serviceSchema([, ...path]: Path): Schema | undefined {
+  return path.reduce<Schema | undefined>((schema, name) => schema?.properties?.[name], bufferConfigSchema)
 }
 
 /** The stored resource, made when it is not there. */

@@ -8,8 +8,10 @@ import { GROUP, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubectlOk, start, stopKube } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
 import { acceptance } from './acceptance.ts'
-import { fieldsOf, fullResource, type Json, valueAt } from './fields.ts'
+import { fieldsOf, fullResource, fullStatus, type Json, valueAt, withValue } from './fields.ts'
 import { presentation } from './presentation.ts'
+import { definitionOf } from './rule-cost.ts'
+import { judgedAsByTheService } from './same-judgement.ts'
 import { refusalOf } from './service-side.ts'
 import { crdFile, defineBuffers, openSite, type Site, samples } from './site.ts'
 
@@ -40,6 +42,7 @@ for (const emulate of [undefined, '1.34']) {
     acceptance(site)
     presentation(site)
     sampled(site)
+    judgedAsByTheService(site)
   })
 }
 
@@ -62,6 +65,43 @@ function installation(site: () => Site): void {
         expect(valueAt(body, ['spec', 'analytics'])).to.deep.equal({ sampleDeliveryLogs: 0.05 })
         expect(valueAt(body, ['metadata', 'uid'])).to.equal(valueAt(made, ['metadata', 'uid']))
       })
+    })
+
+    it('under resources that it would refuse now, which can still be changed otherwise, and go', async () => {
+      await kubectlOk(site().cluster, ['apply', '-f', '-'], JSON.stringify(earlierDefinition()))
+      const url = 'https://256.1.1.1/'
+      const lenient = withValue(fullResource('lenient'), ['spec', 'delivery', 'url'], url)
+      await eventually(async () => {
+        const { status, body } = await site().create(lenient)
+        expect(status, String(body.message)).to.equal(201)
+      })
+      await defineBuffers(site().cluster)
+      await eventually(async () => {
+        const { status } = await site().create({ ...lenient, metadata: { name: 'late' } }, { dryRun: 'All' })
+        expect(status).to.equal(422)
+      })
+      const { body: stored } = await site().read('lenient')
+      const held = withValue(stored, ['metadata', 'finalizers'], ['tests.penstock.dev/held'])
+      const renamed = withValue(held, ['spec', 'displayName'], 'Renamed')
+      const changed = await site().replace(renamed)
+      expect(changed.status, String(changed.body.message)).to.equal(200)
+      const told = await site().replace({ ...changed.body, status: fullStatus() }, {}, '/status')
+      expect(told.status, String(told.body.message)).to.equal(200)
+      const moved = withValue(told.body, ['spec', 'delivery', 'url'], 'https://257.1.1.1/')
+      expect((await site().replace(moved)).status).to.equal(422)
+      await site().remove('lenient')
+      const { body: leaving } = await site().read('lenient')
+      const released = await site().replace(withValue(leaving, ['metadata', 'finalizers'], undefined))
+      expect(released.status, String(released.body.message)).to.equal(200)
+      expect((await site().read('lenient')).status).to.equal(404)
+    })
+
+    it('with rules that cost at most a tenth of what an API server allows', async () => {
+      const apply = ['apply', '--dry-run=server', '-f', '-']
+      await kubectlOk(site().cluster, apply, JSON.stringify(definitionOf(10)))
+      // An API server that refused none would make this a check of nothing.
+      const tooMuch = kubectlOk(site().cluster, apply, JSON.stringify(definitionOf(10_000)))
+      expect(String(await tooMuch.catch((error) => error))).to.include('exceeds budget')
     })
 
     it('without a complaint of the API server', async () => {
@@ -93,6 +133,8 @@ function earlierDefinition(): Json {
   const spec = valueAt(version, ['schema', 'openAPIV3Schema', 'properties', 'spec']) as Json
   delete spec['x-kubernetes-validations']
   delete (spec.properties as Json).analytics
+  const url = valueAt(spec, ['properties', 'delivery', 'properties', 'url']) as Json
+  delete url['x-kubernetes-validations']
   return definition as unknown as Json
 }
 

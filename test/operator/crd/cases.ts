@@ -82,7 +82,6 @@ function valuesOf(schema: StructuralSchema, present: unknown): Value[] {
     refused(wrongType(schema)),
     ...(schema.type === 'boolean' ? [accepted(true), accepted(false)] : []),
     ...(schema.enum ? enumeration(schema.enum) : []),
-    ...(schema.not?.enum ?? []).map((value) => refused(value)),
     ...(schema.type === 'string' && !schema.enum ? texts(schema) : []),
     ...(schema.type === 'integer' || schema.type === 'number' ? numbers(schema) : []),
     ...(schema.type === 'array' ? entries(schema, present) : []),
@@ -109,18 +108,19 @@ function texts({ pattern, format, minLength, maxLength }: StructuralSchema): Val
 }
 
 function formOf(pattern: string | undefined): Form {
-  if (pattern === undefined || pattern === 'uri') return { text: word.text, broken: [] }
+  if (pattern === undefined) return { text: word.text, broken: [] }
   const form = forms.find(([part]) => pattern.includes(part))
   if (form === undefined) throw new Error(`no texts are known for ${pattern}`)
   return form[1]
 }
 
-function numbers({ type, minimum, maximum }: StructuralSchema): Value[] {
-  const step = type === 'integer' ? 1 : 0.001
+function numbers({ type, minimum, maximum, multipleOf }: StructuralSchema): Value[] {
+  const whole = type === 'integer' || multipleOf === 1
+  const step = whole ? 1 : 0.001
   return [
     ...(minimum === undefined ? [] : [accepted(minimum), refused(minimum - step)]),
     ...(maximum === undefined ? [] : [accepted(maximum), refused(maximum + step)]),
-    ...(type === 'integer' ? [refused((minimum ?? 0) + 0.5)] : []),
+    ...(whole ? [refused((minimum ?? 0) + 0.5)] : []),
   ]
 }
 

@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { bufferConfigSchema } from '../../../internal/domain/buffer-schema.ts'
 import { CRD_FILE_NAME, crdDocument } from '../../../operator/crd/document.ts'
+import type { StructuralSchema } from '../../../operator/crd/structural.ts'
 import { casesOf } from './cases.ts'
 import { fieldsOf, fullResource, fullStatus, resourceSchema } from './fields.ts'
 import { changed, ruleCases, rulesOfTheDefinition } from './rule-cases.ts'
@@ -32,6 +33,17 @@ describe('the definition of the Buffer resource', () => {
     }
   })
 
+  it('has no integer that a rule reads: rules fail on one that is written as 1e2', () => {
+    for (const { path, schema } of all) {
+      for (const { rule } of schema['x-kubernetes-validations'] ?? []) {
+        for (const [, member] of rule.replaceAll(/has\([^)]*\)/g, '').matchAll(/self\.([\w.]+)/g)) {
+          const read = memberSchema(schema, member!.split('.'))
+          expect(read?.type, `${path.join('.')}: ${rule}`).not.to.equal('integer')
+        }
+      }
+    }
+  })
+
   it('has every member of a configuration, the name as displayName', () => {
     const expected = Object.keys(bufferConfigSchema.properties!).map((name) =>
       name === 'name' ? 'displayName' : name,
@@ -43,10 +55,18 @@ describe('the definition of the Buffer resource', () => {
     const names = all.map(({ path }) => path.at(-1))
     expect(names).to.include('secretKeyRef')
     expect(names).not.to.include.oneOf(['secret', 'signingSecret', 'previousSecret', 'apiKey'])
-    // The API key says whose the buffer is, and nobody else.
-    expect(fieldsOf('spec').map(({ path }) => path.at(-1))).to.not.include('customerId')
+    // Whose the buffer is, its key says; the status only tells it.
+    expect(fieldsOf('spec').map(({ path }) => path.at(-1))).not.to.include('customerId')
   })
 })
+
+/** The deepest member on the path: what follows it is a function. */
+function memberSchema(schema: StructuralSchema, path: readonly string[]): StructuralSchema | undefined {
+  return path.reduce<StructuralSchema | undefined>(
+    (found, name) => found?.properties?.[name] ?? found,
+    schema,
+  )
+}
 
 describe('what the definition accepts and refuses', () => {
   for (const field of fieldsOf('spec').filter(({ path }) => isOfTheService(path))) {

@@ -80,6 +80,21 @@ export const ruleCases: readonly RuleCases[] = [
     update: true as const,
     own: true as const,
   })),
+  ...['spec.bufferId', 'spec.projectId'].map((field) => ({
+    field,
+    message: 'must not be . or ..',
+    accepted: ['...', '.a', '..a', 'a.'].map((id) => ({ [field]: id })),
+    refused: ['.', '..'].map((id) => ({ [field]: id })),
+  })),
+  ...['spec.groupKey.path', 'spec.messageId.path', 'spec.delivery.url'].map((field) => {
+    const start = field.endsWith('url') ? 'https://h/' : '$.a'
+    return {
+      field,
+      message: 'has a character that is not text',
+      accepted: ['\u0001', '\ufffd'].map((text) => ({ [field]: start + text })),
+      refused: [{ [field]: `${start}\u0000` }],
+    }
+  }),
   {
     field: 'spec.groupKey',
     message: 'fallbackHeader is required in header mode',
@@ -115,9 +130,13 @@ export const ruleCases: readonly RuleCases[] = [
       'https://h/a@b',
       'https://h?at=@',
       'https://bücher.example/ä',
+      'https://{host}/100%#\u007f',
+      'https://a%41b/',
+      'https://0x7f.1:065535/',
     ].map((url) => ({ [`${DELIVERY}.url`]: url })),
     refused: ['http:///path', 'https://', 'http://?a', 'http://:80/', 'http://h/a b', 'http://h/a\\b']
-      .concat(['http://h/\u00a0', 'http://h/\u2028', 'http://\ufeffh'])
+      .concat(['http://h/\u00a0', 'http://h/\u2028', 'http://\ufeffh', 'http://h:65536/'])
+      .concat(['http://256.1.1.1/', 'http://a.1/', 'http://[fe80::1%25eth0]/', 'http://a%2fb/'])
       .map((url) => ({ [`${DELIVERY}.url`]: url })),
   },
   {
@@ -204,6 +223,14 @@ export const ruleCases: readonly RuleCases[] = [
         ['x-a', 'one'],
         [name, 'two'],
       ]),
+    })),
+  },
+  {
+    field: `${DELIVERY}.headers.*`,
+    message: 'stands for a value that the service hides',
+    accepted: [{ [`${DELIVERY}.headers`]: { 'x-a': 'redacted', 'x-b': '[redacted] ' } }],
+    refused: ['[redacted]', '[unreadable]'].map((value) => ({
+      [`${DELIVERY}.headers`]: { 'x-a': 'one', 'x-b': value },
     })),
   },
   {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { FINALIZER, RESUME_ANNOTATION } from '../../../operator/resource.ts'
 import { kubeOrSkip } from '../../kube/kube.ts'
+import { number } from '../../support/json-number.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 import { condition, inTime, OperatorHarness } from './harness.ts'
@@ -60,6 +61,29 @@ describe('a Buffer resource', function () {
     await harness.create(name, { bufferId })
     expect((await harness.untilReady(name)).status?.bufferId).to.equal(bufferId)
     expect((await harness.api.readBuffer(bufferId)).name).to.equal(name)
+  })
+
+  it('is the same buffer however its numbers are written', async () => {
+    const name = harness.name('numbers')
+    const spelled = (initialMs: string, maxItems: string) => ({
+      batch: { maxItems: number(maxItems) },
+      analytics: { sampleDeliveryLogs: number('-0.0') },
+      throughput: { backoff: { initialMs: number(initialMs), maxMs: number('6e4') } },
+    })
+    const made = await harness.create(name, spelled('1e2', '7.0'))
+    expect(made.spec.throughput.backoff).to.include({ initialMs: 100, maxMs: 60_000 })
+    await harness.untilReady(name)
+    const [creation] = harness.proxy.seen(name, 'POST')
+    expect(JSON.parse(creation!.body)).to.have.nested.property('throughput.backoff.initialMs', 100)
+    expect((await harness.api.readBuffer(name)).throughput.backoff.initialMs).to.equal(100)
+    await harness.patch(name, { spec: spelled('1000E-1', '7') })
+    await harness.untilReady(name)
+    await harness.patch(name, { spec: { ...spelled('100', '0.7e1'), displayName: 'Renamed' } })
+    await inTime(async () => (await harness.api.readBuffer(name)).name === 'Renamed')
+    // Neither the first change of spelling nor the second is one to the service.
+    expect(harness.proxy.seen(name, 'PATCH').map(({ body }) => JSON.parse(body))).to.deep.equal([
+      { name: 'Renamed' },
+    ])
   })
 
   it('is asked about by nobody when only annotations change', async () => {
