@@ -18,6 +18,7 @@ import { measureIsolation } from './isolation.ts'
 import { measureLateness, type Numbers } from './lateness.ts'
 import { measureMillion } from './million.ts'
 import { measureOperator } from './operator.ts'
+import { measureSecrets } from './operator-secrets.ts'
 import { comparePeers } from './peers.ts'
 import { keep, whereNow } from './results.ts'
 import { measureStarts } from './start.ts'
@@ -30,6 +31,8 @@ const CHANGES = 100
 const HELD_ITEMS = 1_000_000
 const SCALE_OUT = { rounds: 5, measureMs: 4_000 }
 const TAKE_OVER = { liveItems: [1_000, 10_000, 50_000, 200_000], rounds: 3 }
+/** 1 MB each is what a Secret may have in all. */
+const SECRETS = { buffers: 1_000, secrets: 10_000, bytes: 1_000_000 }
 const OPERATOR = { single: 50, many: 1_000, edited: 100, held: 10_000 }
 const MEMORY = { groups: 100_000, steps: 3 }
 
@@ -49,6 +52,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   'hand-over': () => measureHandOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   operator: () => measureOperator(OPERATOR),
+  'operator-secrets': () => measureSecrets(SECRETS),
   'groups-memory': () => measureMemory(MEMORY.groups, MEMORY.steps),
 }
 

@@ -6,8 +6,10 @@ import type { SecretMetadata, SecretResource, SecretValues } from '../reconcile/
 import { hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
 
-/** Base64 characters of the values that are kept; a single Secret has 1.4 million at most. */
-const KEPT = 8_000_000
+/** Base64 characters of all values that are kept. */
+const KEPT = 2_000_000
+/** Of one value. What is longer is no secret or header that the service takes, and is as wrong when it is cut. */
+const LONGEST = 65_536
 
 interface Kept {
   readonly secret: SecretResource
@@ -38,7 +40,7 @@ export class SecretReader implements SecretValues {
 
   async #fetch(path: string, signal: AbortSignal): Promise<SecretResource | undefined> {
     try {
-      return await this.#api.request<SecretResource>('GET', path, { signal })
+      return cut(await this.#api.request<SecretResource>('GET', path, { signal }))
     } catch (error) {
       if (hasStatus(error, 404)) return undefined
       throw error
@@ -59,6 +61,15 @@ export class SecretReader implements SecretValues {
     this.#size -= this.#kept.get(uid)?.size ?? 0
     this.#kept.delete(uid)
   }
+}
+
+/** A slice alone would keep the whole text alive. */
+function cut({ metadata, data = {} }: SecretResource): SecretResource {
+  const { name, namespace, uid, resourceVersion } = metadata
+  const values = Object.entries(data).map(([key, value]) =>
+    value.length <= LONGEST ? [key, value] : [key, Buffer.from(value.slice(0, LONGEST)).toString()],
+  )
+  return { metadata: { name, namespace, uid, resourceVersion }, data: Object.fromEntries(values) }
 }
 
 /** Resource versions grow. */

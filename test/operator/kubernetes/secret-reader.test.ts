@@ -78,18 +78,23 @@ describe('the values of Secrets', function () {
     expect(hasStatus(error, 403)).to.equal(true)
   })
 
-  it('are kept for the ones that were used last, up to 8 MB of them', async () => {
-    const large = 'x'.repeat(900_000)
+  it('are kept for the ones that were used last, up to 2 MB of them', async () => {
+    const large = 'x'.repeat(48_000)
     const made: SecretResource[] = []
-    for (let n = 0; n < 8; n++) made.push(await create(`large-${n}`, large))
+    for (let n = 0; n < 33; n++) made.push(await create(`large-${n}`, large))
     for (const each of made) expect(await read(each)).to.equal(large)
-    expect(asked, 'each was read').to.have.length(8)
-    // In Base64 six of them fit.
+    expect(asked, 'each was read').to.have.length(33)
+    // In Base64 31 of them fit.
     for (const each of made.slice(2).reverse()) await read(each)
-    expect(asked, 'the last six are kept').to.have.length(8)
+    expect(asked, 'the last 31 are kept').to.have.length(33)
     await read(made[0]!)
-    expect(asked).to.have.length(9)
-    await read(made[7]!)
-    expect(asked, 'the one used longest ago made room').to.have.length(10)
+    expect(asked).to.have.length(34)
+    await read(made[32]!)
+    expect(asked, 'the one used longest ago made room').to.have.length(35)
+  })
+
+  it('that are too long for any secret are cut, and still too long', async () => {
+    const made = await create('long', 'x'.repeat(700_000))
+    expect(await read(made)).to.equal('x'.repeat(49_152))
   })
 })
