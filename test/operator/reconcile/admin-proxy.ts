@@ -32,11 +32,14 @@ export class AdminProxy {
   readonly #target: () => string
   readonly #seen: Seen[] = []
   #rule: Rule = () => undefined
+  #running = 0
+  #mostRunning = 0
 
   private constructor(server: Server, target: () => string) {
     this.#server = server
     this.#target = target
     server.on('request', (incoming, outgoing) => {
+      this.#count(outgoing)
       // A client that is killed in the middle is the subject of some tests.
       this.#serve(incoming, outgoing).catch(() => outgoing.destroy())
     })
@@ -67,9 +70,23 @@ export class AdminProxy {
     )
   }
 
+  /** Most requests at once since the last call, but for those that wait for a change. */
+  mostAtOnce(): number {
+    const most = this.#mostRunning
+    this.#mostRunning = this.#running
+    return most
+  }
+
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  #count(outgoing: ServerResponse): void {
+    if (outgoing.req.url?.startsWith('/v1/admin/buffer-states')) return
+    this.#running++
+    this.#mostRunning = Math.max(this.#mostRunning, this.#running)
+    outgoing.once('close', () => this.#running--)
   }
 
   async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
