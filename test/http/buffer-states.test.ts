@@ -159,6 +159,15 @@ describe('the states of buffers', function () {
     await admin.delete(`/v1/admin/buffers/${bufferId}`)
   })
 
+  it('are not told to whom the key was taken while it waited', async () => {
+    const made = await admin.post('/v1/admin/api-keys', { name: 'short', role: 'viewer' })
+    const { keyId, secret } = made.json as { keyId: string; secret: string }
+    const { tag } = await states()
+    const waited = adminOf(service.url, secret).get(`${STATES}?after=${tag}&waitSeconds=2`)
+    expect((await admin.delete(`/v1/admin/api-keys/${keyId}`)).status).to.equal(204)
+    expect((await waited).status).to.equal(401)
+  })
+
   it('name the parameter that is wrong', async () => {
     for (const [query, name] of [
       ['?waitSeconds=51', 'waitSeconds'],

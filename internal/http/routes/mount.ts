@@ -85,6 +85,8 @@ async function serve(
     const call: Call = { principal, params, query, body, raw, gone: () => goneOf(ctx) }
     const work = async (): Promise<void> => {
       const reply = await (row.handler as (call: Call) => Promise<Reply>)(call)
+      // As for a body: whoever waits may have lost the key meanwhile.
+      if (row.waitsFor === 'change') await admit(row, ctx, options, seen)
       seen.answer = reply.body
       await answer(ctx, reply)
     }
