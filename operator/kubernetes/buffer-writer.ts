@@ -11,6 +11,7 @@ import {
   PLURAL,
 } from '../resource.ts'
 import type { ApiServer } from './api-server.ts'
+import { reduced } from './reduced.ts'
 
 export class BufferResourceWriter {
   readonly #api: ApiServer
@@ -23,26 +24,28 @@ export class BufferResourceWriter {
    * Resolves with the resource as it then is. Rejects with ApiError 409 when the resource changed since it was read, or is
    * another one, and with 404 when it is gone.
    */
-  setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource> {
+  async setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource> {
     const { resourceVersion } = resource.metadata
-    return this.#api.request('PATCH', pathOf(resource), {
+    const written = await this.#api.request<BufferResource>('PATCH', pathOf(resource), {
       query: { fieldManager: FIELD_MANAGER },
       contentType: 'application/merge-patch+json',
       body: { metadata: { resourceVersion, finalizers } },
     })
+    return reduced(written)
   }
 
   /**
    * Server-side apply of the whole status: a field that it lacks is removed, those of others stay. Rejects as
    * `setFinalizers`. (A uid would not do: the API server ignores it where a status is written.)
    */
-  applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource> {
+  async applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource> {
     const { name, namespace, resourceVersion } = resource.metadata
-    return this.#api.request('PATCH', `${pathOf(resource)}/status`, {
+    const written = await this.#api.request<BufferResource>('PATCH', `${pathOf(resource)}/status`, {
       query: { fieldManager: FIELD_MANAGER, force: true },
       contentType: 'application/apply-patch+yaml',
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace, resourceVersion }, status },
     })
+    return reduced(written)
   }
 }
 

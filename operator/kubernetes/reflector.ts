@@ -6,9 +6,9 @@
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import { pause } from '../../internal/runtime/pause.ts'
 import type { Named } from '../controller/ports.ts'
-import { GROUP } from '../resource.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer, Query, WatchEvent } from './api-server.ts'
+import { reduced } from './reduced.ts'
 
 /** Resources of one answer to a list: their annotations alone may be 256 KB each. */
 export const PAGE = 100
@@ -234,17 +234,4 @@ function wantsList(error: unknown, failures: number): boolean {
   if (!(error instanceof ApiError)) return true
   if (error.status === 0 || error.status === 429) return false
   return error.status < 500 || failures >= FAILURES_BEFORE_LIST
-}
-
-/** Without the metadata that nobody here reads: it may be larger than the rest, and others write it. */
-function reduced<T extends Named>(object: T): T {
-  const metadata = object.metadata as Record<string, unknown> | undefined
-  if (metadata === undefined) return object
-  delete metadata.managedFields
-  delete metadata.labels
-  const annotations = Object.entries((metadata.annotations ?? {}) as Record<string, string>)
-  const own = annotations.filter(([name]) => name.startsWith(`${GROUP}/`))
-  if (own.length > 0) metadata.annotations = Object.fromEntries(own)
-  else delete metadata.annotations
-  return object
 }
