@@ -212,7 +212,10 @@ function environmentOf(
   all: readonly Manifest[],
 ): Record<string, string> {
   const made: Record<string, string> = {}
-  for (const { configMapRef } of envFrom) {
+  // What is not of the release fills in nothing here.
+  for (const { configMapRef } of envFrom.filter((each: Manifest) =>
+    /-config$/.test(each.configMapRef?.name),
+  )) {
     const map = all.find((each) => nameOf(each) === `ConfigMap/${configMapRef.name}`)
     if (map === undefined) throw new Error(`there is no ConfigMap ${configMapRef.name}`)
     Object.assign(made, map.data)

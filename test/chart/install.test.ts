@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
+import { installGatewayApi } from '../kube/gateway.ts'
 import { type Kube, kubectl, kubectlOk, namespace, run, start, stopKube } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import { chart, helm, helmOk, type Manifest, nameOf, render, type Values, valuesFile } from './helm.ts'
@@ -30,6 +31,7 @@ describe('a release', function () {
     if (started === undefined) return
     cluster = started
     ns = await namespace(cluster, 'chart')
+    await installGatewayApi(cluster)
   })
   beforeEach(function () {
     if (cluster === undefined) this.skip()
@@ -66,7 +68,7 @@ describe('a release', function () {
         namespace: ns,
         ...(further && { further }),
       })
-      const known = manifests.filter(({ kind }) => kind !== 'ServiceMonitor')
+      const known = manifests.filter(({ kind }) => !/Monitor$/.test(kind))
       const args = ['apply', '--dry-run=server', '--validate=strict', '-f', '-']
       const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: known })
       const { code, stdout, stderr } = await kubectl(cluster, args, input)

@@ -93,11 +93,117 @@ export const everything = {
   serviceMonitor: { labels: { release: 'prometheus' } },
 }
 
+const account = { name: 'app', create: false, annotations: { 'example.com/role': 'arn' } }
+/** Variables of the values themselves. */
+export const FURTHER_VARIABLES = ['REGION', 'OTEL_BSP_MAX_QUEUE_SIZE', 'OTEL_EXPORTER_OTLP_ENDPOINT']
+const pod = {
+  env: [
+    { name: 'REGION', value: 'eu' },
+    { name: 'OTEL_BSP_MAX_QUEUE_SIZE', value: '1' },
+  ],
+  envFrom: [{ prefix: 'TEAM_', configMapRef: { name: 'team' } }, { secretRef: { name: 'vault' } }],
+  podSecurityContext: { runAsUser: 2000, supplementalGroups: [3000] },
+  containerSecurityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+}
+const role = {
+  ...pod,
+  serviceAccount: account,
+  startupProbe: { failureThreshold: 600 },
+  readinessProbe: { successThreshold: 2 },
+  livenessProbe: { periodSeconds: 20 },
+  topologySpreadConstraints: [
+    { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 2, whenUnsatisfiable: 'ScheduleAnyway' },
+  ],
+}
+const loadBalancer = {
+  type: 'LoadBalancer',
+  loadBalancerClass: 'example.com/lb',
+  loadBalancerSourceRanges: ['192.0.2.0/24'],
+  allocateLoadBalancerNodePorts: false,
+  externalTrafficPolicy: 'Local',
+  internalTrafficPolicy: 'Cluster',
+  trafficDistribution: 'PreferSameZone',
+  sessionAffinity: 'ClientIP',
+  ipFamilyPolicy: 'SingleStack',
+  ipFamilies: ['IPv4'],
+}
+const nodePort = { type: 'NodePort', nodePort: 30_080 }
+const deployed = { ...role, strategy: { type: 'Recreate' } }
+
+/** Whatever values can add to the objects, beside `everything`. */
+export const additions: Values = {
+  nameOverride: 'webhooks',
+  commonLabels: { 'cost-center': '4711', 'app.kubernetes.io/part-of': 'shop' },
+  image: { registry: 'registry.example.com:5000', repository: 'team/penstock' },
+  podSecurityContext: { fsGroup: 4000 },
+  containerSecurityContext: { privileged: false },
+  serviceAccount: { annotations: { 'example.com/role': 'arn' } },
+  ingress: {
+    ...deployed,
+    service: loadBalancer,
+    pdb: { minAvailable: '50%' },
+    autoscaling: {
+      metrics: [
+        {
+          type: 'Resource',
+          resource: { name: 'memory', target: { type: 'Utilization', averageUtilization: 60 } },
+        },
+      ],
+      behavior: { scaleUp: { policies: [{ type: 'Percent', value: 50, periodSeconds: 30 }] } },
+    },
+  },
+  admin: { ...deployed, service: nodePort, serviceAccount: { annotations: account.annotations } },
+  actor: { ...deployed, strategy: { rollingUpdate: { maxSurge: 2 } }, pdb: { maxUnavailable: 0 } },
+  operator: {
+    ...deployed,
+    serviceAccount: { name: 'app-operator' },
+    verifySeconds: 60,
+    pdb: { enabled: false },
+  },
+  local: {
+    ...role,
+    updateStrategy: { type: 'OnDelete' },
+    service: {
+      ...loadBalancer,
+      allocateLoadBalancerNodePorts: true,
+      nodePort: 30_081,
+      healthCheckNodePort: 30_082,
+    },
+    persistence: { existingClaim: 'claim' },
+  },
+  migrate: { ...pod, podAnnotations: { note: 'yes' }, serviceAccountName: 'migrator' },
+  test: { ...pod, podAnnotations: { note: 'yes' }, serviceAccountName: 'default' },
+  serviceMonitor: { relabelings: [{ action: 'labeldrop', regex: 'pod' }] },
+  podMonitor: { enabled: true, labels: { release: 'prometheus' }, metricRelabelings: [{ action: 'keep' }] },
+}
+
 const nothingMore: Values = {
   operator: { enabled: false },
   crds: { install: false },
   networkPolicy: { enabled: false },
   serviceMonitor: { enabled: false },
+}
+
+/** A way in from outside for each of the roles, of both kinds. */
+export function exposed(...roles: readonly string[]): Values {
+  const annotations = { 'example.com/exposed': 'yes' }
+  const hosts = ['hooks.example.com', '*.hooks.example.org']
+  const expose = {
+    ingress: {
+      enabled: true,
+      className: 'nginx',
+      annotations,
+      hosts,
+      tls: [{ secretName: 'tls' }, { hosts: [hosts[0]] }],
+    },
+    httpRoute: {
+      enabled: true,
+      annotations,
+      hostnames: hosts,
+      parentRefs: [{ name: 'edge', namespace: 'gw' }],
+    },
+  }
+  return Object.fromEntries(roles.map((role) => [role, { expose }]))
 }
 
 /** Whatever values can name: objects of the release by `own`, all others by `other`. */
@@ -141,6 +247,16 @@ export const matrix: readonly Row[] = [
     further: ALL_APIS,
   },
   { what: 'such names of a local instance', values: [leastLocal, namesLike('true', '0x1f')] },
+  {
+    what: 'all additions to a cluster',
+    values: [everything, additions, { ingress: { service: { port: 80 } } }, exposed('ingress', 'admin')],
+    further: ALL_APIS,
+  },
+  {
+    what: 'all additions to a local instance',
+    values: [leastLocal, additions, exposed('local')],
+    further: ALL_APIS,
+  },
   { what: 'nothing more than a cluster', values: [leastCluster, nothingMore] },
   { what: 'nothing more than a local instance', values: [leastLocal, nothingMore] },
   {

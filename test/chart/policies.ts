@@ -104,6 +104,13 @@ function pointless(each: Manifest, all: readonly Manifest[]): string[] {
       const target = all.find((other) => nameOf(other) === `${kind}/${name}`)
       return target && !('replicas' in target.spec) ? [] : says('fights over replicas')
     }
+    case 'PodMonitor':
+      return selected(each.spec.selector.matchLabels).length > 0 ? [] : says('finds no pod')
+    case 'Ingress':
+    case 'HTTPRoute':
+      return backendsOf(each).every((name) => all.some((other) => nameOf(other) === `Service/${name}`))
+        ? []
+        : says('leads to no service')
     case 'ServiceMonitor':
       return all.some(
         ({ kind, metadata }) =>
@@ -119,6 +126,14 @@ function pointless(each: Manifest, all: readonly Manifest[]): string[] {
     default:
       return []
   }
+}
+
+function backendsOf({ kind, spec }: Manifest): string[] {
+  if (kind === 'HTTPRoute')
+    return spec.rules.flatMap(({ backendRefs }: Manifest) => backendRefs.map(({ name }: Manifest) => name))
+  return spec.rules.flatMap(({ http }: Manifest) =>
+    http.paths.map(({ backend }: Manifest) => backend.service.name),
+  )
 }
 
 export function matches(labels: Record<string, string>, wanted: Record<string, string>): boolean {

@@ -18,7 +18,7 @@ import {
   type Values,
   valuesFile,
 } from './helm.ts'
-import { ALL_APIS, everything, matrix, namesLike } from './matrix.ts'
+import { ALL_APIS, everything, FURTHER_VARIABLES, matrix, namesLike } from './matrix.ts'
 import { breaches } from './policies.ts'
 
 describe('the chart as it is rendered', function () {
@@ -283,6 +283,38 @@ describe('values that are refused', function () {
       { mode: 'local', networkPolicy: { [from]: [{ podSelector: {} }] } },
       'networkPolicy.ingressFrom and networkPolicy.adminFrom are required together with mode: local',
     ]),
+    [{ commonLabels: { 'app.kubernetes.io/name': 'x' } }, 'app.kubernetes.io/name'],
+    [{ commonLabels: { 'app.kubernetes.io/managed-by': 'x' } }, 'app.kubernetes.io/managed-by'],
+    [{ nameOverride: 'A b' }, "'/nameOverride'"],
+    [{ image: { registry: 'https://registry' } }, "'/image/registry'"],
+    [{ ingress: { env: [{ value: 'x' }] } }, "'/ingress/env/0': missing property 'name'"],
+    [{ ingress: { env: [{ name: 'A', value: 1 }] } }, "'/ingress/env/0/value': got number, want string"],
+    [{ ingress: { pdb: { maxUnavailable: 'one' } } }, "'/ingress/pdb/maxUnavailable'"],
+    [{ ingress: { service: { loadbalancerClass: 'x' } } }, "'/ingress/service': additional properties"],
+    [{ ingress: { service: { nodePort: 30080 } } }, 'ingress.service.nodePort needs the type NodePort or'],
+    [
+      { admin: { service: { type: 'NodePort', loadBalancerClass: 'x' } } },
+      'admin.service.loadBalancerClass needs the type LoadBalancer',
+    ],
+    [{ operator: { verifySeconds: 0 } }, "'/operator/verifySeconds'"],
+    [
+      { operator: { serviceAccount: { create: false } } },
+      'operator.serviceAccount.name is required with create',
+    ],
+    [
+      { ingress: { serviceAccount: { name: 'app' } }, actor: { serviceAccount: { name: 'app' } } },
+      'actor.serviceAccount.create must be off: ingress.serviceAccount makes app',
+    ],
+    [
+      { admin: { expose: { httpRoute: { enabled: true } } } },
+      'admin.expose.httpRoute.parentRefs is required: it names the Gateway',
+    ],
+    [{ admin: { expose: { ingress: { hosts: ['https://a'] } } } }, "'/admin/expose/ingress/hosts/0'"],
+    [{ actor: { expose: { ingress: { enabled: true } } } }, "'/actor': additional properties 'expose'"],
+    [
+      { operator: { verifySeconds: 9 }, config: { env: { PENSTOCK_VERIFY_SECONDS: '8' } } },
+      'config.env.PENSTOCK_VERIFY_SECONDS is not yours to set: the chart does, by operator.verifySeconds',
+    ],
     [{ mode: 'local', nats: { url: '' } }, 'config.replicas must be 1 with the one NATS of mode: local'],
   ]
   for (const [values, why] of refused) {
@@ -302,7 +334,9 @@ describe('values that are refused', function () {
     ]
     const rendered = (await Promise.all(rows.map(({ values }) => render(cluster, values)))).flat()
     const set = new Set([...variablesOf(rendered), 'PENSTOCK_PORT', 'PENSTOCK_OPS_PORT'])
-    for (const name of Object.keys(everything.config.env)) set.delete(name)
+    for (const name of FURTHER_VARIABLES) set.delete(name)
+    // The chart sets it only where the values say so.
+    set.delete('PENSTOCK_VERIFY_SECONDS')
     expect(set.size).to.be.above(25)
     for (const name of set) {
       const { code, stderr } = await helm(cluster, ['template', 'p', chart], {
@@ -310,6 +344,20 @@ describe('values that are refused', function () {
       })
       expect(code, name).to.equal(1)
       expect(stderr).to.include(`config.env.${name} is not yours to set: the chart does, `)
+    }
+  })
+
+  it('are refused as variables of one program, by its name', async () => {
+    for (const role of ['ingress', 'admin', 'actor', 'operator', 'migrate', 'test', 'local']) {
+      for (const [env, why] of [
+        [[{ name: 'PENSTOCK_SHARDS', value: '1' }], 'PENSTOCK_SHARDS is not yours to set: the chart does'],
+        [[{ name: 'A' }, { name: 'B' }, { name: 'A' }], 'A is there twice'],
+      ] as const) {
+        const values = [leastCluster, { [role]: { env } }]
+        const { code, stderr } = await helm(cluster, ['template', 'p', chart], { values })
+        expect(code, role).to.equal(1)
+        expect(stderr).to.include(`${role}.env: ${why}`)
+      }
     }
   })
 

@@ -62,6 +62,42 @@
 {{- fail (printf "config.env.%s is not yours to set: the chart does, %s" $name .) }}
 {{- end }}
 {{- end }}
+{{- range $role := list "ingress" "admin" "actor" "operator" "local" "migrate" "test" }}
+{{- $seen := dict }}
+{{- if eq $role "test" }}{{ $own = merge (dict "INGRESS_URL" "for the test" "ADMIN_URL" "for the test" "OWNER_KEYS" "by ownerKeysSecret") $own }}{{ end }}
+{{- range (index $.Values $role | default dict).env }}
+{{- if hasKey $own .name }}
+{{- fail (printf "%s.env: %s is not yours to set: the chart does, %s" $role .name (get $own .name)) }}
+{{- end }}
+{{- if hasKey $seen .name }}
+{{- fail (printf "%s.env: %s is there twice" $role .name) }}
+{{- end }}
+{{- $_ := set $seen .name true }}
+{{- end }}
+{{- end }}
+{{- range $role := ternary (list "local") (list "ingress" "admin") (eq .mode "local") }}
+{{- include "penstock.serviceChecks" (dict "role" $role "service" (index $.Values $role).service) }}
+{{- end }}
+{{- range $role := ternary (list "local") (list "ingress" "admin") (eq .mode "local") }}
+{{- $route := dig "expose" "httpRoute" dict (index $.Values $role) }}
+{{- if and $route.enabled (not $route.parentRefs) }}
+{{- fail (printf "%s.expose.httpRoute.parentRefs is required: it names the Gateway" $role) }}
+{{- end }}
+{{- end }}
+{{- if and .operator.enabled (eq (include "penstock.serviceAccountName" (dict "root" $ "component" "operator")) "default") }}
+{{- fail "operator.serviceAccount.name is required with create: false: the account gets the rights of the operator" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* (role, service): fields that the API server takes with some types alone. */}}
+{{- define "penstock.serviceChecks" -}}
+{{- $needs := dict "nodePort" "NodePort or LoadBalancer" "externalTrafficPolicy" "NodePort or LoadBalancer" }}
+{{- range list "loadBalancerClass" "loadBalancerSourceRanges" "healthCheckNodePort" }}{{ $_ := set $needs . "LoadBalancer" }}{{ end }}
+{{- range $field, $types := $needs }}
+{{- if and (get $.service $field) (not (has $.service.type (splitList " or " $types))) }}
+{{- fail (printf "%s.service.%s needs the type %s" $.role $field $types) }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -106,6 +142,9 @@ PENSTOCK_STRIPE_RETURN_URL: by stripe.returnUrl
 PENSTOCK_ADMIN_URL: by operator.adminUrl
 PENSTOCK_ADMIN_CA_FILE: by operator.adminAuthority
 PENSTOCK_WATCH_NAMESPACES: by operator.watchNamespaces
+{{- if .Values.operator.verifySeconds }}
+PENSTOCK_VERIFY_SECONDS: by operator.verifySeconds
+{{- end }}
 PENSTOCK_LEASE_NAMESPACE: for the operator
 PENSTOCK_LEASE_NAME: for the operator
 NODE_EXTRA_CA_CERTS: by trustedAuthorities

@@ -54,6 +54,18 @@ NODE_EXTRA_CA_CERTS: {{ printf "/etc/penstock/authorities/%s" .Values.trustedAut
 {{- end }}
 {{- end }}
 
+{{/* (root, values): the same as a list, but for what `env` of the values sets itself. */}}
+{{- define "penstock.commonVariables" -}}
+{{- $named := dict -}}
+{{- range .values.env }}{{ $_ := set $named .name true }}{{ end -}}
+{{- range $name, $value := include "penstock.commonConfig" .root | fromYaml }}
+{{- if not (hasKey $named $name) }}
+- name: {{ $name | quote }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Helm holds the numbers of a values file as floats, and writes 1e+06 for a million. */}}
 {{- define "penstock.text" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
@@ -148,8 +160,9 @@ NODE_EXTRA_CA_CERTS: {{ printf "/etc/penstock/authorities/%s" .Values.trustedAut
   value: {{ printf "%s-operator" (include "penstock.fullname" .) | quote }}
 - name: PENSTOCK_LOG_LEVEL
   value: {{ .Values.config.logLevel }}
-{{- range $name, $value := include "penstock.commonConfig" . | fromYaml }}
-- name: {{ $name | quote }}
-  value: {{ $value | quote }}
+{{- with .Values.operator.verifySeconds }}
+- name: PENSTOCK_VERIFY_SECONDS
+  value: {{ int . | quote }}
 {{- end }}
+{{- include "penstock.commonVariables" (dict "root" . "values" .Values.operator) }}
 {{- end }}

@@ -11,7 +11,8 @@ it is the one that runs now. What an autoscaler has set stays when autoscaling i
 {{- $wanted := $values.replicas | int | toString -}}
 {{- $scales := and (hasKey $values "autoscaling") $values.autoscaling.enabled -}}
 {{- $name := printf "%s-%s" (include "penstock.fullname" .root) .component -}}
-{{- $running := lookup "apps/v1" "Deployment" .root.Release.Namespace $name -}}
+{{- $running := dict -}}
+{{- if hasKey $values "autoscaling" -}}{{- $running = lookup "apps/v1" "Deployment" .root.Release.Namespace $name -}}{{- end -}}
 {{- $said := dig "metadata" "annotations" "penstock.dev/replicas" "" $running -}}
 {{- $owners := include "penstock.ownersOfReplicas" $running | fromYaml -}}
 {{- $isLeftOut := or (hasPrefix "autoscaler" $said) (and $owners.applies (not $owners.alone)) -}}

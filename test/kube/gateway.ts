@@ -1,0 +1,16 @@
+/** The definitions of the Gateway API, as their project releases them. */
+import { join } from 'node:path'
+import { type Kube, kubectlOk, run } from './kube.ts'
+
+/** HTTPRoute and Gateway. Rejects where the Go module with them is neither in Go's cache nor to be had. */
+export async function installGatewayApi(cluster: Kube): Promise<void> {
+  const { code, stdout, stderr } = await run(join(import.meta.dirname, 'gateway.sh'), [])
+  if (code !== 0) throw new Error(`there are no definitions of the Gateway API: ${stderr}`)
+  for (const kind of ['httproutes', 'gateways']) {
+    const file = join(stdout.trim(), `gateway.networking.k8s.io_${kind}.yaml`)
+    // As they are too large for an annotation.
+    await kubectlOk(cluster, ['apply', '--server-side', '-f', file])
+    const name = `crd/${kind}.gateway.networking.k8s.io`
+    await kubectlOk(cluster, ['wait', name, '--for=condition=Established', '--timeout=60s'])
+  }
+}
