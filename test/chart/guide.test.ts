@@ -2,18 +2,18 @@
  * The commands of docs/guide/kubernetes.md, pasted into one shell. Nodes are simulated, so the test itself is what would
  * run in the pods: the service that the local values describe, and the operator as the chart's account.
  */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { freePort } from '../../internal/embedded/port.ts'
 import { type Kube, kubectlOk, start, stopKube } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
-import { freshDatabase, natsAccount } from '../support/servers.ts'
-import { type Service, startService, untilHealthy } from '../support/service.ts'
+import type { Service } from '../support/service.ts'
 import { Shell, shellSections } from '../support/shell-commands.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { type Manifest, nameOf } from './helm.ts'
+import { forwarding, playOperator, playService } from './pods.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const PATIENCE = { timeoutMs: 120_000, everyMs: 50 }
@@ -148,32 +148,8 @@ describe('the commands of the guide to Kubernetes', function () {
 
   /** The programs that the pods would run, as the chart configures them as far as it matters here. */
   async function playPods(): Promise<void> {
-    const { port } = new URL(url)
-    service = await startService({
-      dataDir: tempFolder('data'),
-      env: {
-        PENSTOCK_PORT: port,
-        PENSTOCK_SHARDS: '2',
-        PENSTOCK_NATS_URL: (await natsAccount()).url,
-        PENSTOCK_DATABASE_URL: await freshDatabase(),
-        PENSTOCK_OWNER_KEYS: `local=${await ownerKey()}`,
-      },
-    })
-    await untilHealthy(service)
-    const token = await kubectlOk(cluster!, ['-n', 'penstock', 'create', 'token', 'penstock-operator'])
-    const kubeconfig = join(tempFolder('account'), 'kubeconfig')
-    const ours = readFileSync(cluster!.kubeconfig, 'utf8')
-    writeFileSync(kubeconfig, ours.replace(/token: "[^"]+"/, `token: "${token.trim()}"`))
-    operator = await startService({
-      dataDir: tempFolder('operator'),
-      program: 'cmd/operator/main.ts',
-      env: {
-        KUBECONFIG: kubeconfig,
-        PENSTOCK_ADMIN_URL: url,
-        PENSTOCK_LEASE_NAMESPACE: 'penstock',
-        PENSTOCK_LEASE_NAME: 'penstock-operator',
-      },
-    })
+    service = await playService(url, await ownerKey())
+    operator = await playOperator(cluster!, { namespace: 'penstock', release: 'penstock', url })
     await eventually(() => operator.events.some(({ msg }) => msg === 'leading'), PATIENCE)
   }
 })
@@ -206,16 +182,4 @@ function shellBeside(cluster: Kube, url: string): Shell {
       NATS_URL: BROKERS,
     },
   })
-}
-
-/** Simulated nodes forward no ports: a kubectl that only waits then, and is the real one in everything else. */
-function forwarding(cluster: Kube): string {
-  const folder = join(tempFolder('bin'), 'bin')
-  mkdirSync(folder)
-  const script = `#!/bin/sh
-case " $* " in *' port-forward '*) exec sleep 3600 ;; esac
-exec ${join(cluster.bin, 'kubectl')} "$@"
-`
-  writeFileSync(join(folder, 'kubectl'), script, { mode: 0o755 })
-  return folder
 }

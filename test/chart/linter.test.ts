@@ -1,11 +1,13 @@
 /** kube-score on what the chart renders: no finding but those that are excused here. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
+import { parse } from 'yaml'
 import { type Kube, kubeOrSkip, run } from '../kube/kube.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { chart, helmOk, leastCluster, leastLocal, type Values, valuesFile } from './helm.ts'
+import { exposed } from './matrix.ts'
 
 /** Findings that are meant, each with the reason. */
 const EXCUSED = {
@@ -19,14 +21,26 @@ const EXCUSED = {
   'Deployment few replicas': 'one operator is enough where nobody has to wait for another, as in a trial',
 }
 
+/** As the chart's page has it. */
+const platform: Values = parse(
+  /^# platform.yaml\n(.*?)^```$/ms.exec(readFileSync(join(chart, 'README.md'), 'utf8'))![1]!,
+)
+/** As OpenShift wants it, which gives each namespace users of its own. */
+const openShift: Values = {
+  podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },
+  ...exposed('local'),
+}
+
 const RENDERINGS: Record<string, readonly (string | Values)[]> = {
   'the least values of a cluster': [leastCluster],
   'the least values of one pod': [leastLocal],
   'values-local.yaml': [valuesFile('local')],
   'values-production.yaml': [valuesFile('production')],
+  'TLS in front, Secrets of a vault, nodes with taints': [leastCluster, platform],
+  'one pod behind an Ingress, without a fixed user': [valuesFile('local'), openShift],
 }
 
-describe('kube-score on the chart', function () {
+describe('helm lint and kube-score on the chart', function () {
   this.timeout(120_000)
   let cluster: Kube
   const met = new Set<string>()
@@ -37,6 +51,7 @@ describe('kube-score on the chart', function () {
 
   for (const [what, values] of Object.entries(RENDERINGS)) {
     it(`finds nothing that is not excused: ${what}`, async () => {
+      await helmOk(cluster, ['lint', '--strict', chart], { values })
       const findings = await findingsOf(cluster, values)
       for (const { text } of findings) met.add(text)
       expect(findings.filter(({ text }) => !(text in EXCUSED))).to.deep.equal([])

@@ -1,5 +1,6 @@
 /** The definitions of the Gateway API, as their project releases them. */
 import { join } from 'node:path'
+import { eventually } from '../support/eventually.ts'
 import { type Kube, kubectlOk, run } from './kube.ts'
 
 /** HTTPRoute and Gateway. Rejects where the Go module with them is neither in Go's cache nor to be had. */
@@ -11,6 +12,8 @@ export async function installGatewayApi(cluster: Kube): Promise<void> {
     // As they are too large for an annotation.
     await kubectlOk(cluster, ['apply', '--server-side', '-f', file])
     const name = `crd/${kind}.gateway.networking.k8s.io`
-    await kubectlOk(cluster, ['wait', name, '--for=condition=Established', '--timeout=60s'])
+    // At first there may be no conditions to wait for.
+    const wait = ['wait', name, '--for=condition=Established', '--timeout=60s']
+    await eventually(() => kubectlOk(cluster, wait), { timeoutMs: 60_000, everyMs: 100 })
   }
 }
