@@ -1,12 +1,18 @@
 /** Helm as people call it, and what it renders. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { type Kube, type Ran, run } from '../kube/kube.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
 export const chart = join(import.meta.dirname, '..', '..', 'charts', 'penstock')
 export const valuesFile = (name: 'local' | 'production') => join(chart, `values-${name}.yaml`)
+
+/** The whole set of values on the chart's page, for a cluster behind an Ingress controller on nodes with taints. */
+export function valuesOfThePage(): Values {
+  const page = readFileSync(join(chart, 'README.md'), 'utf8')
+  return parse(/^# platform.yaml\n(.*?)^```$/ms.exec(page)![1]!)
+}
 
 /** Values of which nothing can be left out with `mode: cluster`. */
 export const leastCluster: Values = {

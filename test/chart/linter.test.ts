@@ -1,12 +1,11 @@
 /** kube-score on what the chart renders: no finding but those that are excused here. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
-import { parse } from 'yaml'
 import { type Kube, kubeOrSkip, run } from '../kube/kube.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { chart, helmOk, leastCluster, leastLocal, type Values, valuesFile } from './helm.ts'
+import { chart, helmOk, leastCluster, leastLocal, type Values, valuesFile, valuesOfThePage } from './helm.ts'
 import { exposed } from './matrix.ts'
 
 /** Findings that are meant, each with the reason. */
@@ -21,10 +20,6 @@ const EXCUSED = {
   'Deployment few replicas': 'one operator is enough where nobody has to wait for another, as in a trial',
 }
 
-/** As the chart's page has it. */
-const platform: Values = parse(
-  /^# platform.yaml\n(.*?)^```$/ms.exec(readFileSync(join(chart, 'README.md'), 'utf8'))![1]!,
-)
 /** As OpenShift wants it, which gives each namespace users of its own. */
 const openShift: Values = {
   podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },
@@ -36,7 +31,7 @@ const RENDERINGS: Record<string, readonly (string | Values)[]> = {
   'the least values of one pod': [leastLocal],
   'values-local.yaml': [valuesFile('local')],
   'values-production.yaml': [valuesFile('production')],
-  'TLS in front, Secrets of a vault, nodes with taints': [leastCluster, platform],
+  'TLS in front, Secrets of a vault, nodes with taints': [valuesOfThePage()],
   'one pod behind an Ingress, without a fixed user': [valuesFile('local'), openShift],
 }
 
