@@ -3,17 +3,26 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
-import { type Kube, kubeOrSkip } from '../kube/kube.ts'
+import { installGatewayApi } from '../kube/gateway.ts'
+import { type Kube, kubectl, kubeOrSkip, namespace } from '../kube/kube.ts'
 import { chart, helm, leastCluster, leastLocal, type Manifest, nameOf, render, type Values } from './helm.ts'
 import { ALL_APIS, everything, exposed } from './matrix.ts'
 
 const schema: Manifest = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
 const PATHS = pathsOf(schema, [])
 const everyWay: Values = { podMonitor: { enabled: true }, ...exposed('ingress', 'admin', 'local') }
+interface Shape {
+  readonly values: readonly Values[]
+  readonly paths: readonly (readonly string[])[]
+  /** Its operator watches the namespace of the release alone. */
+  readonly watches?: boolean
+}
+
 /** Among them each object that the chart can make. */
-const SHAPES: Record<string, { values: readonly Values[]; paths: readonly (readonly string[])[] }> = {
+const SHAPES: Record<string, Shape> = {
   'a cluster whose operator watches some namespaces': {
     values: [everything, everyWay],
+    watches: true,
     // What changes the account of one role makes it one of its own.
     paths: PATHS.filter((path) => !/^(ingress|admin|actor)[.]serviceAccount$/.test(path.join('.'))),
   },
@@ -32,17 +41,34 @@ const SHAPES: Record<string, { values: readonly Values[]; paths: readonly (reado
 describe('what values change in the objects of the chart', function () {
   this.timeout(180_000)
   let cluster: Kube
+  let ns: string
   before(async function () {
     this.timeout(120_000)
     cluster = await kubeOrSkip(this)
+    await installGatewayApi(cluster)
+    ns = await namespace(cluster, 'patches')
   })
 
+  /** By the API server, to the letter; it knows no monitors. */
+  const accepts = async (manifests: readonly Manifest[]) => {
+    const items = manifests.filter(({ kind }) => !/Monitor$/.test(kind))
+    const args = ['apply', '--dry-run=server', '--validate=strict', '-f', '-']
+    const { code, stderr } = await kubectl(
+      cluster,
+      args,
+      JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+    )
+    expect(code, stderr).to.equal(0)
+  }
   const reached = new Set<string>()
-  for (const [what, { values, paths }] of Object.entries(SHAPES)) {
+  for (const [what, { values, paths, watches }] of Object.entries(SHAPES)) {
     it(`reaches every object, by a merge patch and by a JSON patch: ${what}`, async () => {
-      const plain = await render(cluster, values, { further: ALL_APIS })
+      const layers = watches ? [...values, { operator: { watchNamespaces: [ns] } }] : values
+      const options = { further: ALL_APIS, namespace: ns }
+      const plain = await render(cluster, layers, options)
       const changes = paths.map((path) => within(path, changesOf(path)))
-      const changed = await render(cluster, [...values, ...changes], { further: ALL_APIS })
+      const changed = await render(cluster, [...layers, ...changes], options)
+      await accepts(changed)
       for (const { kind, metadata } of changed) {
         const { merged, patched, ...others } = metadata.annotations ?? {}
         expect(patched, `${kind}/${metadata.name}`).to.be.a('string').and.to.equal(merged)
