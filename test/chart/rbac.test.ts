@@ -12,7 +12,7 @@ const LEASES = 'coordination.k8s.io/leases'
 const WATCHED: Record<string, string[]> = {
   [`${GROUP}/buffers`]: ['list', 'watch', 'patch'],
   [`${GROUP}/buffers/status`]: ['patch'],
-  '/secrets': ['list', 'watch'],
+  '/secrets': ['get', 'list', 'watch'],
   'events.k8s.io/events': ['create', 'patch'],
 }
 const RESOURCES = [
