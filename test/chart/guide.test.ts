@@ -76,6 +76,7 @@ describe('the commands of the guide to Kubernetes', function () {
         'Ingest',
         'Rotate a Secret',
         'Pause and resume',
+        'Move buffers to GitOps',
         'Upgrade',
         'Uninstall',
       ],
@@ -114,6 +115,16 @@ describe('the commands of the guide to Kubernetes', function () {
     expect(output.match(/orders condition met/g)).to.have.length(3)
     expect(output).to.include('orders annotated')
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ enabled: true })
+  })
+
+  it('exports a buffer, takes it over without a change, and gives it back', async () => {
+    const output = await shell.paste(sections.get('Move buffers to GitOps')!)
+    const [made, ...rest] = output.match(/^\{"bufferId":"invoices".*?\}(?=$|\{)/gm) ?? []
+    expect(output).to.include('#   header-x-team: delivery.headers.X-Team\n')
+    expect(output).to.match(/invoices condition met\n.*"invoices" deleted/)
+    const back = (await api('/v1/admin/buffers/invoices')).body as Manifest
+    expect(JSON.parse(made!)).to.deep.equal(back)
+    expect(JSON.parse(rest.at(-1)!)).to.deep.equal(back)
   })
 
   it('upgrades, and the Buffers stay ready', async () => {
@@ -193,7 +204,8 @@ const volume = {
 /** In a folder that has what the commands name of the repository. */
 function shellBeside(cluster: Kube, url: string): Shell {
   const folder = tempFolder('guide')
-  for (const each of ['charts', 'crds']) symlinkSync(join(ROOT, each), join(folder, each))
+  const named = ['charts', 'crds', 'cmd', 'internal', 'operator', 'packages', 'node_modules', 'package.json']
+  for (const each of named) symlinkSync(join(ROOT, each), join(folder, each))
   writeFileSync(join(folder, 'nats.creds'), 'not looked at\n')
   return new Shell({
     cwd: folder,
