@@ -77,6 +77,7 @@ describe('the commands of the guide to Kubernetes', function () {
         'Rotate a Secret',
         'Pause and resume',
         'Move buffers to GitOps',
+        'Limit the hosts',
         'Upgrade',
         'Uninstall',
       ],
@@ -127,9 +128,15 @@ describe('the commands of the guide to Kubernetes', function () {
     expect(JSON.parse(rest.at(-1)!)).to.deep.equal(back)
   })
 
+  it('refuses a host that no rule allows', async () => {
+    const output = await shell.paste(sections.get('Limit the hosts')!)
+    const why = 'is not allowed in the namespace penstock by the rules that select it: ours'
+    expect(output).to.include(`the host evil.example:443 ${why}`)
+  })
+
   it('upgrades, and the Buffers stay ready', async () => {
     const output = await shell.paste(sections.get('Upgrade')!)
-    expect(output).to.match(/REVISION: 2/)
+    expect(output).to.match(/REVISION: 3/)
     expect(output).to.include('orders condition met')
   })
 
