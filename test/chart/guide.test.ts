@@ -76,6 +76,7 @@ describe('the commands of the guide to Kubernetes', function () {
         'Ingest',
         'Rotate a Secret',
         'Pause and resume',
+        'Leave a buffer alone',
         'Move buffers to GitOps',
         'Limit the hosts',
         'Upgrade',
@@ -95,7 +96,7 @@ describe('the commands of the guide to Kubernetes', function () {
   it('makes a first Buffer of a sample', async () => {
     const output = await shell.paste(sections.get('A first Buffer')!)
     expect(output).to.include('buffer.buffering.penstock.dev/orders condition met')
-    expect(output).to.match(/^orders +True +Synced +orders +true/m)
+    expect(output).to.match(/^orders +True +Synced +true +receiver\.example\.com/m)
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ projectId: 'shop', enabled: true })
   })
 
@@ -116,6 +117,11 @@ describe('the commands of the guide to Kubernetes', function () {
     expect(output.match(/orders condition met/g)).to.have.length(3)
     expect(output).to.include('orders annotated')
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ enabled: true })
+  })
+
+  it('leaves a buffer alone while it is told so, and looks at it when it is asked to', async () => {
+    const output = await shell.paste(sections.get('Leave a buffer alone')!)
+    expect(output.match(/orders condition met/g)).to.have.length(2)
   })
 
   it('exports a buffer, takes it over without a change, and gives it back', async () => {
