@@ -3,9 +3,9 @@
 set -eu
 role=${1-penstock}
 case $role in
-ingress | admin | actor | operator | migrate | penstock | account | shards | repair | payments) ;;
+ingress | admin | actor | operator | migrate | penstock | account | shards | repair | payments | export) ;;
 *)
-  echo "$role: is none of ingress, admin, actor, operator, migrate, penstock, account, shards, repair, payments" >&2
+  echo "$role: is none of ingress, admin, actor, operator, migrate, penstock, account, shards, repair, payments, export" >&2
   exit 1
   ;;
 esac

@@ -15,7 +15,7 @@ import { SETTINGS } from '../config/settings.ts'
 import { code, table } from './table.ts'
 
 type Key = keyof typeof SETTINGS
-type Command = 'account' | 'shards' | 'repair' | 'payments'
+type Command = 'account' | 'shards' | 'repair' | 'payments' | 'export'
 
 export interface Variable {
   readonly meaning: string
@@ -48,7 +48,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
     meaning:
       'Folder with the data of the embedded servers and the generated secrets. One process uses it at a time.',
     readers: ADMINS,
-    commands: ['account', 'shards', 'repair'],
+    commands: ['account', 'shards', 'repair', 'export'],
   },
   natsUrls: {
     meaning: `The broker: NATS with JetStream, ${MINIMUM_NATS_VERSION} or newer.`,
@@ -72,7 +72,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
     meaning: 'The database: Postgres 15 or newer.',
     unset: 'embedded, Postgres 18',
     readers: [...SERVERS, 'migrate'],
-    commands: ['account', 'repair'],
+    commands: ['account', 'repair', 'export'],
   },
   shards: {
     meaning:
@@ -116,6 +116,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
     meaning: 'Keys that encrypt secrets in the database. The first encrypts, all of them decrypt.',
     unset: 'generated in the data folder, on the local instance',
     readers: NODES,
+    commands: ['export'],
   },
   stripeKey: {
     meaning: 'Secret or restricted key of Stripe. Plans and packs are sold there.',

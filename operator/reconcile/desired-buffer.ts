@@ -96,7 +96,7 @@ function deliveryOf({ delivery }: BufferSpec, values: Values): object {
   const extra = [...Object.entries(headers ?? {}), ...values.headers]
   return present({
     ...rest,
-    headers: extra.length > 0 ? Object.fromEntries(extra) : undefined,
+    headers: headers !== undefined || extra.length > 0 ? Object.fromEntries(extra) : undefined,
     signing: signing && { ...signature, secret: values.signing },
   })
 }

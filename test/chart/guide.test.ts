@@ -76,6 +76,9 @@ describe('the commands of the guide to Kubernetes', function () {
         'Ingest',
         'Rotate a Secret',
         'Pause and resume',
+        'Leave a buffer alone',
+        'Move buffers to GitOps',
+        'Limit the hosts',
         'Upgrade',
         'Uninstall',
       ],
@@ -93,7 +96,7 @@ describe('the commands of the guide to Kubernetes', function () {
   it('makes a first Buffer of a sample', async () => {
     const output = await shell.paste(sections.get('A first Buffer')!)
     expect(output).to.include('buffer.buffering.penstock.dev/orders condition met')
-    expect(output).to.match(/^orders +True +Synced +orders +true/m)
+    expect(output).to.match(/^orders +True +Synced +true +receiver\.example\.com/m)
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ projectId: 'shop', enabled: true })
   })
 
@@ -116,9 +119,30 @@ describe('the commands of the guide to Kubernetes', function () {
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ enabled: true })
   })
 
+  it('leaves a buffer alone while it is told so, and looks at it when it is asked to', async () => {
+    const output = await shell.paste(sections.get('Leave a buffer alone')!)
+    expect(output.match(/orders condition met/g)).to.have.length(2)
+  })
+
+  it('exports a buffer, takes it over without a change, and gives it back', async () => {
+    const output = await shell.paste(sections.get('Move buffers to GitOps')!)
+    const [made, ...rest] = output.match(/^\{"bufferId":"invoices".*?\}(?=$|\{)/gm) ?? []
+    expect(output).to.include('#   header-x-team: delivery.headers.X-Team\n')
+    expect(output).to.match(/invoices condition met\n.*"invoices" deleted/)
+    const back = (await api('/v1/admin/buffers/invoices')).body as Manifest
+    expect(JSON.parse(made!)).to.deep.equal(back)
+    expect(JSON.parse(rest.at(-1)!)).to.deep.equal(back)
+  })
+
+  it('refuses a host that no rule allows', async () => {
+    const output = await shell.paste(sections.get('Limit the hosts')!)
+    const why = 'is not allowed in the namespace penstock by the rules that select it: ours'
+    expect(output).to.include(`the host evil.example:443 ${why}`)
+  })
+
   it('upgrades, and the Buffers stay ready', async () => {
     const output = await shell.paste(sections.get('Upgrade')!)
-    expect(output).to.match(/REVISION: 2/)
+    expect(output).to.match(/REVISION: 3/)
     expect(output).to.include('orders condition met')
   })
 
@@ -169,7 +193,8 @@ const volume = {
 /** In a folder that has what the commands name of the repository. */
 function shellBeside(cluster: Kube, url: string): Shell {
   const folder = tempFolder('guide')
-  for (const each of ['charts', 'crds']) symlinkSync(join(ROOT, each), join(folder, each))
+  const named = ['charts', 'crds', 'cmd', 'internal', 'operator', 'packages', 'node_modules', 'package.json']
+  for (const each of named) symlinkSync(join(ROOT, each), join(folder, each))
   writeFileSync(join(folder, 'nats.creds'), 'not looked at\n')
   return new Shell({
     cwd: folder,

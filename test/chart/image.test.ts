@@ -68,6 +68,7 @@ describe('the role of the image', () => {
       stderr: 'PENSTOCK_DATABASE_URL: is required for migrate\n',
     })
     expect(await run(['account'])).to.deep.include({ code: 2 })
+    expect((await run(['export', '--customer', 'acme'])).stderr).to.match(/^no database in /)
     expect((await run(['account', 'acme'])).stderr).to.match(/^no database in /)
   })
 })

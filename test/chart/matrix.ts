@@ -91,6 +91,24 @@ export const everything = {
     furtherEgress: [{ ports: [{ port: 4318 }], to: peers }],
   },
   serviceMonitor: { labels: { release: 'prometheus' } },
+  admissionPolicy: {
+    enabled: true,
+    validationActions: ['Warn', 'Audit'],
+    rules: [
+      {
+        name: 'shop',
+        namespaceSelector: {
+          matchLabels: { team: 'shop' },
+          matchExpressions: [
+            { key: 'example.com/stage', operator: 'NotIn', values: ['test', 'dev'] },
+            { key: 'tier', operator: 'Exists' },
+          ],
+        },
+        allowedHosts: ['hooks.example.com', '*.shop.example.com:8443', '[fd00::1]'],
+      },
+      { namespaceSelector: {}, allowedHosts: ['*'] },
+    ],
+  },
 }
 
 const account = { name: 'app', create: false, annotations: { 'example.com/role': 'arn' } }

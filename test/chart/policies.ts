@@ -1,7 +1,10 @@
 /** What careful clusters ask of a rendering. Each rule answers with what is wrong, in words that name the object. */
 import { type Manifest, nameOf, podsOf } from './helm.ts'
 
-const CLUSTER_WIDE = ['CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding']
+const CLUSTER_WIDE = [
+  ...['CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding'],
+  ...['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'],
+]
 const VOLUMES = ['configMap', 'secret', 'emptyDir', 'persistentVolumeClaim']
 
 /** All that is wrong with it. */

@@ -54,7 +54,9 @@ describe('the chart as it is rendered', function () {
         const values = [least, namesLike(own, other)]
         const rendered = await render(cluster, values, { release, namespace, further: ALL_APIS })
         // Of paths, too.
-        return JSON.stringify(rendered).replace(/"checksum.config":"\w+"/g, '"checksum":""')
+        return JSON.stringify(rendered)
+          .replace(/"checksum.config":"\w+"/g, '"checksum":""')
+          .replace(/-hosts-[0-9a-f]{7}"/g, '-hosts"')
       }
       const letters = await renderedAs('releasename', 'namespacename', 'ownname', 'othername')
       const odd = await renderedAs('123', '456', 'true', '1e5')
@@ -70,11 +72,12 @@ describe('the chart as it is rendered', function () {
     })
   }
 
-  it('makes roles of the cluster that no other release makes', async () => {
+  it('makes roles and policies of the cluster that no other release makes', async () => {
     const roles = async (release: string, namespace: string) => {
-      const rendered = await render(cluster, [leastCluster], { release, namespace })
-      const names = rendered.filter(({ kind }) => kind.startsWith('Cluster')).map(nameOf)
-      expect(names, `${release} in ${namespace}`).to.have.lengthOf(2)
+      const { admissionPolicy } = everything
+      const rendered = await render(cluster, [leastCluster, { admissionPolicy }], { release, namespace })
+      const names = rendered.filter(({ kind }) => /^(Cluster|ValidatingAdm)/.test(kind)).map(nameOf)
+      expect(names, `${release} in ${namespace}`).to.have.lengthOf(4)
       return names
     }
     const places = [

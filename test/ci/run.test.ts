@@ -27,6 +27,7 @@ async function run(parts: Parts): Promise<{ code: number; last: string | undefin
   // Its clone has nothing but the scripts that are run in it.
   const scripts = [
     'test/kube/build.sh',
+    'test/kube/build-tools.sh',
     'test/payments/stripe/stripe-mock.sh',
     'test/cluster/backup/nats-cli.sh',
     'test/clients/generators.sh',

@@ -62,24 +62,37 @@ export async function start(options: {
   /** An older minor version to behave like, such as `1.34`. */
   emulate?: string
 }): Promise<Kube | undefined> {
-  const required = isSet('CI') || isSet('KUBE_REQUIRED')
-  const build = required || isSet('KUBE_BUILD')
-  const built = await script('build.sh', [], { KUBE_BUILD: build ? '1' : '0' })
-  if (!required && (built.code === NO_GO || built.code === NOT_BUILT)) {
-    const why =
-      built.code === NO_GO
-        ? 'Go 1.26 or newer is missing'
-        : 'they are not built (npm run test:kube builds them once, about 7 minutes)'
-    process.stderr.write(`\n*** SKIPPED: tests against a real Kubernetes API server: ${why}. ***\n\n`)
-    return undefined
-  }
-  if (built.code !== 0) throw new Error(`Kubernetes cannot be built: ${built.stderr}`)
+  const bin = await built('build.sh', 'tests against a real Kubernetes API server')
+  if (bin === undefined) return undefined
   const dir = tempFolder('kube')
-  const bin = built.stdout.trim()
   // Before the temporary folders go: the pid files are in there.
   process.prependOnceListener('exit', () => spawnSync(scriptPath('stop.sh'), [dir], { stdio: 'ignore' }))
   const ran = await startIn(dir, bin, options)
   return { dir, bin, kubeconfig: ran }
+}
+
+/** For a `before` hook: the folder with helm3 and registry, or the whole suite is skipped by name. */
+export async function toolsOrSkip(context: Mocha.Context): Promise<string> {
+  const found = await built('build-tools.sh', 'tests with another Helm, or a registry')
+  if (found === undefined) context.skip()
+  return found!
+}
+
+/** The folder that the script prints; undefined, said loudly, where it is not there and nobody requires it. */
+async function built(name: string, what: string): Promise<string | undefined> {
+  const required = isSet('CI') || isSet('KUBE_REQUIRED')
+  const build = required || isSet('KUBE_BUILD')
+  const ran = await script(name, [], { KUBE_BUILD: build ? '1' : '0' })
+  if (!required && (ran.code === NO_GO || ran.code === NOT_BUILT)) {
+    const why =
+      ran.code === NO_GO
+        ? 'Go 1.26 or newer is missing'
+        : 'not all is built (npm run test:kube builds it once, in some 10 minutes)'
+    process.stderr.write(`\n*** SKIPPED: ${what}: ${why}. ***\n\n`)
+    return undefined
+  }
+  if (ran.code !== 0) throw new Error(`${name} fails: ${ran.stderr}`)
+  return ran.stdout.trim()
 }
 
 /** Starts a stopped cluster again, with its data and ports. */

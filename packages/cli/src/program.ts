@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addAccountCommands } from './commands/account.ts'
 import { addBufferCommands } from './commands/buffers.ts'
+import { addCrdCommands } from './commands/crd.ts'
 import { addDeadLetterCommands } from './commands/dead-letters.ts'
 import { addListenCommand } from './commands/listen.ts'
 import { addSendCommand } from './commands/send.ts'
@@ -44,6 +45,7 @@ function programOn(streams: Streams): Command {
   addDeadLetterCommands(program, session)
   addListenCommand(program, session)
   addTailCommand(program, session)
+  addCrdCommands(program, session)
   return program
 }
 
