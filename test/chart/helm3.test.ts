@@ -102,10 +102,18 @@ describe('the chart under Helm 3', function () {
     ])
   })
 
+  it('keeps the number of pods that the autoscaler has set over an upgrade', async () => {
+    const scaled = { actor: { autoscaling: { enabled: true } } }
+    await upgrade(scaled)
+    await kubectlOk(cluster, ['-n', ns, 'scale', 'deployment', 'p-penstock-actor', '--replicas=5'])
+    await upgrade({ ...scaled, admin: { podAnnotations: { note: 'newer' } } })
+    expect(await replicas('actor')).to.equal(5)
+  })
+
   it('goes on under Helm 4, and leaves the definition when it is uninstalled', async () => {
     const args = ['upgrade', 'p', chart, '--reset-then-reuse-values', '--wait', '--timeout', '90s']
     await helmOk(cluster, args, { namespace: ns })
-    expect(await replicas('actor')).to.equal(3)
+    expect(await replicas('actor')).to.equal(5)
     await helmOk(older, ['uninstall', 'p', '--wait'], { namespace: ns })
     const kinds =
       'deployments,services,configmaps,serviceaccounts,roles,jobs,networkpolicies,poddisruptionbudgets'
