@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import { openApiDocument } from './openapi/document.ts'
+import { refusesMethod } from './read-only.ts'
 
 /**
  * `GET /openapi.json` and the page that shows it, `GET /docs` (both public: docs/reference/api.md, "Conventions").
@@ -46,18 +47,13 @@ export function documentsRoute(): Middleware {
   return async (ctx, next) => {
     const asset = assets.get(ctx.path)
     if (asset === undefined) return next()
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return otherMethod(ctx)
+    if (refusesMethod(ctx)) return
     ctx.set('Content-Security-Policy', POLICY)
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.set('Cache-Control', 'public, max-age=300')
     ctx.type = asset.type
     ctx.body = asset.read()
   }
-}
-
-function otherMethod(ctx: Context): void {
-  ctx.status = ctx.method === 'OPTIONS' ? 204 : 405
-  ctx.set('Allow', 'GET, HEAD, OPTIONS')
 }
 
 function assetsByPath(): ReadonlyMap<string, Asset> {

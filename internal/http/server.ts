@@ -7,6 +7,7 @@ import type { Health } from './health.ts'
 import type { IngestRoute } from './ingest.ts'
 import type { Gate } from './listener.ts'
 import type { HttpTelemetry } from './ports.ts'
+import { refusesMethod } from './read-only.ts'
 import { entryRoute, serviceEntry } from './service-entry.ts'
 import type { Handler } from './turns.ts'
 
@@ -86,11 +87,7 @@ function closeWith(gate: Gate): Middleware {
 function healthRoute(health: () => Promise<Health>): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/health') return next()
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-      ctx.status = ctx.method === 'OPTIONS' ? 204 : 405
-      ctx.set('Allow', 'GET, HEAD, OPTIONS')
-      return
-    }
+    if (refusesMethod(ctx)) return
     const state = await health()
     ctx.status = state.status === 'ok' ? 200 : 503
     ctx.body = state

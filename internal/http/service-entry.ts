@@ -1,4 +1,5 @@
 import type { Middleware } from 'koa'
+import { refusesMethod } from './read-only.ts'
 
 /**
  * `GET /`: what answers here, and where to go from it (docs/reference/api.md, "Conventions"). It is public, and tells no
@@ -26,11 +27,7 @@ export function serviceEntry(
 export function entryRoute(entry: ServiceEntry): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/') return next()
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-      ctx.status = ctx.method === 'OPTIONS' ? 204 : 405
-      ctx.set('Allow', 'GET, HEAD, OPTIONS')
-      return
-    }
+    if (refusesMethod(ctx)) return
     ctx.body = entry
   }
 }
