@@ -40,9 +40,9 @@ export interface AdminClient extends ListingAdmin {
   close(): Promise<void>
 }
 
-/** Far above the largest buffer, 50 headers of 4 KB, and above the states of 1,000 buffers. */
+/** Far above the largest buffer: 50 headers of 4 KB. */
 const ANSWER_BYTES = 1_048_576
-/** Of a list. One that is larger is as none. */
+/** Of a list, and of the states of buffers. A list that is larger is as none. */
 const LIST_BYTES = 16 * ANSWER_BYTES
 /** Of the service's own words that are passed on. */
 const WORDS = 1_024
@@ -54,6 +54,12 @@ const KINDS: Readonly<Record<number, AdminErrorKind>> = {
   403: 'forbidden',
   409: 'exists',
   429: 'throttled',
+}
+
+class TooMuchError extends AdminError {
+  constructor() {
+    super('unavailable', 'the admin API answered far too much')
+  }
 }
 
 interface Answer {
@@ -114,7 +120,11 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     },
     async list(key, customerId, signal) {
       const address = `${buffers}?${new URLSearchParams({ customerId })}`
-      const answer = await call('GET', address, key, signal, { most: LIST_BYTES })
+      const answer = await call('GET', address, key, signal, { most: LIST_BYTES }).catch((error: unknown) => {
+        if (error instanceof TooMuchError) return undefined
+        throw error
+      })
+      if (answer === undefined) return undefined
       if (answer.status !== 200 || !Array.isArray(answer.body)) throw refusalOf(answer)
       return answer.body.map((body) => bufferOf({ ...answer, body }, 200))
     },
@@ -137,7 +147,10 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
         waitSeconds: String(waitSeconds),
         ...(after !== undefined && { after }),
       })
-      const answer = await call('GET', `${states}?${query}`, key, signal, { waitMs: waitSeconds * 1_000 })
+      const answer = await call('GET', `${states}?${query}`, key, signal, {
+        waitMs: waitSeconds * 1_000,
+        most: LIST_BYTES,
+      })
       return statesOf(answer)
     },
     async close() {
@@ -155,7 +168,7 @@ async function answerOf(
   let size = 0
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length
-    if (size > most) throw new AdminError('unavailable', 'the admin API answered far too much')
+    if (size > most) throw new TooMuchError()
     chunks.push(chunk)
   }
   return {

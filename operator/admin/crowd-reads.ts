@@ -6,30 +6,30 @@
 import type { Buffer } from '../../internal/domain/model.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { TokenBucket } from '../controller/rate-limit.ts'
-import type { AdminBuffers, KeyHolder } from '../reconcile/ports.ts'
+import { type AdminBuffers, AdminError, type KeyHolder } from '../reconcile/ports.ts'
 
 /** Single reads of a key: the rest of its rate is for changes. */
 const SINGLE = { perSecond: 4, burst: 20 }
 /** A list is shared for so long after it was begun, ms. What others change meanwhile, the next comparison finds. */
 const SHARED_MS = 2_000
-/** A list may be too large, or refused where a single buffer is not: single reads for so long, ms. */
-const AFTER_FAILURE_MS = 60_000
+/** A list may be refused where a single buffer is not: single reads for so long, ms. */
+const AFTER_REFUSAL_MS = 60_000
 /** Keys that are remembered. */
 const KEYS = 1_000
 
 export interface ListingAdmin extends AdminBuffers {
-  /** All that the key reaches. Rejects as `read`. */
-  list(key: string, customerId: string, signal: AbortSignal): Promise<readonly Buffer[]>
+  /** All that the key reaches; undefined: they are too many for one answer. Rejects as `read`. */
+  list(key: string, customerId: string, signal: AbortSignal): Promise<readonly Buffer[] | undefined>
 }
 
 interface OfKey {
   readonly bucket: TokenBucket
   customerId?: string
   list?: { readonly begunAt: number; readonly buffers: Promise<ReadonlyMap<string, Buffer>> }
-  /** After a list that failed, monotonic ms. */
+  /** After a list that was refused, monotonic ms. */
   notBefore: number
-  /** Of this process: a list from before it knows nothing of it. Monotonic ms. */
-  wroteAt: number
+  /** Buffers that this process is writing, or wrote since the list was begun: the list may not have that. */
+  readonly written: Set<string>
 }
 
 export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers {
@@ -39,8 +39,11 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
     const found = keys.get(key)
     if (found !== undefined) return found
     if (keys.size >= KEYS) keys.clear()
-    const never = Number.NEGATIVE_INFINITY
-    const made = { bucket: new TokenBucket(clock, SINGLE), wroteAt: never, notBefore: never }
+    const made: OfKey = {
+      bucket: new TokenBucket(clock, SINGLE),
+      notBefore: Number.NEGATIVE_INFINITY,
+      written: new Set(),
+    }
     keys.set(key, made)
     return made
   }
@@ -52,44 +55,61 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
   ): Promise<ReadonlyMap<string, Buffer>> {
     entry.customerId ??= (await admin.holder(key, signal)).customerId
     const buffers = await admin.list(key, entry.customerId, signal)
+    if (buffers === undefined) throw new AdminError('invalid', 'the list of buffers is too long')
     return new Map(buffers.map((buffer) => [buffer.bufferId, buffer]))
   }
 
+  function begin(key: string, entry: OfKey, signal: AbortSignal): NonNullable<OfKey['list']> {
+    entry.written.clear()
+    const list = { begunAt: clock.monotonic(), buffers: listed(key, entry, signal) }
+    entry.list = list
+    // It may be large.
+    clock.after(SHARED_MS, () => {
+      if (entry.list === list) delete entry.list
+    })
+    return list
+  }
+
   /** undefined: there is none to share. */
-  async function shared(key: string, signal: AbortSignal): Promise<ReadonlyMap<string, Buffer> | undefined> {
+  async function shared(
+    key: string,
+    bufferId: string,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, Buffer> | undefined> {
     const entry = of(key)
-    const now = clock.monotonic()
-    if (entry.bucket.tryTake() || entry.wroteAt >= now - SHARED_MS || now < entry.notBefore) return undefined
-    if (entry.list === undefined || entry.list.begunAt < now - SHARED_MS)
-      entry.list = { begunAt: now, buffers: listed(key, entry, signal) }
+    if (entry.bucket.tryTake() || clock.monotonic() < entry.notBefore) return undefined
+    const list = entry.list ?? begin(key, entry, signal)
+    if (entry.written.has(bufferId)) return undefined
     try {
-      return await entry.list.buffers
+      return await list.buffers
     } catch (error) {
-      delete entry.list
-      entry.notBefore = clock.monotonic() + AFTER_FAILURE_MS
-      throw error
+      if (entry.list === list) delete entry.list
+      // A service that is away gives no single buffer either.
+      if (!(error instanceof AdminError) || error.kind === 'unavailable') throw error
+      entry.notBefore = clock.monotonic() + AFTER_REFUSAL_MS
+      return undefined
     }
   }
 
-  async function writing<T>(key: string, write: () => Promise<T>): Promise<T> {
-    const entry = of(key)
-    entry.wroteAt = Number.POSITIVE_INFINITY
+  async function writing<T>(key: string, bufferId: string, write: () => Promise<T>): Promise<T> {
+    of(key).written.add(bufferId)
     try {
       return await write()
     } finally {
-      entry.wroteAt = clock.monotonic()
-      delete entry.list
+      // A list that was begun meanwhile may have been read before.
+      of(key).written.add(bufferId)
     }
   }
 
   return {
-    async read(key, bufferId, signal) {
-      const buffers = await shared(key, signal)
+    async read(key, bufferId, signal, mayShare = false) {
+      const buffers = mayShare ? await shared(key, bufferId, signal) : undefined
       return buffers === undefined ? admin.read(key, bufferId, signal) : buffers.get(bufferId)
     },
-    create: (key, body, signal) => writing(key, () => admin.create(key, body, signal)),
-    update: (key, bufferId, patch, signal) => writing(key, () => admin.update(key, bufferId, patch, signal)),
-    remove: (key, bufferId, signal) => writing(key, () => admin.remove(key, bufferId, signal)),
+    create: (key, body, signal) => writing(key, String(body.bufferId), () => admin.create(key, body, signal)),
+    update: (key, bufferId, patch, signal) =>
+      writing(key, bufferId, () => admin.update(key, bufferId, patch, signal)),
+    remove: (key, bufferId, signal) => writing(key, bufferId, () => admin.remove(key, bufferId, signal)),
     holder: (key: string, signal: AbortSignal): Promise<KeyHolder> => admin.holder(key, signal),
   }
 }

@@ -10,6 +10,8 @@ import { AdminError, type BufferState, type StateFollower, type StatesAnswer } f
 const WAIT_SECONDS = 50
 /** From one request of a key to its next, ms. */
 const ROUND_MS = 1_000
+/** The same where the service does not wait: too many requests wait there already. */
+const POLL_MS = 4_000
 /** Pause after a request that failed, ms; it doubles up to the last. */
 const PAUSE_MS = { first: 1_000, longest: 15_000, refused: 60_000 }
 /** Each takes a connection to the service. Resources of further keys are compared as usual. */
@@ -100,11 +102,13 @@ export class StatesFollower implements StateFollower {
       const begun = clock.monotonic()
       try {
         const { tag, buffers } = await admin.states(apiKey, query, signal)
+        const elapsedMs = clock.monotonic() - begun
+        const waited = query.after !== tag || elapsedMs >= WAIT_SECONDS * 500
         query = { after: tag, waitSeconds: WAIT_SECONDS }
         failures = 0
         followed.last = new Map(buffers.map((state) => [state.bufferId, state]))
         onTold([...followed.resources], followed.last)
-        await pause(clock, begun + ROUND_MS - clock.monotonic(), signal)
+        await pause(clock, begun + (waited ? ROUND_MS : POLL_MS) - clock.monotonic(), signal)
       } catch (error) {
         if (signal.aborted) return
         log.debug({ err: error, failures }, 'the states of buffers are not known')

@@ -159,10 +159,11 @@ function wantedState(enabled: boolean | undefined, buffer: Buffer): boolean | un
   return enabled === true && isAutoPaused(buffer) ? undefined : enabled
 }
 
-/** A paused buffer goes on when its user changed something about it, or says so. */
+/** A paused buffer goes on when its user changed something about it, or says so. One that is taken over stays as it is. */
 function wakes(observed: Observed, buffer: Buffer): boolean {
   if (buffer.enabled || observed.resource.spec.enabled === false) return false
-  return asksToResume(observed) || (isAutoPaused(buffer) && isNew(observed))
+  const isChanged = isNew(observed) && observed.resource.status?.observedGeneration !== undefined
+  return asksToResume(observed) || (isAutoPaused(buffer) && isChanged)
 }
 
 function asksToResume({ resource }: Observed): boolean {

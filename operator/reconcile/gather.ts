@@ -21,26 +21,29 @@ export interface GatherOptions {
   readonly verifyMs: number
 }
 
+/** Those that a resource names and that are there, by their names. */
+export type Secrets = ReadonlyMap<string, SecretResource>
+
 /** One pass of one resource. */
 export interface Pass {
   readonly memory: Remembered
   readonly signal: AbortSignal
+  readonly secrets: Secrets
   /** The resource is not at the API server any more: nothing is written there, or told. */
   readonly vanished?: true
 }
 
-/** Rejects where a Secret cannot be read. */
-export async function gather(
+/** Of one moment: nothing is waited for. */
+export function gather(
   resource: BufferResource,
-  { memory, signal, vanished }: Pass,
+  { memory, secrets }: Pick<Pass, 'memory' | 'secrets'>,
   options: GatherOptions,
-): Promise<Observed> {
+): Observed {
   const { claims, clock } = options
-  const secrets = await secretsOf(resource, options, signal)
   const find: FindSecret = (name) => secrets.get(name)
   const key = apiKey(resource.spec.credentialsRef, find)
   if (key.ok) memory.readKey = key.value
-  const mayStrand = vanished === true || find(resource.spec.credentialsRef.name) === undefined
+  const mayStrand = find(resource.spec.credentialsRef.name) === undefined
   const observed = {
     resource,
     bufferId: bufferIdOf(resource),
@@ -51,7 +54,7 @@ export async function gather(
     claimed: memory.claimed === true,
     desired: desiredBufferOf(resource, find),
     secretVersions: secretVersions(resource, find),
-    told: memory.state,
+    told: memory.state ?? undefined,
     now: clock.now(),
   }
   const restMs = restOf(observed, memory, options)
@@ -59,12 +62,12 @@ export async function gather(
   return { ...observed, lastKeys, restMs }
 }
 
-/** By their names; those that are there. */
-async function secretsOf(
+/** Rejects where one cannot be read. */
+export async function secretsOf(
   resource: BufferResource,
-  { secrets, values }: GatherOptions,
+  { secrets, values }: Pick<GatherOptions, 'secrets' | 'values'>,
   signal: AbortSignal,
-): Promise<Map<string, SecretResource>> {
+): Promise<Secrets> {
   const found = new Map<string, SecretResource>()
   for (const name of secretNames(resource)) {
     const known = secrets.get(`${resource.metadata.namespace}/${name}`)

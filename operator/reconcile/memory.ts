@@ -25,8 +25,12 @@ export interface Remembered {
   deferred?: { readonly until: number; readonly returns?: number }
   /** The buffer as a pass last saw it. */
   seen?: Pick<BufferState, 'enabled' | 'pausedAt' | 'updatedAt'>
-  /** As the service last told. */
-  state?: BufferState
+  /** As the service last told; null: it told of none. */
+  state?: BufferState | null
+  /** The service told of a change, and no look has followed yet. */
+  hasNews?: true
+  /** One that was told while a pass ran, and that another look followed. */
+  lookedFor?: BufferState
   /** When a pass wrote nothing but counts, monotonic ms. */
   countedAt?: number
   /** Answers with Retry-After in a row. */

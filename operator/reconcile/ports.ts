@@ -42,8 +42,8 @@ export interface KeyHolder {
 
 /** Buffers of the admin API. `key`: an API key. Rejects with AdminError, or with the signal's reason when that is aborted. */
 export interface AdminBuffers {
-  /** undefined: there is none that this key reaches. */
-  read(key: string, bufferId: string, signal: AbortSignal): Promise<Buffer | undefined>
+  /** undefined: there is none that this key reaches. `mayShare`: the answer may be some seconds old. */
+  read(key: string, bufferId: string, signal: AbortSignal, mayShare?: boolean): Promise<Buffer | undefined>
   create(key: string, body: JsonBody, signal: AbortSignal): Promise<Buffer>
   update(key: string, bufferId: string, patch: JsonBody, signal: AbortSignal): Promise<Buffer>
   /** Whether there was one that this key reaches. */

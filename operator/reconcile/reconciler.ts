@@ -9,12 +9,20 @@ import { keyOf } from '../controller/ports.ts'
 import { type BufferResource, type BufferStatus, FINALIZER } from '../resource.ts'
 import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { headlineOf, isSameStatus, statusAfter, statusOfClaim, telling } from './conditions.ts'
-import { decide } from './decide.ts'
+import { decide, reconcileOf, resumeOf } from './decide.ts'
 import type { Asking, Decision, ReportedState } from './decision.ts'
 import { bufferIdOf, creationOf } from './desired-buffer.ts'
-import { fingerprintOf, type GatherOptions, gather, type Pass, verificationDelay } from './gather.ts'
+import {
+  fingerprintOf,
+  type GatherOptions,
+  gather,
+  type Pass,
+  secretsOf,
+  verificationDelay,
+} from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
+import { Patience } from './patience.ts'
 import {
   type AdminBuffers,
   AdminError,
@@ -26,7 +34,7 @@ import {
   type StateFollower,
 } from './ports.ts'
 import { afterRefusal, isRefusal, outcomeOf, outOfReachOf, withoutSecrets } from './refusal.ts'
-import { COUNTS_EVERY_MS, hasOtherCounts, isNews, withCounts } from './told.ts'
+import { COUNTS_EVERY_MS, hasOtherCounts, isNews, isSameState, withCounts } from './told.ts'
 import { Vanished } from './vanished.ts'
 
 export interface ReconcilerOptions extends GatherOptions {
@@ -45,8 +53,8 @@ export interface Requeue {
 
 /** More than any way through the rules takes. */
 const MOST_STEPS = 8
-const FIRST_DEFERRAL_MS = 1_000
-const LONGEST_DEFERRAL_MS = 300_000
+/** The service told of a change that a look did not find yet, ms. */
+const AFTER_NEWS_MS = 100
 
 type Step = { readonly next: Observed } | { readonly done: Requeue }
 
@@ -55,10 +63,12 @@ export class BufferReconciler implements Reconciler {
   readonly #claims: BufferIdClaims
   readonly #memory = new Memory()
   readonly #vanished = new Vanished()
+  readonly #patience: Patience
 
   constructor(options: ReconcilerOptions) {
     this.#options = options
     this.#claims = options.claims
+    this.#patience = new Patience(options)
   }
 
   /** The API server has removed the resource; to be called before the pass for it. */
@@ -72,21 +82,34 @@ export class BufferReconciler implements Reconciler {
     const resource = this.#options.resources.get(key)
     const memory = this.#memory.get(key)
     if (resource === undefined || memory?.uid !== resource.metadata.uid) return false
-    const state = states.get(memory.bufferId)
-    if (state === undefined) delete memory.state
-    else memory.state = state
-    if (!isNews(memory, resource.status, state)) return hasOtherCounts(resource.status, state)
+    const state = states.get(memory.bufferId) ?? null
+    const isOld = isSameState(memory.state, state)
+    memory.state = state
+    if (isOld || !isNews(memory, resource.status, state)) return hasOtherCounts(resource.status, state)
     memory.settled = null
+    memory.hasNews = true
     return true
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue> {
+    const subject = this.#subjectOf(key)
+    if (subject === undefined) return {}
+    const secrets = await secretsOf(subject, this.#options, signal)
+    // Meanwhile it may have changed or gone, or another resource may have taken its buffer over.
+    if (this.#subjectOf(key) !== subject) return { requeueAfterMs: 0 }
+    const memory = this.#memory.of(key, subject)
+    const vanished = subject === this.#vanished.get(key)
+    const pass: Pass = { memory, signal, secrets, ...(vanished && { vanished }) }
+    const observed = gather(subject, pass, this.#options)
+    this.#options.follower.use(key, observed.key.ok && !vanished ? observed.key.value : undefined)
+    return this.#run(observed, pass)
+  }
+
+  /** What a pass for the key is about now; undefined: nothing, and what was remembered is forgotten. */
+  #subjectOf(key: string): BufferResource | undefined {
     const vanished = this.#vanished.get(key)
     // Another one may have adopted the buffer meanwhile.
-    if (vanished !== undefined && !this.#claims.isHeld(bufferIdOf(vanished))) {
-      const pass: Pass = { memory: this.#memory.of(key, vanished), signal, vanished: true }
-      return this.#run(await gather(vanished, pass, this.#options), pass)
-    }
+    if (vanished !== undefined && !this.#claims.isHeld(bufferIdOf(vanished))) return vanished
     this.#vanished.letGo(key)
     const stored = this.#options.resources.get(key)
     const gone = this.#memory.forget(key, stored?.metadata.uid)
@@ -94,16 +117,13 @@ export class BufferReconciler implements Reconciler {
     if (stored === undefined) {
       this.#options.service.forget(key)
       this.#options.follower.use(key, undefined)
-      return {}
+      return undefined
     }
-    const memory = this.#memory.of(key, stored)
-    const resource = newest(stored, memory.written)
+    const { written } = this.#memory.of(key, stored)
+    const resource = newest(stored, written)
     // The store has caught up: a second copy of each resource would stand here for nothing.
-    if (resource === stored) delete memory.written
-    const pass = { memory, signal }
-    const observed = await gather(resource, pass, this.#options)
-    this.#options.follower.use(key, observed.key.ok ? observed.key.value : undefined)
-    return this.#run(observed, pass)
+    if (resource === stored) delete this.#memory.of(key, stored).written
+    return resource
   }
 
   async #run(found: Observed, pass: Pass): Promise<Requeue> {
@@ -119,6 +139,7 @@ export class BufferReconciler implements Reconciler {
   async #apply(observed: Observed, decision: Decision, pass: Pass): Promise<Step> {
     switch (decision.act) {
       case 'rest':
+        this.#options.service.forget(keyOf(observed.resource))
         return { done: decision.forMs === undefined ? {} : await this.#rest(observed, decision.forMs, pass) }
       case 'finalize':
         await this.#finalize(observed, pass)
@@ -128,6 +149,7 @@ export class BufferReconciler implements Reconciler {
       case 'release':
         return { done: await this.#release(observed, decision, pass) }
       case 'report':
+        this.#options.service.forget(keyOf(observed.resource))
         return { done: await this.#report(observed, decision, pass) }
       default:
         return this.#ask(observed, decision, pass)
@@ -148,16 +170,17 @@ export class BufferReconciler implements Reconciler {
 
   /** What goes to the service, and what its refusals lead to. */
   async #ask(observed: Observed, decision: Asking, pass: Pass): Promise<Step> {
-    const waitMs = this.#patienceMs(pass.memory)
+    const waitMs = this.#patience.leftMs(pass.memory)
     if (waitMs > 0) return { done: { requeueAfterMs: waitMs } }
     try {
       // From here until it is refused the buffer may have come of it.
       if (decision.act === 'create') pass.memory.claimed = false
-      const next = await this.#send(observed, decision, pass.signal)
+      const next = await this.#send(observed, decision, pass)
       this.#options.service.answered()
       // That it found nothing may mean that it is another account's.
       if (next.remote !== undefined && next.remote !== 'absent') this.#see(next.remote, decision.key, pass)
       else delete pass.memory.seen
+      delete pass.memory.hasNews
       pass.memory.deferrals = 0
       return { next }
     } catch (error) {
@@ -167,7 +190,7 @@ export class BufferReconciler implements Reconciler {
       if (decision.act === 'create' && isRefusal(error)) pass.memory.claimed = observed.claimed
       const refusal = withoutSecrets(error, observed)
       const next = afterRefusal(observed, decision, refusal)
-      return next ? { next } : { done: await this.#fail(observed, refusal, decision.act, pass) }
+      return next ? { next } : { done: await this.#fail(observed, refusal, decision, pass) }
     }
   }
 
@@ -176,13 +199,16 @@ export class BufferReconciler implements Reconciler {
     memory.seen = { enabled, updatedAt, ...(pausedAt !== undefined && { pausedAt }) }
   }
 
-  async #send(observed: Observed, decision: Asking, signal: AbortSignal): Promise<Observed> {
+  async #send(observed: Observed, decision: Asking, { memory, signal }: Pass): Promise<Observed> {
     const { admin } = this.#options
     const { resource, bufferId } = observed
     const { key } = decision
     switch (decision.act) {
       case 'look':
-        return { ...observed, remote: (await admin.read(key, bufferId, signal)) ?? 'absent' }
+        return {
+          ...observed,
+          remote: (await admin.read(key, bufferId, signal, !mustBeNew(observed, memory))) ?? 'absent',
+        }
       case 'create': {
         const remote = await admin.create(key, creationOf(decision.desired), signal)
         const reason = decision.again ? 'Recreated' : 'Created'
@@ -270,37 +296,29 @@ export class BufferReconciler implements Reconciler {
     return againMs === undefined ? {} : { requeueAfterMs: againMs }
   }
 
-  async #fail(observed: Observed, error: AdminError, act: Asking['act'], pass: Pass): Promise<Requeue> {
+  async #fail(observed: Observed, error: AdminError, { act, key }: Asking, pass: Pass): Promise<Requeue> {
     const outcome = outcomeOf(error, act === 'create' && observed.claimed)
     await this.#conclude(observed, outcome, pass)
     if (outcome.state === 'stalled') return this.#settle(observed, pass)
     pass.memory.settled = null
     if (error.retryAfterMs === undefined) throw error
-    return { requeueAfterMs: this.#defer(error, error.retryAfterMs, pass.memory) }
-  }
-
-  /** Ms; of a service that was away and is back, none is owed. */
-  #patienceMs({ deferred }: Remembered): number {
-    const { clock, service } = this.#options
-    if (deferred === undefined || (deferred.returns ?? service.returns) !== service.returns) return 0
-    return deferred.until - clock.monotonic()
-  }
-
-  /** Not before the service wants it, and ever later while it keeps asking for patience. */
-  #defer({ kind }: AdminError, retryAfterMs: number, memory: Remembered): number {
-    const { clock, randomness, service } = this.#options
-    const growing = Math.min(FIRST_DEFERRAL_MS * 2 ** memory.deferrals++, LONGEST_DEFERRAL_MS)
-    const spread = 1 + 0.2 * randomness.fraction()
-    const waitMs = Math.max(retryAfterMs, growing) * spread
-    // One that is away may be asked as soon as it said, to see whether it is back.
-    memory.deferred =
-      kind === 'unavailable'
-        ? { until: clock.monotonic() + retryAfterMs * spread, returns: service.returns }
-        : { until: clock.monotonic() + waitMs }
-    return waitMs
+    return { requeueAfterMs: this.#patience.defer(error, error.retryAfterMs, key, pass.memory) }
   }
 
   #settle(observed: Observed, { memory }: Pass): Requeue {
+    // What was told while the pass ran may be newer than what it saw. Once for each: the look is what counts in the end.
+    const { seen, state } = memory
+    if (
+      seen !== undefined &&
+      state != null &&
+      state !== memory.lookedFor &&
+      isNews(memory, undefined, state)
+    ) {
+      memory.lookedFor = state
+      memory.settled = null
+      memory.hasNews = true
+      return { requeueAfterMs: AFTER_NEWS_MS }
+    }
     const requeueAfterMs = verificationDelay(this.#options)
     const until = this.#options.clock.monotonic() + requeueAfterMs
     memory.settled = { fingerprint: fingerprintOf(observed), until }
@@ -338,4 +356,14 @@ export class BufferReconciler implements Reconciler {
     this.#options.events.record(resource, type, reason, note)
     this.#options.log.info({ resource: keyOf(resource), reason, note }, 'buffer')
   }
+}
+
+/** Somebody has just said that the buffer is another one now, or wants it looked at. */
+function mustBeNew({ resource }: Observed, { hasNews }: Remembered): boolean {
+  const { metadata, status } = resource
+  return (
+    hasNews === true ||
+    resumeOf(metadata.annotations) !== status?.lastHandledResume ||
+    reconcileOf(metadata.annotations) !== status?.lastHandledReconcile
+  )
 }

@@ -52,7 +52,7 @@ describe('the client of the admin API', function () {
       const { customerId, projects } = await client.holder(key, idle)
       expect({ customerId, projects }).to.deep.equal({ customerId: created.customerId, projects: null })
       const listed = await client.list(key, customerId, idle)
-      expect(listed.find((each) => each.bufferId === bufferId)).to.deep.equal(created)
+      expect(listed!.find((each) => each.bufferId === bufferId)).to.deep.equal(created)
       expect((await refusal(client.list(key, 'globex', idle))).kind).to.equal('forbidden')
     })
 

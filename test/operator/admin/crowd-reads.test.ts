@@ -10,7 +10,7 @@ const { signal } = new AbortController()
 const CROWD = Array.from({ length: 100 }, (_, n) => `buffer-${n}`)
 
 /** An admin API that has the buffers of `CROWD`, and counts what it is asked. */
-function fixture(failing: { list?: AdminError } = {}) {
+function fixture(failing: { list?: AdminError | undefined } = {}) {
   const clock = new ManualClock()
   const asked = { read: 0, list: 0, holder: 0 }
   const buffer = (bufferId: string): Buffer => ({ ...stored(), bufferId })
@@ -22,7 +22,7 @@ function fixture(failing: { list?: AdminError } = {}) {
     async list() {
       asked.list++
       if (failing.list) throw failing.list
-      return CROWD.map(buffer)
+      return 'list' in failing ? undefined : CROWD.map(buffer)
     },
     async holder() {
       asked.holder++
@@ -35,7 +35,7 @@ function fixture(failing: { list?: AdminError } = {}) {
   const crowd = withCrowdReads(admin, clock)
   const readAll = async (key = KEY) => {
     const found: (string | undefined)[] = []
-    for (const bufferId of CROWD) found.push((await crowd.read(key, bufferId, signal))?.bufferId)
+    for (const bufferId of CROWD) found.push((await crowd.read(key, bufferId, signal, true))?.bufferId)
     return found
   }
   return { clock, asked, crowd, readAll }
@@ -46,7 +46,7 @@ describe('many reads by one key', () => {
     const { asked, crowd, readAll } = fixture()
     expect(await readAll()).to.deep.equal(CROWD)
     expect(asked).to.deep.equal({ read: 20, list: 1, holder: 1 })
-    expect(await crowd.read(KEY, 'no-buffer', signal)).to.equal(undefined)
+    expect(await crowd.read(KEY, 'no-buffer', signal, true)).to.equal(undefined)
     expect(asked.list).to.equal(1)
   })
 
@@ -60,32 +60,47 @@ describe('many reads by one key', () => {
     expect(asked).to.deep.equal({ read: 48, list: 3, holder: 2 })
   })
 
-  it('are single ones behind a change of this process, which no list may miss', async () => {
-    const { clock, asked, crowd, readAll } = fixture()
+  it('find a change of this process, which no list may miss, by single ones', async () => {
+    const { asked, crowd, readAll } = fixture()
     await readAll()
-    await crowd.create(KEY, { bufferId: 'made' }, signal)
+    await crowd.update(KEY, 'buffer-99', { name: 'changed' }, signal)
     await readAll()
-    expect(asked).to.deep.equal({ read: 120, list: 1, holder: 1 })
-    clock.advance(2_001)
-    await readAll()
-    expect(asked.list).to.equal(2)
+    expect(asked).to.deep.equal({ read: 21, list: 1, holder: 1 })
   })
 
-  it('are single ones for a while after a list that failed, which fails one of them', async () => {
-    const { clock, asked, crowd, readAll } = fixture({ list: new AdminError('unavailable', 'far too much') })
-    const failure = await readAll().catch((error: unknown) => error)
-    expect(failure).to.be.instanceOf(AdminError)
-    await readAll()
-    expect(asked).to.deep.equal({ read: 120, list: 1, holder: 1 })
-    clock.advance(60_000)
-    for (let n = 0; n < 20; n++) await crowd.read(KEY, 'buffer-1', signal)
-    expect(asked.list).to.equal(1)
+  it('are single ones for a while when a list is refused or too long', async () => {
+    for (const list of [new AdminError('forbidden', 'no lists'), undefined]) {
+      const { clock, asked, readAll } = fixture({ list })
+      expect(await readAll()).to.deep.equal(CROWD)
+      expect(asked.read).to.equal(100)
+      clock.advance(59_000)
+      await readAll()
+      expect(asked.list).to.equal(1)
+      clock.advance(1_000)
+      await readAll()
+      expect(asked.list).to.equal(2)
+    }
+  })
+
+  it('fail while the service is away, and share a list as soon as it is back', async () => {
+    const failing: { list?: AdminError | undefined } = { list: new AdminError('unavailable', 'away') }
+    const { asked, readAll } = fixture(failing)
+    expect(await readAll().catch((error: unknown) => error)).to.be.instanceOf(AdminError)
+    delete failing.list
+    expect(await readAll()).to.deep.equal(CROWD)
+    expect(asked).to.deep.equal({ read: 20, list: 2, holder: 1 })
+  })
+
+  it('are single ones where the answer must be of now', async () => {
+    const { asked, crowd } = fixture()
+    for (let n = 0; n < 100; n++) await crowd.read(KEY, 'buffer-1', signal)
+    expect(asked).to.deep.equal({ read: 100, list: 0, holder: 0 })
   })
 
   it('are single ones for whoever reads at leisure', async () => {
     const { clock, asked, crowd } = fixture()
     for (let n = 0; n < 100; n++) {
-      await crowd.read(KEY, 'buffer-1', signal)
+      await crowd.read(KEY, 'buffer-1', signal, true)
       clock.advance(300)
     }
     expect(asked).to.deep.equal({ read: 100, list: 0, holder: 0 })

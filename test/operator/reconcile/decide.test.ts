@@ -279,6 +279,14 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     { act: 'remove', key: KEY },
   ],
   [
+    'taken over while the service has it paused stays paused',
+    observed({
+      status: { ...CLAIMED, observedGeneration: undefined } as never,
+      remote: stored(resource(), { enabled: false, consecutiveDlqCount: 3 }),
+    }),
+    isPaused(),
+  ],
+  [
     'to be left alone is, whatever else is to be done',
     observed({ metadata: { finalizers: [], annotations: { [PAUSE_ANNOTATION]: 'true' } }, secrets: [] }),
     { act: 'report', outcome: { state: 'held' } },

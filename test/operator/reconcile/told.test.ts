@@ -33,11 +33,11 @@ describe('what the service tells of a buffer', () => {
       SYNCED,
       { ...told, pausedAt: 2 },
     ],
-    ['gone since is news', true, { seen }, SYNCED, undefined],
+    ['gone since is news', true, { seen }, SYNCED, null],
     ['unseen yet, and as the status has it, is no news', false, {}, SYNCED, told],
     ['unseen yet, and not as the status has it, is news', true, {}, SYNCED, { ...told, enabled: false }],
-    ['unseen yet, and gone, is news', true, {}, SYNCED, undefined],
-    ['that does not exist yet is no news', false, {}, CLAIMED, undefined],
+    ['unseen yet, and gone, is news', true, {}, SYNCED, null],
+    ['that does not exist yet is no news', false, {}, CLAIMED, null],
     ['that exists by now is news', true, {}, CLAIMED, told],
   ]
   for (const [title, news, ...given] of cases) {
