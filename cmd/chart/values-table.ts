@@ -1,6 +1,6 @@
 /**
  * A Markdown table of a chart's values: a row a value, with its default as it is written and the text of the comment
- * that begins with `--` above it; a row a section, with whatever comment stands above.
+ * that begins with `--` above it; a row a section, with such a text or else whatever comment stands right above.
  */
 import { isCollection, isMap, isScalar, type Node, type Pair, parseDocument, type YAMLMap } from 'yaml'
 
@@ -26,13 +26,18 @@ function rowsOf(map: YAMLMap, text: string, prefix: string): Row[] {
     const value = pair.value as Node
     if (!isMap(value) || value.flow)
       return [{ path, fallback: written(value, text), meaning: saidOf(comment) }]
-    const section = { path, fallback: '', meaning: cell(comment?.trim() ?? '') }
+    const section = { path, fallback: '', meaning: sectionOf(comment) }
     return [...(section.meaning === '' ? [] : [section]), ...rowsOf(value, text, `${path}.`)]
   })
 }
 
 function keyOf(pair: Pair): Node {
   return pair.key as Node
+}
+
+/** What stands before an empty line is of more than the one section. */
+function sectionOf(comment: string | null | undefined): string {
+  return saidOf(comment) || cell(comment?.split('\n\n').at(-1)?.trim() ?? '')
 }
 
 function saidOf(comment: string | null | undefined): string {

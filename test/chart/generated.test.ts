@@ -37,6 +37,11 @@ b:
   d: { e: [1, 2], f: "" }
   g:
     h: []
+  # -- said
+  i:
+    # no description
+    # -- of a value
+    j: 1
 `
     expect(valuesTable(text).split('\n').slice(2)).to.deep.equal([
       '| `a` | `1` | first |',
@@ -44,8 +49,24 @@ b:
       '| `b.c` |  |  |',
       '| `b.d` | `{ e: [1, 2], f: "" }` | a \\| b |',
       '| `b.g.h` | `[]` |  |',
+      '| `b.i` |  | said |',
+      '| `b.i.j` | `1` | of a value |',
       '',
     ])
+  })
+
+  it('takes what stands above the first value, with an empty line after it, for no row', () => {
+    expect(valuesTable('# All of it.\n\n# -- first\na: 1\n').split('\n')[2]).to.equal('| `a` | `1` | first |')
+    const [row] = valuesTable('# All of it.\n\n# Section.\na:\n  b: 1\n').split('\n').slice(2)
+    expect(row).to.equal('| `a` |  | Section. |')
+  })
+
+  it('says of no value what is marked as a comment, or what holds for every object', () => {
+    const rows = valuesTable(readFileSync(join(root, 'charts/penstock/values.yaml'), 'utf8'))
+    expect(rows).not.to.include('| -- ')
+    expect(rows).not.to.include('Every object')
+    expect(rows).to.include('| `image` |  | The image of all programs |')
+    expect(rows).to.include('| `ingress.expose` |  | From outside')
   })
 
   it('refuses what has no default', () => {

@@ -1,6 +1,7 @@
 /** Helm as people call it, and what it renders. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expect } from 'chai'
 import { parse, parseAllDocuments } from 'yaml'
 import { type Kube, type Ran, run } from '../kube/kube.ts'
 import { tempFolder } from '../support/temp-folders.ts'
@@ -52,6 +53,13 @@ export async function helmOk(cluster: Kube, args: readonly string[], options?: H
   const { code, stdout, stderr } = await helm(cluster, args, options)
   if (code !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr}`)
   return stdout
+}
+
+/** That no release is made of the values, for a reason that includes `why`. */
+export async function refusedAs(cluster: Kube, values: readonly Values[], why: string): Promise<void> {
+  const { code, stderr } = await helm(cluster, ['template', 'p', chart], { values })
+  expect(code, stderr).to.equal(1)
+  expect(stderr).to.include(why)
 }
 
 export interface RenderOptions {

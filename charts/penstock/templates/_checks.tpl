@@ -84,8 +84,24 @@
 {{- fail (printf "%s.expose.httpRoute.parentRefs is required: it names the Gateway" $role) }}
 {{- end }}
 {{- end }}
-{{- if and .operator.enabled (eq (include "penstock.serviceAccountName" (dict "root" $ "component" "operator")) "default") }}
+{{- end }}
+{{- end }}
+
+{{/* The rights of the operator are those of its account, so no other pod may run as it. */}}
+{{- define "penstock.operatorAccountChecks" -}}
+{{- $own := include "penstock.serviceAccountName" (dict "root" . "component" "operator") }}
+{{- if eq $own "default" }}
 {{- fail "operator.serviceAccount.name is required with create: false: the account gets the rights of the operator" }}
+{{- end }}
+{{- $accounts := dict }}
+{{- range $role := without (include "penstock.roles" . | fromJsonArray) "operator" }}
+{{- $_ := set $accounts $role (include "penstock.serviceAccountName" (dict "root" $ "component" $role)) }}
+{{- end }}
+{{- if eq .Values.mode "cluster" }}{{ $_ := set $accounts "migrate" .Values.migrate.serviceAccountName }}{{ end }}
+{{- if include "penstock.ownerKeysSecret" . }}{{ $_ := set $accounts "test" (dig "serviceAccountName" "" (.Values.test | default dict)) }}{{ end }}
+{{- range $program, $account := $accounts }}
+{{- if eq $own ($account | default "default") }}
+{{- fail (printf "operator.serviceAccount.name must be of the operator alone: the pods of %s run as %s too, and would get its rights" $program $own) }}
 {{- end }}
 {{- end }}
 {{- end }}

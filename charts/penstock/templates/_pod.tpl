@@ -15,7 +15,7 @@ metadata:
   annotations:
     kubectl.kubernetes.io/default-container: {{ .component }}
     {{- if not $isOperator }}
-    checksum/config: {{ printf "%s%s" (include "penstock.config" $root) ($root.Values.config.catalog | toJson) | sha256sum }}
+    checksum/config: {{ include "penstock.configChecksum" $root }}
     {{- end }}
     {{- with $values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
