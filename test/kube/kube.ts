@@ -18,6 +18,9 @@ const HELD_PIPES_MS = 2_000
 /** Pods that could do harm are refused in namespaces of tests, as careful clusters do. */
 const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' }
 
+/** The oldest Kubernetes that the chart promises: the oldest that the programs built here can behave like. */
+export const OLDEST = '1.34'
+
 export interface Kube {
   /** Path of the kubeconfig of system:masters; beside it lie those of the users `operator` and `alice`. */
   readonly kubeconfig: string

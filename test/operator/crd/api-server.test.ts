@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'mocha'
 import { parseAllDocuments } from 'yaml'
 import { bufferDefinition } from '../../../operator/crd/definition.ts'
 import { GROUP, PLURAL } from '../../../operator/resource.ts'
-import { type Kube, kubectlOk, start, stopKube } from '../../kube/kube.ts'
+import { type Kube, kubectlOk, OLDEST, start, stopKube } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
 import { acceptance } from './acceptance.ts'
 import { fieldsOf, fullResource, fullStatus, type Json, valueAt, withValue } from './fields.ts'
@@ -18,7 +18,7 @@ import { crdFile, defineBuffers, openSite, type Site, samples } from './site.ts'
 const NAME = `crd/${PLURAL}.${GROUP}`
 
 // Clusters of their own: here the definition itself is changed.
-for (const emulate of [undefined, '1.34']) {
+for (const emulate of [undefined, OLDEST]) {
   describe(`the Buffer resource at an API server${emulate ? ` that behaves like ${emulate}` : ''}`, function () {
     this.timeout(120_000)
     let cluster: Kube | undefined
