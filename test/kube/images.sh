@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# images.sh OUT: builds what node.sh runs, as docker archives:
+# images.sh OUT [COMMIT]: builds what node.sh runs, as docker archives, and prints the name of the project's image:
 #   OUT/penstock.tar  the project's image, by its own Dockerfile from a plain clone of what is committed
 #   OUT/pause.tar     localhost/pause:1, the first process of each pod
+# With COMMIT, instead: OUT/earlier.tar, the image of that commit, with the tag `earlier`, and OUT/earlier with its chart.
 # Needs root, debootstrap, buildah, git, Go and an installed node_modules; no Docker and no registry of images. The base of the
 # Dockerfile is made here under its official name: Debian by debootstrap, the Node that package.json pins, npm, the user `node`.
 # env: IMAGES_CACHE  where layers are kept for the next time (default ~/.cache/penstock-images)
 set -euo pipefail
-HERE=$(cd "$(dirname "$0")" && pwd); ROOT=$(cd "$HERE/../.." && pwd); OUT=$(mkdir -p "$1" && cd "$1" && pwd)
+HERE=$(cd "$(dirname "$0")" && pwd); ROOT=$(cd "$HERE/../.." && pwd); OUT=$(mkdir -p "$1" && cd "$1" && pwd); COMMIT=${2:-}
 CACHE=${IMAGES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/penstock-images}; mkdir -p "$CACHE"
 export PATH=$ROOT/node_modules/.bin:$PATH:/usr/sbin:/sbin
 say() { echo "images.sh: $*" >&2; }
@@ -15,6 +16,9 @@ TMP=$(mktemp -d "$CACHE/tmp.XXXXXX"); trap 'rm -rf "$TMP"' EXIT
 # A store of its own: what podman and others of this machine have stays as it is.
 buildah() { command buildah --root "$CACHE/storage" --runroot "$CACHE/runroot" "$@"; }
 archive() { rm -f "$OUT/$2"; buildah push -q "$1" "docker-archive:$OUT/$2:$1"; }
+build() { # build TAG FOLDER
+  buildah bud --isolation chroot --layers --pull-never -t "$1" "$2" > "$TMP/bud.log" 2>&1 || { tail -n 40 "$TMP/bud.log" >&2; exit 1; }
+}
 
 git clone -q "$ROOT" "$TMP/clone"
 # Its digest names what a registry has: this one is made here.
@@ -50,10 +54,21 @@ if ! buildah inspect --type image "localhost/base:$KEY" > /dev/null 2>&1; then
 fi
 buildah tag "localhost/base:$KEY" "docker.io/library/$BASE"
 
+if [ -n "$COMMIT" ]; then
+  say "building the image of $COMMIT"
+  git -C "$TMP/clone" checkout -q --force --detach "$COMMIT"
+  WANTED=$(sed -n 's/^FROM \([^ @]*\).*/\1/p' "$TMP/clone/Dockerfile" | tail -1)
+  [ "$WANTED" = "$BASE" ] || say "it wants $WANTED, and runs on $BASE: only one base is made here"
+  sed -i "s/^FROM [^ ]*/FROM $BASE/" "$TMP/clone/Dockerfile"
+  build docker.io/library/penstock:earlier "$TMP/clone"
+  archive docker.io/library/penstock:earlier earlier.tar
+  rm -rf "$OUT/earlier"; cp -r "$TMP/clone/charts/penstock" "$OUT/earlier"
+  echo docker.io/library/penstock:earlier; exit 0
+fi
+
 say 'building the image'
 TAG=docker.io/library/penstock:$(sed -n 's/^appVersion: "*\([^"]*\)"*/\1/p' "$TMP/clone/charts/penstock/Chart.yaml")
-buildah bud --isolation chroot --layers --pull-never -t "$TAG" "$TMP/clone" > "$TMP/bud.log" 2>&1 \
-  || { tail -n 40 "$TMP/bud.log" >&2; exit 1; }
+build "$TAG" "$TMP/clone"
 archive "$TAG" penstock.tar
 
 GO111MODULE=off CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$TMP/pause" "$HERE/pause/main.go"

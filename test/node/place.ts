@@ -1,9 +1,13 @@
 /** A namespace of the real node, as somebody who runs a release in it has it before them. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { chart, helm, helmOk, type Manifest, type Values } from '../chart/helm.ts'
 import { type Kube, kubectl, kubectlOk, namespace } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
-import { startReceiver } from './receiver.ts'
+import { tell } from './real-node.ts'
+import { deliveredAll, repeated, startReceiver, twoBodies } from './receiver.ts'
+import type { Sender } from './sender.ts'
 
 /** For what waits for pods; the machine may be busy. */
 const PATIENCE = ['--wait', '--timeout', '8m']
@@ -42,6 +46,25 @@ export class Place {
     return JSON.parse(await this.kubectl('get', kinds, '-o', 'json')).items
   }
 
+  /** Every value that a field of an object has until `stop`, which resolves with them. `path`: as in jsonpath. */
+  watch(name: string, path: string): { stop: () => Promise<string[]> } {
+    const { bin, kubeconfig } = this.cluster
+    const args = ['--kubeconfig', kubeconfig, '-n', this.namespace, 'get', name, '--watch']
+    const child = spawn(join(bin, 'kubectl'), [...args, '-o', `jsonpath=${path}{"\\n"}`])
+    let text = ''
+    child.stdout.on('data', (chunk) => {
+      text += chunk
+    })
+    const ended = new Promise((resolve) => child.on('close', resolve))
+    return {
+      stop: async () => {
+        child.kill()
+        await ended
+        return text.trim().split('\n')
+      },
+    }
+  }
+
   /** The pods of a component of the release. */
   async pods(component: string): Promise<Manifest[]> {
     const found = await this.list('pods')
@@ -49,12 +72,23 @@ export class Place {
   }
 
   install(...values: (string | Values)[]): Promise<string> {
-    return helmOk(this.cluster, ['install', 'p', chart, ...PATIENCE], { namespace: this.namespace, values })
+    return this.installFrom(chart, ...values)
+  }
+
+  /** `path`: of a chart. */
+  installFrom(path: string, ...values: (string | Values)[]): Promise<string> {
+    return helmOk(this.cluster, ['install', 'p', path, ...PATIENCE], { namespace: this.namespace, values })
   }
 
   upgrade(values: Values): Promise<string> {
     const args = ['upgrade', 'p', chart, '--reset-then-reuse-values', ...PATIENCE]
     return helmOk(this.cluster, args, { namespace: this.namespace, values: [values] })
+  }
+
+  /** `helm rollback` to the revision before; with `wait: false` it is only begun, to `revision`. */
+  rollback({ revision = 0, wait = true } = {}): Promise<string> {
+    const args = ['rollback', 'p', String(revision), ...(wait ? PATIENCE : [])]
+    return helmOk(this.cluster, args, { namespace: this.namespace })
   }
 
   /** `helm test`; rejects with the log of its pod when it fails. */
@@ -117,6 +151,15 @@ export class Place {
   /** Of the Buffer, at the service that takes webhooks. */
   async ingestUrl(service: string): Promise<string> {
     return `${await this.url(service)}/v1/ingest/${PROJECT}/${BUFFER}`
+  }
+
+  /** Whether all that the sender sent was accepted at once, and each webhook was delivered once. */
+  async judge({ name, accepted, refused }: Sender): Promise<void> {
+    const delivered = await deliveredAll(await this.url('receiver'), accepted)
+    tell(`${name}: ${accepted.length} webhooks in all, ${refused.length} attempts refused`)
+    expect(refused).to.deep.equal([])
+    expect(repeated(delivered)).to.deep.equal([])
+    expect(twoBodies(delivered)).to.deep.equal([])
   }
 
   /** What the operator left of the Buffer at the service once its resource is gone: the status of a GET. */

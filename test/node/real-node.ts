@@ -3,7 +3,7 @@
  * needs is built by the scripts of test/kube and kept in ~/.cache for the next time; nothing is pulled.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { isRunning } from '../../internal/embedded/process-identity.ts'
@@ -25,7 +25,13 @@ const COMMANDS: readonly (readonly [string, string])[] = [
 const home = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'penstock-node')
 const dir = join(home, 'run')
 const lock = join(home, 'pid')
+/** The folder with the programs of the node that ran last. */
+const partsFile = join(home, 'parts')
 const scripts = join(import.meta.dirname, '..', 'kube')
+/** Where images.sh leaves its archives. */
+export const IMAGES = join(home, 'images')
+/** Of the repository. */
+export const ROOT = join(import.meta.dirname, '..', '..')
 
 let started: Promise<Kube> | undefined
 
@@ -41,16 +47,29 @@ async function start(): Promise<Kube> {
   tell('building the parts of a node (minutes, the first time)')
   const bin = await script('build.sh', ['--node'])
   tell("building the image from the project's Dockerfile")
-  await script('images.sh', [join(home, 'images')])
-  const env = { KUBE_BIN: bin, PAUSE_TAR: join(home, 'images', 'pause.tar') }
+  await script('images.sh', [IMAGES])
+  const env = { KUBE_BIN: bin, PAUSE_TAR: join(IMAGES, 'pause.tar') }
   stopNode(bin)
+  writeFileSync(partsFile, bin)
   rmSync(dir, { recursive: true, force: true })
   // Before the process goes, whatever ends it.
   process.prependOnceListener('exit', () => stopNode(bin))
   tell('starting the node')
   const kubeconfig = await script('node.sh', ['up', dir], env)
-  await script('node.sh', ['load', dir, join(home, 'images', 'penstock.tar')], env)
-  return { dir, bin, kubeconfig }
+  const cluster = { dir, bin, kubeconfig }
+  await load(cluster, 'penstock.tar')
+  return cluster
+}
+
+/** Makes an image of IMAGES known to the node. */
+export async function load({ bin }: Kube, archive: string): Promise<void> {
+  await script('node.sh', ['load', dir, join(IMAGES, archive)], { KUBE_BIN: bin })
+}
+
+/** Takes away the node of a run that was ended before it could do so; no run of another process may go on. */
+export function sweepNode(): void {
+  if (!existsSync(partsFile) || isTaken()) return
+  stopNode(readFileSync(partsFile, 'utf8'))
 }
 
 /** Its logs stay until the next start. */
@@ -75,14 +94,21 @@ function requireAll(): void {
 /** Two runs would end each other's node. */
 function takeLock(): void {
   mkdirSync(home, { recursive: true })
-  const other = Number(readFileSync(lock, { encoding: 'utf8', flag: 'a+' }))
-  if (other > 0 && other !== process.pid && isRunning(other))
-    throw new Error(`${other} runs these tests now.`)
+  if (isTaken()) throw new Error(`${readFileSync(lock, 'utf8')} runs these tests now.`)
   writeFileSync(lock, String(process.pid))
 }
 
+function isTaken(): boolean {
+  const other = Number(readFileSync(lock, { encoding: 'utf8', flag: 'a+' }))
+  return other > 0 && other !== process.pid && isRunning(other)
+}
+
 /** What it prints; rejects with what it said when it fails. */
-async function script(name: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+export async function script(
+  name: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<string> {
   const { code, stdout, stderr } = await run('bash', [join(scripts, name), ...args], env)
   if (code !== 0) throw new Error(`${name} ended with ${code}: ${stderr}`)
   return stdout.trim()

@@ -1,5 +1,6 @@
 /** Webhooks under load, as a sender does that must not lose any: each is repeated under its id until it is accepted. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { eventually } from '../support/eventually.ts'
 
 const WRITERS = 8
 const GROUPS_A_WRITER = 3
@@ -8,7 +9,7 @@ const REQUEST_MS = 15_000
 
 export class Sender {
   readonly #url: string
-  readonly #name: string
+  readonly name: string
   readonly #writing: Promise<void>[] = []
   #stopped = false
   /** Message ids that were answered 202. */
@@ -19,7 +20,7 @@ export class Sender {
   /** `url`: of the ingest endpoint. `name`: what its message ids begin with, as nobody else's do. */
   constructor(url: string, name: string) {
     this.#url = url
-    this.#name = name
+    this.name = name
   }
 
   start(): void {
@@ -32,9 +33,27 @@ export class Sender {
     await Promise.all(this.#writing)
   }
 
+  /** Webhooks before, while and after `change` runs; resolves when each of them is accepted. */
+  async during(change: () => Promise<unknown>): Promise<void> {
+    this.start()
+    try {
+      await this.#further(50)
+      await change()
+      await this.#further(50)
+    } finally {
+      await this.stop()
+    }
+  }
+
+  /** Until so many more were accepted. */
+  async #further(count: number): Promise<void> {
+    const until = this.accepted.length + count
+    await eventually(() => this.accepted.length >= until, { timeoutMs: 60_000, everyMs: 50 })
+  }
+
   /** The `n`th webhook of a customer; resolves when it is accepted. */
   async send(customer: string, n: number): Promise<void> {
-    const messageId = `${this.#name}-${customer}-${n}`
+    const messageId = `${this.name}-${customer}-${n}`
     for (;;) {
       const problem = await this.#attempt(customer, messageId)
       if (problem === undefined) break
