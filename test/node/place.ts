@@ -46,23 +46,24 @@ export class Place {
     return JSON.parse(await this.kubectl('get', kinds, '-o', 'json')).items
   }
 
-  /** Every value that a field of an object has until `stop`, which resolves with them. `path`: as in jsonpath. */
-  watch(name: string, path: string): { stop: () => Promise<string[]> } {
+  /** Every value that a field of an object has while `change` runs. `path`: as in jsonpath. */
+  async watched(name: string, path: string, change: () => Promise<void>): Promise<string[]> {
     const { bin, kubeconfig } = this.cluster
     const args = ['--kubeconfig', kubeconfig, '-n', this.namespace, 'get', name, '--watch']
     const child = spawn(join(bin, 'kubectl'), [...args, '-o', `jsonpath=${path}{"\\n"}`])
+    const ended = new Promise((resolve) => child.on('close', resolve))
     let text = ''
     child.stdout.on('data', (chunk) => {
       text += chunk
     })
-    const ended = new Promise((resolve) => child.on('close', resolve))
-    return {
-      stop: async () => {
-        child.kill()
-        await ended
-        return text.trim().split('\n')
-      },
+    try {
+      await eventually(() => text !== '', { timeoutMs: 30_000 })
+      await change()
+    } finally {
+      child.kill()
+      await ended
     }
+    return text.trim().split('\n')
   }
 
   /** The pods of a component of the release. */
