@@ -12,6 +12,9 @@ CACHE=${IMAGES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/penstock-images}; mkdir -p
 export PATH=$ROOT/node_modules/.bin:$PATH:/usr/sbin:/sbin
 say() { echo "images.sh: $*" >&2; }
 exec 9> "$CACHE/lock"; flock 9
+# What a run left that was killed: nobody else works here while the lock is held.
+awk -v d="$CACHE/tmp." 'index($2, d) == 1 {print $2}' /proc/mounts | sort -r | while read -r m; do umount -l "$m"; done
+rm -rf "$CACHE"/tmp.*
 TMP=$(mktemp -d "$CACHE/tmp.XXXXXX"); trap 'rm -rf "$TMP"' EXIT
 # A store of its own: what podman and others of this machine have stays as it is.
 buildah() { command buildah --root "$CACHE/storage" --runroot "$CACHE/runroot" "$@"; }
