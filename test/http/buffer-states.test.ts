@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
-import { type BufferStates, WAITERS } from '../../internal/buffers/states.ts'
+import { type BufferStates, MOST_COUNTED, WAITERS } from '../../internal/buffers/states.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Admin, adminOf, bufferBody, call } from './caller.ts'
 import { RawClient } from './raw-client.ts'
@@ -88,6 +88,11 @@ describe('the states of buffers', function () {
     const counted = await states()
     expect(counted.buffers[0]).to.include({ deadLetters: 3, lastDeadLetterAt: 7 })
     expect(counted.tag).to.equal(tag)
+    await service.db`
+      INSERT INTO dlq_items SELECT (jsonb_populate_record(i, jsonb_build_object(
+        'dlq_id', gen_random_uuid(), 'group_id', gen_random_uuid()))).*
+      FROM dlq_items i, generate_series(1, ${MOST_COUNTED}) WHERE buffer_id = ${bufferId}`
+    expect((await states()).buffers[0]).to.include({ deadLetters: MOST_COUNTED })
   })
 
   it('have a tag that changes with what a buffer is, and not otherwise', async () => {
@@ -165,10 +170,14 @@ describe('the states of buffers', function () {
     this.timeout(40_000)
     const { tag } = await states()
     const client = await RawClient.open(service.port)
-    for (const query of ['', `?after=${tag}&waitSeconds=50`])
-      client.send(`GET ${STATES}${query} HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+    // A key that the process does not know yet: the end comes while it is looked up.
+    const made = await admin.post('/v1/admin/api-keys', { name: 'new', role: 'viewer' })
+    const { secret } = made.json as { secret: string }
+    client.send(
+      `GET ${STATES}?after=${tag}&waitSeconds=50 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${secret}\r\n\r\n`,
+    )
     client.socket.end()
-    for (const _ of [1, 2]) expect(await client.answer()).to.include({ status: 200 })
+    expect(await client.answer()).to.include({ status: 200 })
     client.close()
   })
 
