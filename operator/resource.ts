@@ -128,7 +128,7 @@ export interface BufferStatus {
   /** Why the service disabled the buffer by itself. */
   readonly pausedReason?: PauseReason
   readonly consecutiveDlqCount?: number
-  /** Counted up to 1,000, as of the last minute. */
+  /** Counted up to 100, as of the last minute. */
   readonly deadLetters?: number
   readonly lastDeadLetterTime?: string
   readonly secretVersions?: readonly SecretVersion[]

@@ -8,12 +8,14 @@ import { ServiceError } from '../domain/errors.ts'
 import type { PauseReason } from '../domain/model.ts'
 import { type Principal, type Scope, scopeOf } from '../domain/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { Semaphores } from '../runtime/semaphores.ts'
+import { SharedTurns } from '../runtime/shared-turns.ts'
 import type { BufferChanges } from './changes.ts'
 
 /** Dead letters of one buffer are counted up to so many: more make an answer no more useful, and dear. */
-export const MOST_COUNTED = 1_000
-/** Requests of one customer, and of all, that wait at once in a process; the next are refused. */
+export const MOST_COUNTED = 100
+/** Requests of one customer that stand in line for a reading in a process; the next are refused. */
+export const QUEUED = 100
+/** Requests of one customer, and of all, that wait for a change at once in a process; the next are answered at once. */
 export const WAITERS = { customer: 10, process: 1_000 }
 /** What changes within this time of the first change is told with it, ms. */
 const GATHER_MS = 300
@@ -68,7 +70,10 @@ export interface BufferStatesOptions {
 export class BufferStatesReading {
   readonly #options: BufferStatesOptions
   /** One statement of a customer at a time: some count dead letters. */
-  readonly #turns = new Semaphores(1)
+  readonly #turns = new SharedTurns({
+    mostQueued: QUEUED,
+    refusal: () => new ServiceError('requestRate', {}, { retryAfterMs: RETRY_AFTER_MS }),
+  })
   readonly #waiting = new Map<string, number>()
   #waitingInAll = 0
 
@@ -76,10 +81,10 @@ export class BufferStatesReading {
     this.#options = options
   }
 
-  /** 429 when too many wait already. */
+  /** Beyond `WAITERS` nobody waits. 429 when too many of the customer stand in line. */
   async states(principal: Principal, request: StatesRequest): Promise<BufferStates> {
-    if (request.after === undefined || request.waitMs === 0) return this.#read(principal)
-    this.#enter(principal.customerId)
+    const isWaiting = request.after !== undefined && request.waitMs > 0
+    if (!isWaiting || !this.#enter(principal.customerId)) return this.#read(principal, request.gone)
     try {
       return await this.#whenChanged(principal, request)
     } finally {
@@ -90,36 +95,51 @@ export class BufferStatesReading {
   async #whenChanged(principal: Principal, { after, waitMs, gone }: StatesRequest): Promise<BufferStates> {
     const { clock, changes } = this.#options
     const until = clock.monotonic() + waitMs
-    for (;;) {
+    while (!gone.aborted) {
       // Before the reading: a change right behind it must not be missed.
       const waiter = changes.waiter(principal.customerId)
       try {
-        const tag = tagOf(await this.#inTurn(principal, (store, scope) => store.marks(scope)))
+        const tag = await this.#tag(principal, gone)
         const leftMs = until - clock.monotonic()
-        if (tag !== after || leftMs <= 0 || gone.aborted || changes.closed) return this.#read(principal)
+        if (tag !== after || leftMs <= 0 || gone.aborted || changes.closed) break
         await orAfter(clock, leftMs, gone, waiter.changed)
       } finally {
         waiter.end()
       }
       if (!changes.closed) await orAfter(clock, GATHER_MS, gone)
     }
+    return this.#read(principal, gone)
   }
 
-  async #read(principal: Principal): Promise<BufferStates> {
-    const stored = await this.#inTurn(principal, (store, scope) => store.states(scope, MOST_COUNTED))
-    return { tag: tagOf(stored), buffers: stored.map(({ uid: _, ...state }) => state) }
+  #tag(principal: Principal, gone: AbortSignal): Promise<string> {
+    return this.#inTurn('marks', principal, gone, async (store, scope) => tagOf(await store.marks(scope)))
   }
 
-  #inTurn<T>(principal: Principal, read: (store: StateStore, scope: Scope) => Promise<T>): Promise<T> {
-    return this.#turns.run(principal.customerId, () => read(this.#options.store, scopeOf(principal)))
+  #read(principal: Principal, gone: AbortSignal): Promise<BufferStates> {
+    return this.#inTurn('states', principal, gone, async (store, scope) => {
+      const stored = await store.states(scope, MOST_COUNTED)
+      return { tag: tagOf(stored), buffers: stored.map(({ uid: _, ...state }) => state) }
+    })
   }
 
-  #enter(customerId: string): void {
+  #inTurn<T>(
+    what: 'marks' | 'states',
+    principal: Principal,
+    gone: AbortSignal,
+    read: (store: StateStore, scope: Scope) => Promise<T>,
+  ): Promise<T> {
+    const scope = scopeOf(principal)
+    const key = JSON.stringify([what, scope.projectIds?.toSorted() ?? null])
+    return this.#turns.run(scope.customerId, key, () => read(this.#options.store, scope), gone)
+  }
+
+  /** Whether there was room; then `#leave` is to be called. */
+  #enter(customerId: string): boolean {
     const ofCustomer = this.#waiting.get(customerId) ?? 0
-    if (ofCustomer >= WAITERS.customer || this.#waitingInAll >= WAITERS.process)
-      throw new ServiceError('requestRate', {}, { retryAfterMs: RETRY_AFTER_MS })
+    if (ofCustomer >= WAITERS.customer || this.#waitingInAll >= WAITERS.process) return false
     this.#waiting.set(customerId, ofCustomer + 1)
     this.#waitingInAll++
+    return true
   }
 
   #leave(customerId: string): void {
@@ -143,6 +163,7 @@ function tagOf(marks: readonly StateMark[]): string {
 
 /** Resolves with `sooner`, after `ms`, or once `gone` is aborted. */
 function orAfter(clock: Clock, ms: number, gone: AbortSignal, sooner?: Promise<void>): Promise<void> {
+  if (gone.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     const end = () => {
       cancel()

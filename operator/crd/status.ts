@@ -68,7 +68,7 @@ export const statusSchema: StructuralSchema = object(
     },
     deadLetters: {
       type: 'integer',
-      description: 'Dead letters of the buffer, counted up to 1,000. Up to a minute old.',
+      description: 'Dead letters of the buffer, counted up to 100. Up to a minute old.',
       minimum: 0,
     },
     lastDeadLetterTime: time('When the newest of them came there.'),

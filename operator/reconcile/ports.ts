@@ -69,7 +69,7 @@ export interface BufferState {
   readonly pausedAt?: number
   readonly updatedAt: number
   readonly consecutiveDlqCount: number
-  /** Counted up to 1,000. */
+  /** Counted up to 100. */
   readonly deadLetters: number
   readonly lastDeadLetterAt?: number
 }

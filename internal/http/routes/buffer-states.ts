@@ -3,7 +3,7 @@ import { type Route, route } from './route.ts'
 
 /** The use case that this row calls. */
 export interface BufferStatesService {
-  /** `{tag, buffers}`: at once, or when the tag is another one than `after`, after `waitMs` at the latest. */
+  /** `{tag, buffers}`: at once, or when the tag is another one than `after`, after `waitMs` at the latest. 429: too many of the customer ask. */
   states(
     principal: Principal,
     request: { after?: string; waitMs: number; gone: AbortSignal },
@@ -32,7 +32,7 @@ export function bufferStateRoutes(states: BufferStatesService): Route[] {
         },
         waitSeconds: {
           type: 'integer',
-          description: 'How long to wait. The answer then tells how it stands, changed or not.',
+          description: 'How long to wait at most. The answer tells how it stands, changed or not.',
           minimum: 0,
           maximum: MAX_WAIT_SECONDS,
           default: 0,

@@ -113,6 +113,8 @@ async function admit(
 function goneOf({ req, res }: Context): AbortSignal {
   const gone = new AbortController()
   const abort = () => gone.abort()
+  // It may have gone while the request was let in, or before its turn on the connection: no event tells of that again.
+  if (req.socket.readableEnded || req.socket.destroyed) abort()
   req.socket.once('end', abort)
   res.once('close', () => {
     req.socket.off('end', abort)
