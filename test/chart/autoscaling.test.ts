@@ -3,7 +3,7 @@
  * subresource, as it does it. With `--server-side=false` Helm 4 merges the way Helm 3 does.
  */
 import { expect } from 'chai'
-import { before, describe, it } from 'mocha'
+import { afterEach, before, describe, it } from 'mocha'
 import { type Kube, kubectl, kubectlOk, kubeOrSkip, namespace } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import { chart, helm, helmOk, leastCluster, render, type Values } from './helm.ts'
@@ -16,14 +16,26 @@ const METHODS = { 'server-side apply': 'true', 'a three-way merge': 'false' }
 describe('the number of pods that an autoscaler has set', function () {
   this.timeout(180_000)
   let cluster: Kube
+  const made: string[] = []
   before(async function () {
     this.timeout(120_000)
     cluster = await kubeOrSkip(this)
   })
+  // The nodes have room for so many pods, and other tests need some.
+  afterEach(async () => {
+    for (const ns of made.splice(0)) await kubectlOk(cluster, ['delete', 'namespace', ns, '--wait=false'])
+  })
+
+  /** A namespace that goes with its test. */
+  const ownNamespace = async () => {
+    const ns = await namespace(cluster, 'scaling')
+    made.push(ns)
+    return ns
+  }
 
   /** A release in a namespace of its own, whose hooks do not run. */
   const releaseOf = async (serverSide: string, values: Values) => {
-    const ns = await namespace(cluster, 'scaling')
+    const ns = await ownNamespace()
     const options = (more: Values) => ({ namespace: ns, values: [more] })
     const upgrade = (more: Values = {}, args: readonly string[] = []) =>
       helm(
@@ -151,7 +163,7 @@ describe('the number of pods that an autoscaler has set', function () {
 
   for (const args of [['--server-side'], []]) {
     it(`stays where rendered manifests are applied, as Argo CD does: kubectl apply ${args}`, async () => {
-      const ns = await namespace(cluster, 'scaling')
+      const ns = await ownNamespace()
       const { pods, scale, isScaled } = deploymentOf(cluster, ns)
       const apply = async (note: string) => {
         const values = [leastCluster, BASE, ON, { ingress: { podAnnotations: { note } } }]
