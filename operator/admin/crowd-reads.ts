@@ -25,10 +25,10 @@ export interface ListingAdmin extends AdminBuffers {
 interface OfKey {
   readonly bucket: TokenBucket
   customerId?: string
-  list?: { readonly begunAt: number; readonly buffers: Promise<ReadonlyMap<string, Buffer>> }
+  list?: { readonly buffers: Promise<ReadonlyMap<string, Buffer>> }
   /** After a list that was refused, monotonic ms. */
   notBefore: number
-  /** Buffers that this process is writing, or wrote since the list was begun: the list may not have that. */
+  /** Buffers that this process wrote while there was the list, which may not have that. */
   readonly written: Set<string>
 }
 
@@ -61,7 +61,7 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
 
   function begin(key: string, entry: OfKey, signal: AbortSignal): NonNullable<OfKey['list']> {
     entry.written.clear()
-    const list = { begunAt: clock.monotonic(), buffers: listed(key, entry, signal) }
+    const list = { buffers: listed(key, entry, signal) }
     entry.list = list
     // It may be large.
     clock.after(SHARED_MS, () => {
@@ -91,13 +91,13 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
     }
   }
 
+  /** No pass reads the buffer meanwhile: it has one pass at a time. */
   async function writing<T>(key: string, bufferId: string, write: () => Promise<T>): Promise<T> {
-    of(key).written.add(bufferId)
     try {
       return await write()
     } finally {
-      // A list that was begun meanwhile may have been read before.
-      of(key).written.add(bufferId)
+      const { list, written } = of(key)
+      if (list !== undefined) written.add(bufferId)
     }
   }
 
