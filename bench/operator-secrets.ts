@@ -4,8 +4,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { start, stopKube } from '../test/kube/kube.ts'
+import { type Kube, kubectlOk, start, stopKube } from '../test/kube/kube.ts'
 import { apiServer, names } from '../test/operator/kubernetes/cluster.ts'
+import { type Mount, mountServiceAccount, podEnvironment } from '../test/operator/kubernetes/mount.ts'
 import { OperatorHarness } from '../test/operator/reconcile/harness.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { createInstallation } from '../test/support/service.ts'
@@ -44,12 +45,17 @@ export async function measureSecrets({ buffers, secrets, bytes }: SecretSizes): 
   await inParallel(names('other', secrets - buffers), PARALLEL, (name) =>
     harness.createSecret(name, { value: 'x' }, harness.namespaces[1]),
   )
-  const operator = await harness.operate({
-    PENSTOCK_LOG_LEVEL: 'info',
-    PENSTOCK_VERIFY_SECONDS: '60',
-    ...AS_IN_THE_IMAGE,
-    NODE_OPTIONS: `${REPORT_OPTIONS} --max-semi-space-size=2`,
-  })
+  const operator = await harness.spawn(
+    {
+      ...podEnvironment(await accountOf(cluster, harness)),
+      PENSTOCK_LOG_LEVEL: 'info',
+      PENSTOCK_VERIFY_SECONDS: '60',
+      ...AS_IN_THE_IMAGE,
+      NODE_OPTIONS: `${REPORT_OPTIONS} --max-semi-space-size=2`,
+    },
+    'test/operator/pod.ts',
+  )
+  await harness.untilLogged(operator, 'leading')
   const memory = async () => {
     const reports = () => operator.events.filter(({ msg }) => msg === MEMORY_EVENT)
     const before = reports().length
@@ -76,6 +82,13 @@ export async function measureSecrets({ buffers, secrets, bytes }: SecretSizes): 
       ['most since the start', peak, ''],
     ],
   )
+}
+
+async function accountOf(cluster: Kube, { namespace }: OperatorHarness): Promise<Mount> {
+  await kubectlOk(cluster, ['-n', namespace, 'create', 'serviceaccount', 'operator'])
+  const binding = ['--clusterrole=cluster-admin', `--serviceaccount=${namespace}:operator`]
+  await kubectlOk(cluster, ['create', 'clusterrolebinding', 'operator', ...binding])
+  return mountServiceAccount(cluster, namespace, 'operator')
 }
 
 /** MiB; Linux. */

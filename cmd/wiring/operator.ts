@@ -1,7 +1,6 @@
 /** The operator's parts, joined: what it watches, what it reconciles with, and the lead that lets it. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { KubeConfig } from '@kubernetes/client-node'
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
 import type { Logger } from '../../internal/telemetry/logger.ts'
@@ -14,6 +13,7 @@ import { Controller } from '../../operator/controller/controller.ts'
 import { type OperatorMetrics, operatorMetrics } from '../../operator/controller/metrics.ts'
 import { Outage } from '../../operator/controller/outage.ts'
 import { WorkQueue } from '../../operator/controller/work-queue.ts'
+import type { ClusterAccess } from '../../operator/kubernetes/access.ts'
 import { ApiServer } from '../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../operator/kubernetes/buffer-writer.ts'
 import { EventRecorder } from '../../operator/kubernetes/events.ts'
@@ -29,7 +29,7 @@ const EVENTS_DRAIN_MS = 1_000
 
 export interface OperatorParts {
   readonly config: Config
-  readonly kube: KubeConfig
+  readonly access: ClusterAccess
   /** PEM of the authorities of the admin API; undefined: the machine's. */
   readonly ca: string | undefined
   readonly version: string
@@ -55,7 +55,7 @@ export async function startOperator(parts: OperatorParts, lost: (error: Error) =
   log.info({ opsPort }, 'watching')
   const api = await lifecycle.acquire(
     'API server',
-    () => new ApiServer(parts.kube),
+    () => new ApiServer(parts.access),
     (it) => it.close(),
   )
   const stores = createStores(log)
@@ -198,10 +198,9 @@ async function createReconciler(
 }
 
 function stand(parts: OperatorParts, api: ApiServer): Promise<LeaderElection> {
-  const { config, kube, clock, randomness, log, lifecycle } = parts
+  const { config, access, clock, randomness, log, lifecycle } = parts
   const { leaseName: name, leaseNamespace } = config.operator
-  const own = kube.getContextObject(kube.getCurrentContext())?.namespace
-  const namespace = leaseNamespace ?? own ?? 'default'
+  const namespace = leaseNamespace ?? access.namespace ?? 'default'
   const identity = `${hostname()}_${randomUUID()}`
   return lifecycle.acquire(
     'leadership',

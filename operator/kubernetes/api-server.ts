@@ -1,11 +1,10 @@
 /**
- * Requests to the API server. Addresses and credentials come from @kubernetes/client-node (kubeconfig, in-cluster tokens,
- * exec plugins, renewed as they expire); the requests are made here, because its own client opens a connection of its own
- * for each one, cannot be aborted while a watch is being opened, and takes 30 quiet seconds of a watch for its end.
+ * Requests to the API server. They are made here, because the client of @kubernetes/client-node opens a connection of its
+ * own for each one, cannot be aborted while a watch is being opened, and takes 30 quiet seconds of a watch for its end.
  */
-import type { AgentOptions, RequestOptions } from 'node:https'
-import type { DispatcherOptions, KubeConfig } from '@kubernetes/client-node'
+import type { DispatcherOptions } from '@kubernetes/client-node'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import type { ClusterAccess } from './access.ts'
 import { ApiError, inBandError, refusal } from './api-error.ts'
 import { jsonLines } from './json-lines.ts'
 
@@ -52,12 +51,12 @@ export interface ApiServerOptions {
 }
 
 export class ApiServer {
-  readonly #config: KubeConfig
+  readonly #access: ClusterAccess
   readonly #options: ApiServerOptions
   #pool: { readonly made: string; readonly agent: Dispatcher } | undefined
 
-  constructor(config: KubeConfig, options: ApiServerOptions = {}) {
-    this.#config = config
+  constructor(access: ClusterAccess, options: ApiServerOptions = {}) {
+    this.#access = access
     this.#options = options
   }
 
@@ -131,15 +130,9 @@ export class ApiServer {
   }
 
   async #prepare(path: string) {
-    const cluster = this.#config.getCurrentCluster()
-    if (!cluster) throw new Error('the kubeconfig names no current cluster')
-    const credentials: RequestOptions = {}
-    await this.#config.applyToHTTPSOptions(credentials)
-    const headers: Record<string, string> = { 'user-agent': 'penstock-operator' }
-    for (const [name, value] of Object.entries(credentials.headers ?? {})) headers[name] = String(value)
-    if (credentials.auth) headers.authorization = `Basic ${Buffer.from(credentials.auth).toString('base64')}`
-    const connection = this.#config.createDispatcherOptions(cluster, credentials as AgentOptions)
-    return { agent: this.#agent(connection), headers, url: new URL(cluster.server.replace(/\/$/, '') + path) }
+    const { server, headers, options } = await this.#access.connection()
+    const url = new URL(server.replace(/\/$/, '') + path)
+    return { agent: this.#agent(options), headers: { 'user-agent': 'penstock-operator', ...headers }, url }
   }
 
   /** The same one until a certificate, key or CA was exchanged. */

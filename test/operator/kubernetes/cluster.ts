@@ -6,6 +6,7 @@ import { systemClock, systemRandomness } from '../../../internal/runtime/system-
 import { Cache } from '../../../operator/controller/cache.ts'
 import type { Change } from '../../../operator/controller/ports.ts'
 import { ApiServer, type ApiServerOptions } from '../../../operator/kubernetes/api-server.ts'
+import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
 import { Reflector, type ReflectorOptions } from '../../../operator/kubernetes/reflector.ts'
 import type { Kube } from '../../kube/kube.ts'
 import type { TcpProxy } from '../../support/tcp-proxy.ts'
@@ -39,7 +40,7 @@ export function apiPort(kube: Kube): number {
 }
 
 export function apiServer(kube: Kube, options: ApiServerOptions = {}, through?: TcpProxy): ApiServer {
-  return new ApiServer(kubeConfig(kube, through), options)
+  return new ApiServer(kubeconfigAccess(kubeConfig(kube, through)), options)
 }
 
 export class ConfigMaps {

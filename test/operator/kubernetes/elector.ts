@@ -5,12 +5,13 @@
 import { KubeConfig } from '@kubernetes/client-node'
 import { systemClock, systemRandomness } from '../../../internal/runtime/system-clock.ts'
 import { ApiServer } from '../../../operator/kubernetes/api-server.ts'
+import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
 import { LeaderElection } from '../../../operator/kubernetes/leader-election.ts'
 
 const [kubeconfig = '', namespace = '', identity = ''] = process.argv.slice(2)
 const config = new KubeConfig()
 config.loadFromFile(kubeconfig)
-const api = new ApiServer(config)
+const api = new ApiServer(kubeconfigAccess(config))
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const election = new LeaderElection({
   api,

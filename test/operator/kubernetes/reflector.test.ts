@@ -11,6 +11,7 @@ import {
   type WatchCall,
   type WatchEvent,
 } from '../../../operator/kubernetes/api-server.ts'
+import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
 import { PAGE } from '../../../operator/kubernetes/reflector.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -104,7 +105,7 @@ describe('a reflector on a real API server', function () {
     const all = names('map', PAGE + 5)
     await maps.createMany(all)
     await compact(kube)
-    const stale = keep(new StalePages(kubeConfig(kube)))
+    const stale = keep(new StalePages(kubeconfigAccess(kubeConfig(kube))))
     const followed = follow(mirror(stale, space))
     await followed.reflector.synced
     expect(followed.shown()).to.deep.equal(all.map((name) => `${name}=1`))
@@ -139,7 +140,7 @@ describe('a reflector on a real API server', function () {
   })
 
   it('lists anew after a while, and so makes up for an event that was lost', async () => {
-    const lossy = keep(new LossyWatches(kubeConfig(kube)))
+    const lossy = keep(new LossyWatches(kubeconfigAccess(kubeConfig(kube))))
     const followed = follow(mirror(lossy, space, { relistMs: 5_000 }))
     await followed.reflector.synced
     await maps.create('lost')
@@ -156,7 +157,7 @@ describe('a reflector on a real API server', function () {
       await maps.create('there')
       const config = new KubeConfig()
       config.loadFromClusterAndUser({ name: 'busy', server: busy.url, skipTLSVerify: true }, { name: 'none' })
-      const followed = follow(mirror(keep(new ApiServer(config)), space))
+      const followed = follow(mirror(keep(new ApiServer(kubeconfigAccess(config))), space))
       await followed.reflector.synced
       expect(followed.shown()).to.deep.equal(['there=1'])
       expect(followed.logged.map(({ message }) => message)).to.have.length(1)

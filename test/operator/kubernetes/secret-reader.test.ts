@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import { hasStatus } from '../../../operator/kubernetes/api-error.ts'
 import { ApiServer } from '../../../operator/kubernetes/api-server.ts'
+import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
 import { SecretReader } from '../../../operator/kubernetes/secret-reader.ts'
 import type { SecretResource } from '../../../operator/reconcile/ports.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
@@ -72,7 +73,7 @@ describe('the values of Secrets', function () {
     expect(await reader.read(gone, signal)).to.equal(undefined)
     const config = new KubeConfig()
     config.loadFromFile(join(kube.dir, 'alice.kubeconfig'))
-    const nobody = new ApiServer(config)
+    const nobody = new ApiServer(kubeconfigAccess(config))
     const error = await new SecretReader(nobody).read(gone, signal).catch((thrown: unknown) => thrown)
     nobody.close()
     expect(hasStatus(error, 403)).to.equal(true)

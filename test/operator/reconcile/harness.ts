@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { KubeConfig } from '@kubernetes/client-node'
 import { ApiError } from '../../../operator/kubernetes/api-error.ts'
 import { ApiServer } from '../../../operator/kubernetes/api-server.ts'
+import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
 import {
   API_VERSION,
   type BufferResource,
@@ -65,7 +66,7 @@ export class OperatorHarness {
     this.namespaces = namespaces
     const config = new KubeConfig()
     config.loadFromFile(cluster.kubeconfig)
-    this.#kube = new ApiServer(config)
+    this.#kube = new ApiServer(kubeconfigAccess(config))
   }
 
   /** Two namespaces, a project, and in both a Secret `penstock` with the owner's key. */

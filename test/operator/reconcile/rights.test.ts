@@ -1,6 +1,4 @@
 /** The operator with exactly the account and the Roles of the chart, and with one verb less of them at a time. */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import type { ApiServer } from '../../../operator/kubernetes/api-server.ts'
@@ -9,8 +7,8 @@ import { leastCluster, type Manifest, render } from '../../chart/helm.ts'
 import { type Kube, kubectlOk, kubeOrSkip } from '../../kube/kube.ts'
 import type { Service } from '../../support/service.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
-import { tempFolder } from '../../support/temp-folders.ts'
 import { apiServer } from '../kubernetes/cluster.ts'
+import { type Mount, mountServiceAccount, podEnvironment } from '../kubernetes/mount.ts'
 import { inTime, OperatorHarness } from './harness.ts'
 
 /** As the chart names it for the release `p`: account, Lease and Role of the Lease. */
@@ -37,7 +35,7 @@ describe("the operator with the chart's account", function () {
   let harness: OperatorHarness
   let admin: ApiServer
   let rights: Manifest[]
-  let kubeconfig: string
+  let mount: Mount
 
   before(async function () {
     cluster = await kubeOrSkip(this)
@@ -50,7 +48,7 @@ describe("the operator with the chart's account", function () {
     )
     await grant(rights)
     for (const [verb, resource] of cases) await untilAllowed(verb, resource, true)
-    kubeconfig = await kubeconfigOf(ACCOUNT)
+    mount = await mountServiceAccount(cluster, harness.namespace, ACCOUNT)
   })
 
   after(async () => {
@@ -59,11 +57,14 @@ describe("the operator with the chart's account", function () {
   })
 
   const operate = () =>
-    harness.spawn({
-      KUBECONFIG: kubeconfig,
-      PENSTOCK_WATCH_NAMESPACES: harness.namespace,
-      PENSTOCK_LEASE_NAME: ACCOUNT,
-    })
+    harness.spawn(
+      {
+        ...podEnvironment(mount),
+        PENSTOCK_WATCH_NAMESPACES: harness.namespace,
+        PENSTOCK_LEASE_NAME: ACCOUNT,
+      },
+      'test/operator/pod.ts',
+    )
 
   it('creates, updates and deletes, writes Events, leads and hands over, and is refused nothing', async () => {
     const first = await operate()
@@ -235,13 +236,6 @@ describe("the operator with the chart's account", function () {
   }
 
   /** By a token as the pod would have it. */
-  async function kubeconfigOf(account: string): Promise<string> {
-    const token = await kubectlOk(cluster, ['-n', harness.namespace, 'create', 'token', account])
-    const file = join(tempFolder('account'), 'kubeconfig')
-    const ours = readFileSync(cluster.kubeconfig, 'utf8')
-    writeFileSync(file, ours.replace(/token: "?[^"}\s]+"?/, `token: "${token.trim()}"`))
-    return file
-  }
 })
 
 function without(manifest: Manifest, verb: string, resource: string): Manifest {
