@@ -7,6 +7,7 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import type { ClusterAccess } from './access.ts'
 import { ApiError, inBandError, refusal } from './api-error.ts'
 import { jsonLines } from './json-lines.ts'
+import { withShortStrings } from './short-strings.ts'
 
 /** An answer is complete within this time, ms, unless asked otherwise. */
 const ANSWER_MS = 30_000
@@ -25,6 +26,8 @@ export interface Call {
   accept?: string
   signal?: AbortSignal
   timeoutMs?: number
+  /** Of a string in the answer, bytes: what is longer is cut. Default: no limit. */
+  longestString?: number
 }
 
 /** `object`: the resource; of a BOOKMARK only its `metadata.resourceVersion`. */
@@ -67,7 +70,7 @@ export class ApiServer {
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline
     return this.#guarded(`${method} ${path}`, signals, async () => {
       const answer = await this.#send(method, path, call, { signal: signals })
-      return JSON.parse(await answer.body.text()) as T
+      return JSON.parse(await textOf(answer.body, call.longestString)) as T
     })
   }
 
@@ -161,6 +164,10 @@ export class ApiServer {
       signal.removeEventListener('abort', abort)
     }
   }
+}
+
+function textOf(body: Dispatcher.ResponseData['body'], longestString: number | undefined): Promise<string> {
+  return longestString === undefined ? body.text() : withShortStrings(body, longestString)
 }
 
 /** undici's own text for it speaks of its own parts. */

@@ -40,7 +40,8 @@ export class SecretReader implements SecretValues {
 
   async #fetch(path: string, signal: AbortSignal): Promise<SecretResource | undefined> {
     try {
-      return cut(await this.#api.request<SecretResource>('GET', path, { signal }))
+      const call = { signal, longestString: LONGEST }
+      return withoutRest(await this.#api.request<SecretResource>('GET', path, call))
     } catch (error) {
       if (hasStatus(error, 404)) return undefined
       throw error
@@ -63,13 +64,10 @@ export class SecretReader implements SecretValues {
   }
 }
 
-/** A slice alone would keep the whole text alive. */
-function cut({ metadata, data = {} }: SecretResource): SecretResource {
+/** Annotations and managed fields may be much longer than what is kept. */
+function withoutRest({ metadata, data = {} }: SecretResource): SecretResource {
   const { name, namespace, uid, resourceVersion } = metadata
-  const values = Object.entries(data).map(([key, value]) =>
-    value.length <= LONGEST ? [key, value] : [key, Buffer.from(value.slice(0, LONGEST)).toString()],
-  )
-  return { metadata: { name, namespace, uid, resourceVersion }, data: Object.fromEntries(values) }
+  return { metadata: { name, namespace, uid, resourceVersion }, data }
 }
 
 /** Resource versions grow. */
