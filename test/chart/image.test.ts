@@ -1,12 +1,13 @@
 /** What the image would be, without building it: the node tests do that. */
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { basesOf, isPinned, tagOf } from '../../cmd/pin-base/dockerfile.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 import { readSources } from '../architecture/sources.ts'
+import { tempFolder } from '../support/temp-folders.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
@@ -71,15 +72,44 @@ describe('the role of the image', () => {
     expect((await run(['export', '--customer', 'acme'])).stderr).to.match(/^no database in /)
     expect((await run(['account', 'acme'])).stderr).to.match(/^no database in /)
   })
+
+  it('gives memory back where it is the operator, beside what the pod says itself', async () => {
+    const environmentOf = async (role: string) => {
+      const { stderr } = await run([role], {
+        PATH: `${nodeThatTells()}:/usr/bin:/bin`,
+        NODE_OPTIONS: '--title=p',
+      })
+      return stderr
+        .split('\n')
+        .filter((line) => /^(MALLOC|NODE)_/.test(line))
+        .sort()
+    }
+    expect(await environmentOf('operator')).to.deep.equal([
+      'MALLOC_ARENA_MAX=2',
+      'MALLOC_MMAP_THRESHOLD_=131072',
+      'MALLOC_TRIM_THRESHOLD_=131072',
+      'NODE_OPTIONS=--max-semi-space-size=2 --title=p',
+    ])
+    expect(await environmentOf('actor')).to.deep.equal(['NODE_OPTIONS=--title=p'])
+  })
 })
+
+/** A folder with a `node` that only prints its environment. */
+function nodeThatTells(): string {
+  const folder = tempFolder('node')
+  writeFileSync(join(folder, 'node'), '#!/bin/sh\nenv >&2\n', { mode: 0o755 })
+  return folder
+}
 
 function packageOf(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
 }
 
-function run(args: readonly string[]): Promise<{ code: number; stderr: string }> {
+function run(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = { PATH: process.env.PATH },
+): Promise<{ code: number; stderr: string }> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env.PATH }
     execFile(roleScript, args, { env }, (error, _, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stderr }),
     )
