@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
-import { installGatewayApi } from '../kube/gateway.ts'
+import { installDefinitions } from '../kube/definitions.ts'
 import { type Kube, kubectl, kubectlOk, namespace, run, start, stopKube } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import { chart, helm, helmOk, type Manifest, nameOf, render, type Values, valuesFile } from './helm.ts'
@@ -31,7 +31,7 @@ describe('a release', function () {
     if (started === undefined) return
     cluster = started
     ns = await namespace(cluster, 'chart')
-    await installGatewayApi(cluster)
+    await installDefinitions(cluster, 'gateway', 'monitoring')
   })
   beforeEach(function () {
     if (cluster === undefined) this.skip()
@@ -68,12 +68,11 @@ describe('a release', function () {
         namespace: ns,
         ...(further && { further }),
       })
-      const known = manifests.filter(({ kind }) => !/Monitor$/.test(kind))
       const args = ['apply', '--dry-run=server', '--validate=strict', '-f', '-']
-      const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: known })
+      const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests })
       const { code, stdout, stderr } = await kubectl(cluster, args, input)
       expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' })
-      expect(stdout.trim().split('\n').length).to.equal(known.length)
+      expect(stdout.trim().split('\n').length).to.equal(manifests.length)
     })
   }
 

@@ -11,7 +11,7 @@ import { createServer, type Server } from 'node:tls'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { freePort } from '../../internal/embedded/port.ts'
-import { installGatewayApi } from '../kube/gateway.ts'
+import { installDefinitions } from '../kube/definitions.ts'
 import { type Kube, kubectlOk, kubeOrSkip, namespace } from '../kube/kube.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Service } from '../support/service.ts'
@@ -88,7 +88,7 @@ describe('what an install prints', function () {
   const ended: Service[] = []
   before(async function () {
     cluster = await kubeOrSkip(this)
-    await installGatewayApi(cluster)
+    await installDefinitions(cluster, 'gateway')
     const definition = join(import.meta.dirname, '../../crds/buffering.penstock.dev_buffers.yaml')
     await kubectlOk(cluster, ['apply', '--server-side', '--force-conflicts', '-f', definition])
     url = `http://127.0.0.1:${await freePort()}`
