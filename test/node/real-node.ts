@@ -33,7 +33,13 @@ export const IMAGES = join(home, 'images')
 /** Of the repository. */
 export const ROOT = join(import.meta.dirname, '..', '..')
 
+const further: { readonly what: string; readonly build: () => Promise<unknown> }[] = []
 let started: Promise<Kube> | undefined
+
+/** Has `build` done beside the parts of the node, which take long, where a file is going to need it. */
+export function alsoBuild(what: string, build: () => Promise<unknown>): void {
+  further.push({ what, build })
+}
 
 /** The node of this run. Rejects where something that it needs is missing, and says what. */
 export function node(): Promise<Kube> {
@@ -45,9 +51,8 @@ async function start(): Promise<Kube> {
   requireAll()
   takeLock()
   tell('building the parts of a node (minutes, the first time)')
-  const bin = await script('build.sh', ['--node'])
-  tell("building the image from the project's Dockerfile")
-  await script('images.sh', [IMAGES])
+  // Compilers have the processors, and images mostly wait for packages and disks.
+  const [bin] = await Promise.all([script('build.sh', ['--node']), buildImages()])
   const env = { KUBE_BIN: bin, PAUSE_TAR: join(IMAGES, 'pause.tar') }
   stopNode(bin)
   writeFileSync(partsFile, bin)
@@ -59,6 +64,15 @@ async function start(): Promise<Kube> {
   const cluster = { dir, bin, kubeconfig }
   await load(cluster, 'penstock.tar')
   return cluster
+}
+
+async function buildImages(): Promise<void> {
+  tell("building the image from the project's Dockerfile")
+  await script('images.sh', [IMAGES])
+  for (const { what, build } of further) {
+    tell(`building ${what}`)
+    await build()
+  }
 }
 
 /** Makes an image of IMAGES known to the node. */

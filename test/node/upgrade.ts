@@ -83,9 +83,12 @@ describe('an upgrade from the release before', () => {
     }
   }
 
+  /** Of the pods that run and stay; those that end or have ended are listed for a while. */
   async function images(): Promise<string[]> {
     const pods = await place.list('pods')
-    return pods.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/instance'] === 'p').map(imageOf)
+    const ours = pods.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/instance'] === 'p')
+    const stay = ours.filter((pod) => pod.status.phase === 'Running' && !pod.metadata.deletionTimestamp)
+    return stay.map(imageOf)
   }
 
   function imageOf(pod: Manifest): string {
