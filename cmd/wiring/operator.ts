@@ -189,7 +189,7 @@ async function createReconciler(
     log,
     resources: stores.buffers,
     secrets: stores.secrets,
-    values: new SecretReader(api),
+    values: new SecretReader(api, clock),
     claims: new BufferIdClaims(stores.buffers),
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,

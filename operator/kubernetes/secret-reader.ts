@@ -2,6 +2,7 @@
  * Values of Secrets, read one by one as passes need them: a watch that carried all data would hold all Secrets of the cluster.
  * What was read last is kept, up to a bound, because many Buffers name the same Secret.
  */
+import type { Clock } from '../../internal/runtime/clock.ts'
 import type { SecretMetadata, SecretResource, SecretValues } from '../reconcile/ports.ts'
 import { hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
@@ -11,30 +12,38 @@ const KEPT = 2_000_000
 /** Of one value. What is longer is no secret or header that the service takes, and is as wrong when it is cut. */
 const LONGEST = 65_536
 
+/** The watch tells of a change within seconds. What is newer than it for longer is from before etcd was restored. */
+const AHEAD_MS = 60_000
+
 interface Kept {
   readonly secret: SecretResource
   readonly size: number
+  /** Monotonic ms. */
+  readonly readAt: number
 }
 
 export class SecretReader implements SecretValues {
   readonly #api: ApiServer
   /** By uid, the one that was used longest ago first. */
   readonly #kept = new Map<string, Kept>()
+  readonly #clock: Clock
   #size = 0
 
-  constructor(api: ApiServer) {
+  constructor(api: ApiServer, clock: Clock) {
     this.#api = api
+    this.#clock = clock
   }
 
   async read({ metadata }: SecretMetadata, signal: AbortSignal): Promise<SecretResource | undefined> {
     const { namespace, name, uid, resourceVersion } = metadata
     const kept = this.#kept.get(uid)
-    if (kept !== undefined && isAsNew(kept.secret, resourceVersion)) {
+    if (kept !== undefined && this.#isAsNew(kept, resourceVersion)) {
       this.#keep(uid, kept)
       return kept.secret
     }
+    const readAt = this.#clock.monotonic()
     const secret = await this.#fetch(`/api/v1/namespaces/${namespace}/secrets/${name}`, signal)
-    if (secret?.metadata.uid === uid) this.#keep(uid, { secret, size: sizeOf(secret) })
+    if (secret?.metadata.uid === uid) this.#keep(uid, { secret, size: sizeOf(secret), readAt })
     return secret
   }
 
@@ -46,6 +55,12 @@ export class SecretReader implements SecretValues {
       if (hasStatus(error, 404)) return undefined
       throw error
     }
+  }
+
+  /** Resource versions grow. */
+  #isAsNew({ secret, readAt }: Kept, resourceVersion: string): boolean {
+    const aheadBy = BigInt(secret.metadata.resourceVersion) - BigInt(resourceVersion)
+    return aheadBy === 0n || (aheadBy > 0n && this.#clock.monotonic() - readAt < AHEAD_MS)
   }
 
   #keep(uid: string, kept: Kept): void {
@@ -68,11 +83,6 @@ export class SecretReader implements SecretValues {
 function withoutRest({ metadata, data = {} }: SecretResource): SecretResource {
   const { name, namespace, uid, resourceVersion } = metadata
   return { metadata: { name, namespace, uid, resourceVersion }, data }
-}
-
-/** Resource versions grow. */
-function isAsNew({ metadata }: SecretResource, resourceVersion: string): boolean {
-  return BigInt(metadata.resourceVersion) >= BigInt(resourceVersion)
 }
 
 function sizeOf({ data = {} }: SecretResource): number {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { hasStatus } from '../../../operator/kubernetes/api-error.ts'
 import { ApiServer } from '../../../operator/kubernetes/api-server.ts'
 import { kubeconfigAccess } from '../../../operator/kubernetes/kubeconfig.ts'
@@ -20,6 +21,8 @@ describe('the values of Secrets', function () {
   let reader: SecretReader
   /** Requests of the reader. */
   let asked: string[]
+  let ms = 0
+  const clock = { ...systemClock(), monotonic: () => ms }
 
   before(async function () {
     kube = await kubeOrSkip(this)
@@ -29,7 +32,7 @@ describe('the values of Secrets', function () {
 
   beforeEach(() => {
     asked = []
-    reader = new SecretReader(api)
+    reader = new SecretReader(api, clock)
   })
 
   after(() => api?.close())
@@ -59,6 +62,17 @@ describe('the values of Secrets', function () {
     expect(asked).to.have.length(2)
   })
 
+  it('are read again where the API server went back to an older state', async () => {
+    const made = await create('restored', 'one')
+    const changed = await change('restored', 'two')
+    expect(await read(changed)).to.equal('two')
+    ms += 60_000
+    expect(await read(changed), 'as new as the watch').to.equal('two')
+    expect(asked).to.have.length(1)
+    expect(await read(made)).to.equal('two')
+    expect(asked, 'the watch has told of an older one for a minute').to.have.length(2)
+  })
+
   it('are those of the Secret that has the name now', async () => {
     const former = await create('anew', 'one')
     expect(await read(former)).to.equal('one')
@@ -74,7 +88,7 @@ describe('the values of Secrets', function () {
     const config = new KubeConfig()
     config.loadFromFile(join(kube.dir, 'alice.kubeconfig'))
     const nobody = new ApiServer(kubeconfigAccess(config))
-    const error = await new SecretReader(nobody).read(gone, signal).catch((thrown: unknown) => thrown)
+    const error = await new SecretReader(nobody, clock).read(gone, signal).catch((thrown: unknown) => thrown)
     nobody.close()
     expect(hasStatus(error, 403)).to.equal(true)
   })
