@@ -54,6 +54,7 @@ export async function measureSecrets({ buffers, secrets, bytes }: SecretSizes): 
       NODE_OPTIONS: `${REPORT_OPTIONS} --max-semi-space-size=2`,
     },
     'test/operator/pod.ts',
+    ['--optimize-for-size'],
   )
   await harness.untilLogged(operator, 'leading')
   const memory = async () => {

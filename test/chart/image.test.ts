@@ -81,23 +81,28 @@ describe('the role of the image', () => {
       })
       return stderr
         .split('\n')
-        .filter((line) => /^(MALLOC|NODE)_/.test(line))
+        .filter((line) => /^(ARGUMENTS=|MALLOC_|NODE_)/.test(line))
         .sort()
     }
+    const program = (role: string) => join(root, 'cmd', role, 'main.ts')
     expect(await environmentOf('operator')).to.deep.equal([
+      `ARGUMENTS=--optimize-for-size ${program('operator')}`,
       'MALLOC_ARENA_MAX=2',
       'MALLOC_MMAP_THRESHOLD_=131072',
       'MALLOC_TRIM_THRESHOLD_=131072',
       'NODE_OPTIONS=--max-semi-space-size=2 --title=p',
     ])
-    expect(await environmentOf('actor')).to.deep.equal(['NODE_OPTIONS=--title=p'])
+    expect(await environmentOf('actor')).to.deep.equal([
+      `ARGUMENTS=${program('actor')}`,
+      'NODE_OPTIONS=--title=p',
+    ])
   })
 })
 
-/** A folder with a `node` that only prints its environment. */
+/** A folder with a `node` that only prints its arguments and its environment. */
 function nodeThatTells(): string {
   const folder = tempFolder('node')
-  writeFileSync(join(folder, 'node'), '#!/bin/sh\nenv >&2\n', { mode: 0o755 })
+  writeFileSync(join(folder, 'node'), '#!/bin/sh\necho "ARGUMENTS=$*" >&2\nenv >&2\n', { mode: 0o755 })
   return folder
 }
 

@@ -43,12 +43,16 @@ export interface ServiceOptions {
   npm?: boolean
   /** Another program than the service's own, from the root of the repository. */
   program?: string
+  /** Options of node. */
+  flags?: readonly string[]
 }
 
 /** Resolves as soon as the process runs; see `untilHealthy`. It does not outlive this one. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const program = options.program ?? 'cmd/penstock/main.ts'
-  const [command, args] = options.npm ? ['npm', ['start']] : [process.execPath, [program]]
+  const [command, args] = options.npm
+    ? ['npm', ['start']]
+    : [process.execPath, [...(options.flags ?? []), program]]
   const child = spawn(command, args as string[], {
     cwd: ROOT,
     env: {

@@ -105,11 +105,16 @@ export class OperatorHarness {
     return service
   }
 
-  /** Runs the program and resolves as soon as its process is there. `program`: of another checkout. */
-  async spawn(env: Record<string, string> = {}, program = 'cmd/operator/main.ts'): Promise<Service> {
+  /** Runs the program and resolves as soon as its process is there. `program`: of another checkout. `flags`: of node. */
+  async spawn(
+    env: Record<string, string> = {},
+    program = 'cmd/operator/main.ts',
+    flags: readonly string[] = [],
+  ): Promise<Service> {
     const service = await startService({
       dataDir: tempFolder('operator'),
       program,
+      flags,
       env: {
         KUBECONFIG: this.cluster.kubeconfig,
         PENSTOCK_ADMIN_URL: this.proxy.url,
