@@ -5,7 +5,8 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { createServer, type Server } from 'node:tls'
 import { expect } from 'chai'
@@ -143,6 +144,39 @@ describe('what an install prints', function () {
     })
   }
 
+  const unsafe: readonly [string, keyof typeof WAYS, RegExp][] = [
+    ['a certificate is not trusted', 'an HTTPRoute', /certificate/],
+    ['the way in only redirects', 'an Ingress for any host', /redirects/],
+  ]
+  for (const [what, name, complaint] of unsafe) {
+    it(`keeps the key and says why while ${what}`, async () => {
+      ns = await namespace(cluster, 'notes')
+      const way = WAYS[name]!
+      const commands = await install(way)
+      const args = ['patch', way.object!, '--subresource=status', '--type=merge']
+      await kubectlOk(cluster, ['-n', ns, ...args, '-p', JSON.stringify({ status: way.status })])
+      const keys: unknown[] = []
+      const redirecting = createHttpServer(({ headers }, response) => {
+        if (headers['x-api-key'] !== undefined) keys.push(headers['x-api-key'])
+        response.writeHead(308, { location: `https://${HOST}/` }).end()
+      })
+      redirecting.listen(0, '127.0.0.1')
+      await once(redirecting, 'listening')
+      const shell = shellAt({ plain: (redirecting.address() as AddressInfo).port, trusts: false })
+      try {
+        shell.paste(commands).catch(() => {})
+        const complaints = () => shell.output.split('\n').filter((line) => complaint.test(line)).length
+        await eventually(() => complaints() >= 2, { timeoutMs: 60_000, everyMs: 100 })
+        expect(keys).to.deep.equal([])
+        expect(shell.output).not.to.include('"projectId"')
+      } finally {
+        await shell.close()
+        redirecting.close()
+        await helmOk(cluster, ['uninstall', 'p'], { namespace: ns })
+      }
+    })
+  }
+
   /** Installs the local values, and gives what is to be pasted of what that prints. */
   const install = async ({ values }: Way): Promise<string> => {
     await kubectlOk(cluster, [
@@ -192,13 +226,13 @@ describe('what an install prints', function () {
       await fetch(`${url}/v1/admin/${path}`, { method: 'DELETE', headers })
   }
 
-  const shellAt = () => {
+  /** `plain`: a port for all that is not HTTPS, if not the service's. `trusts`: any certificate. */
+  const shellAt = ({ plain = Number(new URL(url).port), trusts = true } = {}) => {
     const home = tempFolder('home')
-    const { port } = new URL(url)
     const { port: secure } = tls.address() as { port: number }
-    const routes = [`:443:127.0.0.1:${secure}`, `::127.0.0.1:${port}`]
+    const routes = [`:443:127.0.0.1:${secure}`, `::127.0.0.1:${plain}`]
     const lines = routes.map((route) => `connect-to = "${route}"`)
-    writeFileSync(join(home, '.curlrc'), `${lines.join('\n')}\ninsecure\n`)
+    writeFileSync(join(home, '.curlrc'), `${lines.join('\n')}\n${trusts ? 'insecure\n' : ''}`)
     const path = `${forwarding(cluster)}:${cluster.bin}:${process.env.PATH}`
     return new Shell({ cwd: home, env: { PATH: path, HOME: home, KUBECONFIG: cluster.kubeconfig } })
   }

@@ -79,6 +79,11 @@ export class Shell {
     }
   }
 
+  /** What the commands that were pasted last have written so far. */
+  get output(): string {
+    return this.#output
+  }
+
   /** What the commands wrote; rejects with it when one fails. */
   async paste(commands: string): Promise<string> {
     this.#output = ''

@@ -27,7 +27,8 @@
 
 {{/*
 (root, component, variable, port, probe): commands that wait until the component answers and leave its URL in the variable. `probe` is
-what is asked for, as arguments of curl; `port` is one of this machine that leads there where nothing else does.
+what is asked for, as arguments of curl; `port` is one of this machine that leads there where nothing else does. A redirect is no
+answer: behind it the key would go out once more, or in clear text.
 */}}
 {{- define "penstock.reach" -}}
 {{- $kubectl := printf "kubectl -n %s" .root.Release.Namespace -}}
@@ -35,7 +36,7 @@ what is asked for, as arguments of curl; `port` is one of this machine that lead
 {{- $values := index .root.Values .component -}}
 {{- $route := dig "expose" "httpRoute" dict $values -}}
 {{- $url := include "penstock.outside" . -}}
-{{- $try := printf "curl -sf -m 5 -o /dev/null $%s%s" .variable .probe -}}
+{{- $try := printf "curl -sSfL --max-redirs 0 -m 5 -o /dev/null $%s%s" .variable .probe -}}
 {{- if dig "expose" "ingress" "enabled" false $values -}}
 {{- include "penstock.untilAddress" (dict "kubectl" $kubectl "object" (printf "ingress/%s" $name)) }}
 {{ .variable }}={{ $url | default (include "penstock.addressOf" (dict "kubectl" $kubectl "object" (printf "ingress/%s" $name))) }}
@@ -43,8 +44,7 @@ what is asked for, as arguments of curl; `port` is one of this machine that lead
 {{- $gateway := first $route.parentRefs -}}
 {{ $kubectl }} wait httproute/{{ $name }} --for=jsonpath='{.status.parents[0].conditions[?(@.type=="Accepted")].status}'=True --timeout=300s
 {{- $host := trimPrefix "https://" $url | default (printf "$(kubectl -n %s get gateway %s -o jsonpath='{.status.addresses[0].value}')" ($gateway.namespace | default .root.Release.Namespace) $gateway.name) }}
-HOST={{ $host }}
-until for {{ .variable }} in https://$HOST http://$HOST; do {{ $try }} && break; done; do sleep 2; done
+{{ .variable }}=https://{{ $host }}
 {{- else if eq $values.service.type "LoadBalancer" -}}
 {{- include "penstock.untilAddress" (dict "kubectl" $kubectl "object" (printf "service/%s" $name)) }}
 {{ .variable }}={{ include "penstock.addressOf" (dict "kubectl" $kubectl "object" (printf "service/%s" $name)) }}:{{ $values.service.port }}
