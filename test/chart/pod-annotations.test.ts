@@ -17,7 +17,11 @@ describe('annotations that values give to pods', function () {
   it('name no second default container, but in pods that have none', async () => {
     const podAnnotations = { [DEFAULT_CONTAINER]: 'mine' }
     for (const role of ['ingress', 'admin', 'actor', 'operator', 'local']) {
-      await refusedAs(cluster, [leastCluster, { [role]: { podAnnotations } }], DEFAULT_CONTAINER)
+      await refusedAs(
+        cluster,
+        [leastCluster, { [role]: { podAnnotations } }],
+        `'/${role}/podAnnotations/${DEFAULT_CONTAINER.replace('/', '~1')}'`,
+      )
     }
     const hooks = { ownerKeysSecret: { name: 'keys' }, migrate: { podAnnotations }, test: { podAnnotations } }
     const pods = podsOf(await render(cluster, [leastCluster, hooks]))

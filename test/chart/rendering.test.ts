@@ -265,6 +265,15 @@ describe('values that are refused', function () {
     [{ terminationGracePeriodSeconds: 20 }, "'/terminationGracePeriodSeconds': minimum: got 20, want 25"],
     [{ networkPolicy: { nats: { ports: [] } } }, "'/networkPolicy/nats/ports': minItems"],
     [{ image: { tag: 'latest' } }, 'image.tag must name a version, not latest'],
+    [
+      { image: { registry: 'r.example.com', repository: 'r.example.com/team/penstock' } },
+      'image.repository must not begin with image.registry',
+    ],
+    [{ admin: { pdb: { minAvailable: 2 } } }, 'admin.pdb.minAvailable must be below the 2 pods'],
+    [
+      { ingress: { autoscaling: { enabled: true, minReplicas: 3 }, pdb: { minAvailable: 3 } } },
+      'ingress.pdb.minAvailable must be below the 3 pods',
+    ],
     [{ nats: { url: '' } }, 'nats.url or nats.urlSecret.name is required'],
     [{ database: { url: '' } }, 'database.url or database.urlSecret.name is required'],
     [{ encryptionKeySecret: { name: '' } }, 'encryptionKeySecret.name is required'],

@@ -8,6 +8,9 @@
 {{- if eq .image.tag "latest" }}
 {{- fail "image.tag must name a version, not latest" }}
 {{- end }}
+{{- if and .image.registry (hasPrefix (printf "%s/" .image.registry) .image.repository) }}
+{{- fail (printf "image.repository must not begin with image.registry, which goes before it: %s" .image.repository) }}
+{{- end }}
 {{- if eq .mode "cluster" }}
 {{- if not (or .nats.url .nats.urlSecret.name) }}
 {{- fail "nats.url or nats.urlSecret.name is required with mode: cluster (mode: local brings a NATS along)" }}
@@ -21,6 +24,14 @@
 {{- $actors := ternary .actor.autoscaling.maxReplicas .actor.replicas .actor.autoscaling.enabled }}
 {{- if gt (int $actors) (int .config.shards) }}
 {{- fail (printf "config.shards: %d shards cannot occupy %d actors" (int .config.shards) (int $actors)) }}
+{{- end }}
+{{- range $role := list "ingress" "admin" "actor" "operator" }}
+{{- $values := index $.Values $role }}
+{{- $pods := ternary (dig "autoscaling" "minReplicas" 0 $values) $values.replicas (dig "autoscaling" "enabled" false $values) }}
+{{- $least := dig "pdb" "minAvailable" "" $values }}
+{{- if and (not (kindIs "string" $least)) (ge (int $least) (int $pods)) (dig "pdb" "enabled" true $values) }}
+{{- fail (printf "%s.pdb.minAvailable must be below the %d pods that there may be: else no node can be drained" $role (int $pods)) }}
+{{- end }}
 {{- end }}
 {{- range $role := list "ingress" "actor" }}
 {{- with index $.Values $role "autoscaling" }}
