@@ -149,6 +149,9 @@ describe('an owner whose logs are nearly full', function () {
     expect(journal.bytes).to.be.below(journal.maxBytes * 0.95)
     const { fold } = await foldJournal(at.broker.journal(0), journal.lastSeq)
     expect(fold.state.kept.size * 9_700, 'what is kept').to.be.within(1, journal.maxBytes * 0.5)
+    const together = Map.groupBy(fold.state.kept.values(), ({ commit }) => commit)
+    for (const items of together.values())
+      expect(items.length * 9_700, 'what goes at once').to.be.at.most(journal.maxBytes / 16)
     expect(owner.problems).to.deep.equal([])
 
     // The next owner may send all of it.

@@ -191,8 +191,9 @@ export class Housekeeping {
     const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? replay.cursor
     const lagging = laggingItems(live.inInbox(), until)
     const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), replay.cursor)
-    const items = fitting(wanted, spaceForKeeps(await journalLog.state(), live.keptBytes))
-    await carry(items, { payloads, journal, live, stopped: () => this.#stopped })
+    const log = await journalLog.state()
+    const items = fitting(wanted, spaceForKeeps(log, live.keptBytes))
+    await carry(items, { payloads, journal, live, maxBytes: log.maxBytes, stopped: () => this.#stopped })
     await this.#advanceHorizon()
   }
 
@@ -251,6 +252,7 @@ export class Housekeeping {
       payloads,
       journal,
       live,
+      maxBytes: log.maxBytes,
       stopped: () => this.#stopped,
     })
   }

@@ -10,6 +10,11 @@ import type { Journal } from '../journal/journal.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
+/**
+ * Of the journal's `max_bytes`, for one keep record. A record is purged only once all of its items were carried forward, so
+ * one that fills half of a small journal could never go.
+ */
+const KEEP_SHARE = 1 / 16
 /** Encoded items that are sorted at once, bytes: they stand in memory meanwhile. */
 const SLAB_BYTES = 32 * 1024 * 1024
 
@@ -17,6 +22,8 @@ export interface KeepInto {
   readonly payloads: PayloadCache
   readonly journal: Journal
   readonly live: LiveItems
+  /** Of the journal's log; 0: no limit. */
+  readonly maxBytes: number
   readonly stopped: () => boolean
 }
 
@@ -51,8 +58,9 @@ export async function carry(items: readonly LiveItem[], into: KeepInto): Promise
 
 async function carrySlab(items: readonly LiveItem[], into: KeepInto): Promise<void> {
   const copies = new Map<LiveItem, Buffer>()
+  const most = into.maxBytes > 0 ? Math.min(KEEP_BYTES, into.maxBytes * KEEP_SHARE) : KEEP_BYTES
   for (const part of slices(items, KEEP_BYTES)) await copyInto(copies, part, into)
-  for (const chunk of slices([...copies.keys()].sort(byGroup), KEEP_BYTES)) {
+  for (const chunk of slices([...copies.keys()].sort(byGroup), most)) {
     if (into.stopped()) return
     await carryChunk(chunk, copies, into)
   }
