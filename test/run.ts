@@ -1,5 +1,5 @@
 /**
- * `npm test`: every test/**\/*.test.ts, one file after the other, in five processes side by side. Tests that start and
+ * `npm test`: every test/**\/*.test.ts, one file after the other, in four processes side by side. Tests that start and
  * kill whole services mostly wait, and so do those of a broker's faults and those against a Kubernetes API server.
  *
  * `npm test -- PATH ...`: these files and folders, in this process. `npm run test:fast`: all files that start no server
@@ -29,8 +29,8 @@ const TEST_TIMEOUT_MS = 180_000
 const WHOLE_SERVICES = ['cluster/', 'faults/', 'power/']
 /** Folders whose tests mostly wait, for what is due and for what is lost. */
 const WAITING = ['e2e/', 'nats/', 'clients/', 'packages/']
-/** Folders whose tests run against a cluster of Kubernetes parts (`kube/`): each has one, for it is the longest lane. */
-const KUBERNETES = [['chart/'], ['operator/']]
+/** Folders whose tests run against one cluster of Kubernetes parts (`kube/`): whoever needs it stands in its lane. */
+const KUBERNETES = ['chart/', 'operator/']
 /** Files and folders that run once more with several processes of `npm start`, by lanes. */
 const SEVERAL_LANES = [['e2e'], ['faults/crash.test.ts', 'faults/stop.test.ts']]
 
@@ -78,7 +78,7 @@ async function runWhole(): Promise<void> {
   if (found.length === 0) throw new Error('there are no tests')
   const below = (folders: string[]) =>
     found.filter((path) => folders.some((folder) => path.startsWith(folder)))
-  const apart = [below(WHOLE_SERVICES), ...KUBERNETES.map(below), below(WAITING)]
+  const apart = [below(WHOLE_SERVICES), below(KUBERNETES), below(WAITING)]
   const rest = found.filter((path) => !apart.some((lane) => lane.includes(path)))
   const lanes = [rest, ...apart].map((files) => files.sort().map((path) => join(import.meta.dirname, path)))
   await runLanes(lanes)

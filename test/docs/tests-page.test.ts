@@ -23,7 +23,7 @@ describe('the page about tests', () => {
   })
 
   it('names a folder of each process of a whole run', () => {
-    const lanes = [...read('run.ts').matchAll(/^const [A-Z_]+ = \[(\[?'\w+\/'.*)\]$/gm)]
+    const lanes = [...read('run.ts').matchAll(/^const [A-Z_]+ = \[('\w+\/'.*)\]$/gm)]
     const folders = lanes.flatMap(([, list = '']) => [...list.matchAll(/'(\w+)\/'/g)].map(([, name]) => name))
     expect(folders).to.include.members(['cluster', 'chart', 'e2e'])
     const [, table = ''] = /^\| process \| folders \|\n(.*?)\n\n/ms.exec(page) ?? []
