@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
@@ -87,6 +89,22 @@ describe('the access of a pod', function () {
     writeFileSync(join(home, '.kube', 'config'), '')
     expect(isInPod({ ...env, HOME: home }, directory)).to.equal(false)
     expect(isInPod(env, tempFolder('empty'))).to.equal(false)
+  })
+})
+
+describe('the program of the operator', () => {
+  it('loads the package for kubeconfigs only where there is one to read', async () => {
+    const program = new URL('../../../cmd/operator/program.ts', import.meta.url).href
+    const script = `
+      import { registerHooks } from 'node:module'
+      const loaded = []
+      registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) })
+      await import(${JSON.stringify(program)})
+      console.log(JSON.stringify(loaded))`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+    const loaded: string[] = JSON.parse(stdout)
+    expect(loaded).to.include(program)
+    expect(loaded.filter((url) => url.includes('@kubernetes/client-node'))).to.deep.equal([])
   })
 })
 
