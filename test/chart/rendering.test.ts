@@ -269,10 +269,10 @@ describe('values that are refused', function () {
       { image: { registry: 'r.example.com', repository: 'r.example.com/team/penstock' } },
       'image.repository must not begin with image.registry',
     ],
-    [{ admin: { pdb: { minAvailable: 2 } } }, 'admin.pdb.minAvailable must be below the 2 pods'],
+    [{ admin: { pdb: { minAvailable: 2 } } }, 'admin.pdb.minAvailable must be below 2, the least'],
     [
       { ingress: { autoscaling: { enabled: true, minReplicas: 3 }, pdb: { minAvailable: 3 } } },
-      'ingress.pdb.minAvailable must be below the 3 pods',
+      'ingress.pdb.minAvailable must be below 3, the least',
     ],
     [{ nats: { url: '' } }, 'nats.url or nats.urlSecret.name is required'],
     [{ database: { url: '' } }, 'database.url or database.urlSecret.name is required'],

@@ -30,7 +30,7 @@
 {{- $pods := ternary (dig "autoscaling" "minReplicas" 0 $values) $values.replicas (dig "autoscaling" "enabled" false $values) }}
 {{- $least := dig "pdb" "minAvailable" "" $values }}
 {{- if and (not (kindIs "string" $least)) (ge (int $least) (int $pods)) (dig "pdb" "enabled" true $values) }}
-{{- fail (printf "%s.pdb.minAvailable must be below the %d pods that there may be: else no node can be drained" $role (int $pods)) }}
+{{- fail (printf "%s.pdb.minAvailable must be below %d, the least number of pods: else no node can be drained" $role (int $pods)) }}
 {{- end }}
 {{- end }}
 {{- range $role := list "ingress" "actor" }}
