@@ -183,7 +183,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
   },
   maxBodiesBytes: {
     meaning:
-      'Bytes of the request bodies that a process holds at once, from their arrival to their answer. A request beyond it is answered 503 with `Retry-After: 1`. At least `PENSTOCK_MAX_BODY_BYTES`.',
+      'Bytes of the request bodies that a process holds at once, from their arrival to their answer. One customer may hold half of it. A request beyond it is answered 503 with `Retry-After: 1`. At least `PENSTOCK_MAX_BODY_BYTES`.',
     readers: LISTENERS,
   },
   maxConnections: {

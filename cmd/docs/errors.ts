@@ -151,7 +151,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   bodiesBusy: {
     means:
-      'The process holds as many bytes of request bodies as `PENSTOCK_MAX_BODIES_BYTES` allows. Nothing was stored or charged.',
+      'The process holds as many bytes of request bodies as `PENSTOCK_MAX_BODIES_BYTES` allows, or those of the customer alone fill its share. Nothing was stored or charged.',
     action: 'Send it again after `Retry-After` seconds.',
   },
   connectionsBusy: {

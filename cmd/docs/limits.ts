@@ -89,6 +89,11 @@ function ofTransport(): Row[] {
   const connections = `${grouped(maxConnections)}, by [\`PENSTOCK_MAX_CONNECTIONS\`](configuration.md)`
   return [
     ['All request bodies that a process holds', bodies, beyond('bodiesBusy')],
+    [
+      'Bodies of the webhooks of one customer',
+      'half of that, less while others hold some',
+      beyond('bodiesBusy'),
+    ],
     ['Connections to a process', connections, beyond('connectionsBusy')],
     ['Head of a request', `${grouped(MAX_HEADER_BYTES)} bytes`, '431 Request headers are too large'],
     ['Arrival of the head of a request', seconds(HEADERS_TIMEOUT_MS), beyond('bodyTimeout')],

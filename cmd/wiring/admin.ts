@@ -15,7 +15,7 @@ import { checkDestination } from '../../internal/delivery/addresses.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
-import type { BodyBudget } from '../../internal/http/body.ts'
+import type { BodyShares } from '../../internal/http/body.ts'
 import type { HttpTelemetry } from '../../internal/http/ports.ts'
 import { mountRoutes } from '../../internal/http/routes/mount.ts'
 import { adminTable } from '../../internal/http/routes/table.ts'
@@ -46,7 +46,7 @@ export function createAdmin(
   store: Store,
   deliveries: DeliveryClient,
   ledger: LedgerOfNode,
-  http: { bodies: BodyBudget; telemetry: HttpTelemetry; audit: AuditTrail },
+  http: { bodies: BodyShares; telemetry: HttpTelemetry; audit: AuditTrail },
   /** undefined: what needs one answers 503. */
   provider: PaymentProvider | undefined,
 ): Admin {

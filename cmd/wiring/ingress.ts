@@ -2,7 +2,7 @@
 import type { Meter } from '@opentelemetry/api'
 import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
-import type { BodyBudget } from '../../internal/http/body.ts'
+import type { BodyShares } from '../../internal/http/body.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
@@ -27,7 +27,7 @@ export interface Ingress {
 /** What the routes of a listener share. */
 export interface Transport {
   readonly gate: Gate
-  readonly bodies: BodyBudget
+  readonly bodies: BodyShares
   readonly audit: AuditTrail
 }
 

@@ -8,8 +8,15 @@ export type NoBody = 'too-large' | 'encoded' | 'busy' | 'aborted'
 /** What became of a request body. */
 export type ReadBody = Buffer | NoBody
 
-/** Bytes that the bodies of a process share (docs/architecture/protocol.md, "Connections"). */
-export class BodyBudget {
+/** Where the bytes of a body are counted while they are held. */
+export interface BodyRoom {
+  /** false: there is no room, and nothing is taken. */
+  take(bytes: number): boolean
+  giveBack(bytes: number): void
+}
+
+/** Bytes that bodies share. */
+export class BodyBudget implements BodyRoom {
   readonly #limit: number
   #taken = 0
 
@@ -17,9 +24,12 @@ export class BodyBudget {
     this.#limit = limit
   }
 
-  /** false: there is no room, and nothing is taken. */
+  get free(): number {
+    return this.#limit - this.#taken
+  }
+
   take(bytes: number): boolean {
-    if (this.#taken + bytes > this.#limit) return false
+    if (bytes > this.free) return false
     this.#taken += bytes
     return true
   }
@@ -29,7 +39,55 @@ export class BodyBudget {
   }
 }
 
+/**
+ * The budget of a process, in shares (docs/architecture/protocol.md, "Connections"). A holder may hold as much as it leaves
+ * free, so that bodies which stand still leave room for others: a holder alone has half, two have a third each. One
+ * body at a time needs nothing but room.
+ */
+export class BodyShares {
+  readonly #budget: BodyBudget
+  readonly #held = new Map<string, number>()
+
+  /** Bytes of all holders. */
+  constructor(limit: number) {
+    this.#budget = new BodyBudget(limit)
+  }
+
+  /** Room for one body of a holder, such as a customer. */
+  of(holder: string): BodyRoom {
+    let own = 0
+    return {
+      take: (bytes) => {
+        if (!this.#take(holder, bytes, own)) return false
+        own += bytes
+        return true
+      },
+      giveBack: (bytes) => {
+        own -= bytes
+        this.#giveBack(holder, bytes)
+      },
+    }
+  }
+
+  /** `own`: bytes that the same body holds. */
+  #take(holder: string, bytes: number, own: number): boolean {
+    const held = this.#held.get(holder) ?? 0
+    if (held > own && held + bytes > this.#budget.free - bytes) return false
+    if (!this.#budget.take(bytes)) return false
+    this.#held.set(holder, held + bytes)
+    return true
+  }
+
+  #giveBack(holder: string, bytes: number): void {
+    this.#budget.giveBack(bytes)
+    const held = (this.#held.get(holder) ?? 0) - bytes
+    if (held > 0) this.#held.set(holder, held)
+    else this.#held.delete(holder)
+  }
+}
+
 const EMPTY = Buffer.alloc(0)
+const UNBOUNDED: BodyRoom = { take: () => true, giveBack: () => {} }
 
 /** What the head of a request alone refuses; null: nothing. */
 export function judgeHead(req: IncomingMessage, limit: number): 'encoded' | 'too-large' | null {
@@ -41,16 +99,16 @@ export function judgeHead(req: IncomingMessage, limit: number): 'encoded' | 'too
 /**
  * The whole body, at most `limit` bytes, judged by Content-Length first and by its chunks after that. Never
  * rejects: `aborted` when the connection was lost (or timed out) before its end. A body that is returned has taken its
- * length of the `budget` (default: none), and the caller gives that back.
+ * length of the `room` (default: without end), and the caller gives that back.
  */
 export function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   limit: number,
-  budget = new BodyBudget(Number.POSITIVE_INFINITY),
+  room = UNBOUNDED,
 ): Promise<ReadBody> {
   const refused = judgeHead(req, limit)
-  return refused === null ? readJudgedBody(req, res, limit, budget) : Promise.resolve(refused)
+  return refused === null ? readJudgedBody(req, res, limit, room) : Promise.resolve(refused)
 }
 
 /** As `readBody`, where `judgeHead` has refused nothing. */
@@ -58,14 +116,14 @@ export function readJudgedBody(
   req: IncomingMessage,
   res: ServerResponse,
   limit: number,
-  budget: BodyBudget,
+  room: BodyRoom,
 ): Promise<ReadBody> {
   if (req.destroyed && !req.complete) return Promise.resolve('aborted')
   const announced = Number(req.headers['content-length'] ?? 0)
-  if (!budget.take(announced)) return Promise.resolve('busy')
+  if (!room.take(announced)) return Promise.resolve('busy')
   // The listener leaves the interim answer to us, so that a refused body is never invited.
   if (awaitsContinue(req)) res.writeContinue()
-  return collect(req, limit, budget, announced)
+  return collect(req, limit, room, announced)
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */
@@ -73,12 +131,7 @@ export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect !== undefined && req.httpVersion === '1.1'
 }
 
-function collect(
-  req: IncomingMessage,
-  limit: number,
-  budget: BodyBudget,
-  announced: number,
-): Promise<ReadBody> {
+function collect(req: IncomingMessage, limit: number, room: BodyRoom, announced: number): Promise<ReadBody> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -86,7 +139,7 @@ function collect(
     const onData = (chunk: Buffer): void => {
       size += chunk.length
       if (size > limit) finish('too-large')
-      else if (size > taken && !budget.take(size - taken)) finish('busy')
+      else if (size > taken && !room.take(size - taken)) finish('busy')
       else {
         taken = Math.max(taken, size)
         chunks.push(chunk)
@@ -99,7 +152,7 @@ function collect(
       req.off('data', onData)
       req.off('end', onEnd)
       // `error` keeps its listener: an aborted request must not become an uncaught exception.
-      if (typeof result === 'string') budget.giveBack(taken)
+      if (typeof result === 'string') room.giveBack(taken)
       taken = 0
       resolve(result)
     }

@@ -3,13 +3,13 @@ import type { Context, Next } from 'koa'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { HeaderLookup } from '../domain/extract.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
-import type { Ingest } from '../ingest/accept.ts'
+import { type Ingest, isAnswer } from '../ingest/accept.ts'
 import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { IngestTelemetry } from '../ingest/ports.ts'
 import type { IngestHead } from '../ingest/request.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
-import { type BodyBudget, judgeHead, type NoBody, readJudgedBody } from './body.ts'
+import { type BodyShares, judgeHead, type NoBody, readJudgedBody } from './body.ts'
 import { answerEarly, refuseUnread } from './early-answer.ts'
 import type { Gate } from './listener.ts'
 import { originOf } from './origin.ts'
@@ -23,13 +23,13 @@ import type { Handler } from './turns.ts'
  */
 
 export interface IngestRouteOptions {
-  ingest: Pick<Ingest, 'accept' | 'refuse'>
+  ingest: Pick<Ingest, 'accept' | 'judgeHead'>
   clock: Clock
   gate: Gate
   /** Largest body, bytes (`PENSTOCK_MAX_BODY_BYTES`). */
   maxBodyBytes: number
   /** Of the bodies that arrive or wait for their answer (`PENSTOCK_MAX_BODIES_BYTES`). */
-  bodies: BodyBudget
+  bodies: BodyShares
   /** Told of what is answered without `ingest`. */
   telemetry: Pick<IngestTelemetry, 'answered'>
   /** Told of keys that are not good. */
@@ -86,13 +86,14 @@ export class IngestRoute {
     const { projectId, bufferId } = address
     // One object for both: this is the path of all load.
     const request = { requestId, projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
-    const judged = ingest.refuse(request)
-    const refused = judged instanceof Promise ? await judged : judged
-    if (refused !== null) {
-      if (refused === answers.keyInvalid) this.#tellKey(req, address)
-      return this.#refuseHead(req, res, refused, requestId)
+    const judging = ingest.judgeHead(request)
+    const judged = judging instanceof Promise ? await judging : judging
+    if (isAnswer(judged)) {
+      if (judged === answers.keyInvalid) this.#tellKey(req, address)
+      return this.#refuseHead(req, res, judged, requestId)
     }
-    const body = await readJudgedBody(req, res, maxBodyBytes, bodies)
+    const room = bodies.of(judged.buffer.customerId)
+    const body = await readJudgedBody(req, res, maxBodyBytes, room)
     if (typeof body === 'string') return this.#refuseBody(req, res, body, requestId, request)
     try {
       request.body = body
@@ -100,7 +101,7 @@ export class IngestRoute {
       if (answer === answers.keyInvalid) this.#tellKey(req, address)
       send(res, answer, gate, requestId)
     } finally {
-      bodies.giveBack(body.length)
+      room.giveBack(body.length)
     }
   }
 

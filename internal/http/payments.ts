@@ -22,7 +22,7 @@ export interface PaymentRouteOptions {
   name: string
   notifications: Notifications
   clock: Clock
-  /** Shared with all other bodies of the process. */
+  /** Of all notifications that arrive. */
   bodies: BodyBudget
   /** Told of every notification that is not the provider's; `reason` in one line. */
   onRefused: (reason: string) => void

@@ -54,16 +54,15 @@ export class Ingest {
     this.#ports = ports
   }
 
-  /** What the head alone refuses: buffer, project, key, state. null: nothing. At once where memory tells. */
-  refuse(head: IngestHead): IngestAnswer | null | Promise<IngestAnswer | null> {
+  /** The buffer, or what the head alone refuses: buffer, project, key, state. At once where memory tells. */
+  judgeHead(head: IngestHead): BufferRecord | IngestAnswer | Promise<BufferRecord | IngestAnswer> {
     const judged = this.#judge(head)
-    if (judged === undefined) return this.#judgeUncached(head).then((late) => this.#refusal(late, head))
-    return this.#refusal(judged, head)
+    if (judged === undefined) return this.#judgeUncached(head).then((late) => this.#told(late, head))
+    return this.#told(judged, head)
   }
 
-  #refusal(judged: BufferRecord | IngestAnswer, head: IngestHead): IngestAnswer | null {
-    if (!isAnswer(judged)) return null
-    this.#ports.telemetry.answered(judged, head)
+  #told(judged: BufferRecord | IngestAnswer, head: IngestHead): BufferRecord | IngestAnswer {
+    if (isAnswer(judged)) this.#ports.telemetry.answered(judged, head)
     return judged
   }
 
@@ -192,7 +191,7 @@ export class Ingest {
   }
 }
 
-function isAnswer(value: object): value is IngestAnswer {
+export function isAnswer(value: object): value is IngestAnswer {
   return 'status' in value
 }
 

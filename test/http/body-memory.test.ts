@@ -8,6 +8,7 @@ import { startService, type TestService } from './service.ts'
 const LIMIT = 100_000
 /** Of one body: above what is skipped of a refused one, and two are more than the budget. */
 const LONG = 80_000
+const BUDGET = 120_000
 const BODY = '{"customer":"c"}'
 const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n'
 
@@ -19,7 +20,7 @@ describe('the memory of bodies', () => {
   before(async () => {
     service = await startService({
       maxBodyBytes: LIMIT,
-      maxBodiesBytes: 1.5 * LONG,
+      maxBodiesBytes: BUDGET,
     })
     admin = adminOf(service.url, await service.ownerKey('acme'))
     for (const projectId of ['shop', 'other'])
@@ -30,6 +31,9 @@ describe('the memory of bodies', () => {
     ] as const) {
       expect((await admin.post('/v1/admin/buffers', bufferBody(id, 'shop', more))).status).to.equal(201)
     }
+    const other = adminOf(service.url, await service.ownerKey('globex'))
+    await other.post('/v1/admin/projects', { projectId: 'store', name: 'store' })
+    expect((await other.post('/v1/admin/buffers', bufferBody('sales', 'store'))).status).to.equal(201)
   })
 
   beforeEach(() => {
@@ -121,9 +125,9 @@ describe('the memory of bodies', () => {
 
   describe('of webhooks under way', () => {
     /** A connection whose body is under way, and counted. */
-    async function underWay(length = LONG): Promise<RawClient> {
+    async function underWay(length = LONG, path = 'shop/orders'): Promise<RawClient> {
       const client = await open()
-      client.send(head('shop/orders', `Content-Length: ${length}`, 'Expect: 100-continue'))
+      client.send(head(path, `Content-Length: ${length}`, 'Expect: 100-continue'))
       await new Promise((resolve) => client.socket.once('data', resolve))
       return client
     }
@@ -163,6 +167,25 @@ describe('the memory of bodies', () => {
       await hasRoom()
     })
 
+    it('leaves room to other customers: a customer with two may hold as much as it leaves', async () => {
+      await underWay(BUDGET / 4)
+      await underWay(BUDGET / 4)
+      await isBusy(head('shop/orders', 'Content-Length: 1000'))
+      await isBusy(head('shop/orders', 'Transfer-Encoding: chunked') + chunk('x'.repeat(1_000)))
+      await underWay(BUDGET / 4, 'store/sales')
+      await isBusy(head('store/sales', 'Content-Length: 1000'))
+    })
+
+    it('may be as long as the room, one at a time', async () => {
+      const client = await open()
+      client.send(head('shop/orders', 'Transfer-Encoding: chunked'))
+      const body = whole(LIMIT)
+      for (let from = 0; from < LIMIT; from += LIMIT / 4)
+        client.send(chunk(body.slice(from, from + LIMIT / 4)))
+      client.send(chunk(''))
+      expect((await client.answer()).status).to.equal(202)
+    })
+
     it('counts until the answer', async () => {
       const release = service.inbox.hold()
       const held = await open()
@@ -178,6 +201,7 @@ describe('the memory of bodies', () => {
       const gone = await underWay()
       gone.send('half')
       gone.close()
+      await hasRoom()
       const held = service.inbox.hold()
       const left = await open()
       await eventually(() => left.ended === false)
@@ -196,6 +220,7 @@ describe('the memory of bodies', () => {
       await underWay()
       const answer = await admin.post('/v1/admin/projects', { projectId: 'x', name: 'x'.repeat(LONG) })
       expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '1'])
+      // Whose webhooks hold all that they may can still change their buffers.
       const small = await admin.post('/v1/admin/projects', '{')
       expect(small.status).to.equal(400)
       clients.at(-1)?.close()

@@ -7,7 +7,7 @@ import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { ENTRIES_A_TURN, jsonInTurns } from '../../runtime/turns.ts'
-import { type BodyBudget, type NoBody, readBody } from '../body.ts'
+import { type BodyShares, type NoBody, readBody } from '../body.ts'
 import { authenticate } from '../credential.ts'
 import { answerEarly } from '../early-answer.ts'
 import type { Authenticator } from '../ports.ts'
@@ -27,7 +27,7 @@ export interface MountOptions extends Auditing {
   limits: RequestLimits
   clock: Clock
   /** Of the bodies that arrive or wait for their answer, shared with the webhooks of the process. */
-  bodies: BodyBudget
+  bodies: BodyShares
 }
 
 const NO_BODY = new Uint8Array()
@@ -70,7 +70,9 @@ async function serve(
   }
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
   const query = required(shape.query(ctx.querystring))
-  const raw = row.body ? await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES, options.bodies) : NO_BODY
+  // Not with the webhooks of the customer: whose buffers are flooded must still be able to disable them.
+  const room = options.bodies.of(`management of ${principal.customerId}`)
+  const raw = row.body ? await readBody(ctx.req, ctx.res, MAX_ADMIN_BODY_BYTES, room) : NO_BODY
   if (typeof raw === 'string') {
     if (raw === 'aborted') seen.broken = true
     return refuseBody(ctx, raw, options.clock)
@@ -92,7 +94,7 @@ async function serve(
     }
     await (row.waitsFor ? work() : options.limits.inTurn(principal.customerId, work))
   } finally {
-    options.bodies.giveBack(raw.length)
+    room.giveBack(raw.length)
   }
 }
 
