@@ -13,7 +13,7 @@ import { fillAccounts } from './rows.ts'
 
 /** Of one key. */
 const PER_SECOND = 1_000
-const ROUNDS = 5
+const ROUNDS = 9
 /** A service that has run for a while is meant: its code has to be compiled first, by requests within the limits. */
 const WARM_MS = 40_000
 const WARM_PER_SECOND = 10
@@ -22,6 +22,8 @@ const REST_MS = 3_000
 const GREEDY = { customerId: 'greedy', projects: 20, buffers: 100, deadLetters: 1_000 }
 /** As a cluster has it; `npm start` has none. */
 const LIMITED = { PENSTOCK_KEY_REQUESTS_PER_SECOND: '10' }
+/** As `npm start` is from four cores on, and a cluster: what takes requests runs no shards. */
+const APART = { PENSTOCK_PROCESSES: '2' }
 
 interface Pair {
   without: Round
@@ -31,30 +33,34 @@ interface Pair {
 
 /** Markdown. The rounds without and beside it alternate. */
 export async function measureBurst(sync: string): Promise<string> {
-  const limited = await pairsWith(sync, LIMITED)
-  const unlimited = await pairsWith(sync, {})
-  const rows = [rowOf('nothing', limited, ({ without }) => without)]
-  for (const [name, pairs] of [
-    ['the requests, with limits', limited],
-    ['the requests, without limits', unlimited],
-  ] as const) {
-    rows.push(
-      rowOf(
-        name,
-        pairs,
-        ({ beside }) => beside,
-        ({ told }) => told,
-      ),
-    )
+  const shapes = {
+    'in one process, with limits': await pairsWith(sync, LIMITED),
+    'in one process, without limits': await pairsWith(sync, {}),
+    'shards apart, with limits': await pairsWith(sync, { ...LIMITED, ...APART }),
   }
+  const rows = Object.entries(shapes).flatMap(([name, pairs]) => [
+    rowOf(`nothing (${name})`, pairs, ({ without }) => without),
+    rowOf(
+      `the requests (${name})`,
+      pairs,
+      ({ beside }) => beside,
+      ({ told }) => told,
+    ),
+  ])
   const head = ['beside', 'ack p99 ms', 'late at the sink, p99 ms', 'answered', 'refused']
-  const ratios = (of: (round: Round) => number) =>
-    limited.map(({ beside, without }) => of(beside) / of(without))
-  const goals = [
-    { figure: 'ack p99 beside them ÷ without, with limits', values: ratios(({ ackP99Ms }) => ackP99Ms) },
-    { figure: 'p99 at the sink beside them ÷ without, with limits', values: ratios(p99) },
-  ].map((goal) => ({ ...goal, bound: ['≤', 1.25] as ['≤', number] }))
+  const goals = Object.entries(shapes)
+    .filter(([name]) => name.endsWith('with limits'))
+    .flatMap(([name, pairs]) => goalsOf(name, pairs))
   return `${table(head, rows)}\n\n${tableOfGoals(goals)}`
+}
+
+function goalsOf(name: string, pairs: readonly Pair[]) {
+  const ratios = (of: (round: Round) => number) =>
+    pairs.map(({ beside, without }) => of(beside) / of(without))
+  return [
+    { figure: `ack p99 beside them ÷ without (${name})`, values: ratios(({ ackP99Ms }) => ackP99Ms) },
+    { figure: `p99 at the sink beside them ÷ without (${name})`, values: ratios(p99) },
+  ].map((goal) => ({ ...goal, bound: ['≤', 1.25] as ['≤', number] }))
 }
 
 async function pairsWith(sync: string, env: Record<string, string>): Promise<Pair[]> {
