@@ -10,6 +10,8 @@ export type ReadBody = Buffer | NoBody
 
 /** Where the bytes of a body are counted while they are held. */
 export interface BodyRoom {
+  /** Whether so many bytes could be taken now. */
+  has(bytes: number): boolean
   /** false: there is no room, and nothing is taken. */
   take(bytes: number): boolean
   giveBack(bytes: number): void
@@ -28,8 +30,12 @@ export class BodyBudget implements BodyRoom {
     return this.#limit - this.#taken
   }
 
+  has(bytes: number): boolean {
+    return bytes <= this.free
+  }
+
   take(bytes: number): boolean {
-    if (bytes > this.free) return false
+    if (!this.has(bytes)) return false
     this.#taken += bytes
     return true
   }
@@ -56,38 +62,39 @@ export class BodyShares {
   /** Room for one body of a holder, such as a customer. */
   of(holder: string): BodyRoom {
     let own = 0
+    const has = (bytes: number) => this.#has(holder, bytes, own)
     return {
+      has,
       take: (bytes) => {
-        if (!this.#take(holder, bytes, own)) return false
+        if (!has(bytes)) return false
         own += bytes
+        this.#take(holder, bytes)
         return true
       },
       giveBack: (bytes) => {
         own -= bytes
-        this.#giveBack(holder, bytes)
+        this.#take(holder, -bytes)
       },
     }
   }
 
   /** `own`: bytes that the same body holds. */
-  #take(holder: string, bytes: number, own: number): boolean {
+  #has(holder: string, bytes: number, own: number): boolean {
     const held = this.#held.get(holder) ?? 0
-    if (held > own && held + bytes > this.#budget.free - bytes) return false
-    if (!this.#budget.take(bytes)) return false
-    this.#held.set(holder, held + bytes)
-    return true
+    return this.#budget.has(held > own ? held + 2 * bytes : bytes)
   }
 
-  #giveBack(holder: string, bytes: number): void {
-    this.#budget.giveBack(bytes)
-    const held = (this.#held.get(holder) ?? 0) - bytes
+  /** Negative: given back. */
+  #take(holder: string, bytes: number): void {
+    this.#budget.giveBack(-bytes)
+    const held = (this.#held.get(holder) ?? 0) + bytes
     if (held > 0) this.#held.set(holder, held)
     else this.#held.delete(holder)
   }
 }
 
 const EMPTY = Buffer.alloc(0)
-const UNBOUNDED: BodyRoom = { take: () => true, giveBack: () => {} }
+const UNBOUNDED: BodyRoom = { has: () => true, take: () => true, giveBack: () => {} }
 
 /** What the head of a request alone refuses; null: nothing. */
 export function judgeHead(req: IncomingMessage, limit: number): 'encoded' | 'too-large' | null {
@@ -119,11 +126,10 @@ export function readJudgedBody(
   room: BodyRoom,
 ): Promise<ReadBody> {
   if (req.destroyed && !req.complete) return Promise.resolve('aborted')
-  const announced = Number(req.headers['content-length'] ?? 0)
-  if (!room.take(announced)) return Promise.resolve('busy')
+  if (!room.has(Number(req.headers['content-length'] ?? 0))) return Promise.resolve('busy')
   // The listener leaves the interim answer to us, so that a refused body is never invited.
   if (awaitsContinue(req)) res.writeContinue()
-  return collect(req, limit, room, announced)
+  return collect(req, limit, room)
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */
@@ -131,17 +137,16 @@ export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect !== undefined && req.httpVersion === '1.1'
 }
 
-function collect(req: IncomingMessage, limit: number, room: BodyRoom, announced: number): Promise<ReadBody> {
+function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<ReadBody> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
-    let taken = announced
+    // What is only announced takes no room: announcing a body and sending nothing costs next to nothing.
     const onData = (chunk: Buffer): void => {
-      size += chunk.length
-      if (size > limit) finish('too-large')
-      else if (size > taken && !room.take(size - taken)) finish('busy')
+      if (size + chunk.length > limit) finish('too-large')
+      else if (!room.take(chunk.length)) finish('busy')
       else {
-        taken = Math.max(taken, size)
+        size += chunk.length
         chunks.push(chunk)
       }
     }
@@ -152,8 +157,8 @@ function collect(req: IncomingMessage, limit: number, room: BodyRoom, announced:
       req.off('data', onData)
       req.off('end', onEnd)
       // `error` keeps its listener: an aborted request must not become an uncaught exception.
-      if (typeof result === 'string') room.giveBack(taken)
-      taken = 0
+      if (typeof result === 'string') room.giveBack(size)
+      size = 0
       resolve(result)
     }
     req.on('data', onData)

@@ -63,6 +63,7 @@ export interface TestService {
   readonly db: Database
   readonly databaseUrl: string
   readonly inbox: MemoryInbox
+  readonly bodies: BodyShares
   readonly ledger: CreditLedger
   readonly apiKeys: ApiKeys
   /** What the telemetry ports were told. */
@@ -297,6 +298,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   return {
     url: listener.url,
     port: listener.port,
+    bodies,
     listener,
     db,
     databaseUrl,
