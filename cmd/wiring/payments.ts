@@ -5,7 +5,7 @@ import { createNotifications, type Notifications } from '../../internal/billing/
 import type { CatalogueStore, PaymentProvider, ProviderCustomers } from '../../internal/billing/ports.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { createProviderSweep, type ProviderSweep } from '../../internal/billing/provider-sweep.ts'
-import { BodyBudget } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body.ts'
 import { paymentRoute } from '../../internal/http/payments.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
 import { createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
@@ -22,7 +22,7 @@ import { stripeCustomers } from './stripe-mode.ts'
  * Of notifications that arrive. They are not of the budget of webhooks: anybody can send one, and the signature is known to
  * be good when the whole body is there. Bytes.
  */
-const BODIES_BYTES = 8_000_000
+const BODIES_BYTES = 16_000_000
 /** A sweep that failed is tried again after so long, and one that is due is noticed, ms. */
 const ROUND_EVERY_MS = 60_000
 
@@ -94,7 +94,7 @@ export async function openPayments(
     name,
     notifications,
     clock,
-    bodies: new BodyBudget(BODIES_BYTES),
+    bodies: new BodyShares(BODIES_BYTES),
     onRefused: telemetry.refused,
   }
   return { provider, routes: [...opened.routes, ...(isTold ? [paymentRoute(route)] : [])] }

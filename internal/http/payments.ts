@@ -3,8 +3,9 @@ import type { Notifications } from '../billing/notifications.ts'
 import { BadNotificationError } from '../billing/readings.ts'
 import { errors, ServiceError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { type BodyBudget, readBody } from './body.ts'
+import { type BodyShares, readBody } from './body.ts'
 import { answerEarly } from './early-answer.ts'
+import { originOf } from './origin.ts'
 
 /**
  * Where a payment provider tells what happened (docs/reference/api.md, "Notifications of the payment provider"). Its
@@ -23,7 +24,7 @@ export interface PaymentRouteOptions {
   notifications: Notifications
   clock: Clock
   /** Of all notifications that arrive. */
-  bodies: BodyBudget
+  bodies: BodyShares
   /** Told of every notification that is not the provider's; `reason` in one line. */
   onRefused: (reason: string) => void
 }
@@ -44,7 +45,9 @@ export function paymentRoute(options: PaymentRouteOptions): Middleware {
       ctx.set('Allow', 'POST, OPTIONS')
       return
     }
-    const body = await readBody(ctx.req, ctx.res, MAX_NOTIFICATION_BYTES, options.bodies)
+    // Anybody can send one. Whoever sends them from one address leaves room to the provider.
+    const room = options.bodies.of(originOf(ctx.req).address ?? '')
+    const body = await readBody(ctx.req, ctx.res, MAX_NOTIFICATION_BYTES, room)
     if (typeof body === 'string') {
       ctx.respond = false
       if (body === 'aborted') return
@@ -58,7 +61,7 @@ export function paymentRoute(options: PaymentRouteOptions): Middleware {
     try {
       await take(ctx, body, options)
     } finally {
-      options.bodies.giveBack(body.length)
+      room.giveBack(body.length)
     }
   }
 }

@@ -1,18 +1,21 @@
 /** Notifications of a payment provider, from its request to our rows. */
 import { randomUUID } from 'node:crypto'
+import { request } from 'node:http'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createNotifications } from '../../internal/billing/notifications.ts'
-import { BodyBudget } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body.ts'
 import { MAX_NOTIFICATION_BYTES, paymentRoute } from '../../internal/http/payments.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { ProviderHarness } from '../billing/provider-harness.ts'
+import { eventually } from '../support/eventually.ts'
+import { RawClient } from './raw-client.ts'
 import { startService, type TestService } from './service.ts'
 
 describe('POST /v1/payments/<provider>', () => {
   const on = new ProviderHarness()
   const refused: string[] = []
-  const bodies = new BodyBudget(4 * MAX_NOTIFICATION_BYTES)
+  const bodies = new BodyShares(4 * MAX_NOTIFICATION_BYTES)
   let service: TestService
 
   before(async () => {
@@ -35,8 +38,8 @@ describe('POST /v1/payments/<provider>', () => {
   })
   afterEach(() => {
     expect(service.told.failed).to.deep.equal([])
-    expect(bodies.take(4 * MAX_NOTIFICATION_BYTES), 'all bytes are given back').to.equal(true)
-    bodies.giveBack(4 * MAX_NOTIFICATION_BYTES)
+    const room = bodies.of('probe')
+    expect(room.has(4 * MAX_NOTIFICATION_BYTES), 'all bytes are given back').to.equal(true)
   })
   after(async () => {
     await service.stop()
@@ -101,6 +104,28 @@ describe('POST /v1/payments/<provider>', () => {
     expect([large.status, large.json]).to.deep.equal([413, { error: 'Request body is too large' }])
     const encoded = await post('x', { 'recording-signature': 'good', 'content-encoding': 'gzip' })
     expect(encoded.status).to.equal(415)
+  })
+
+  it('leaves room to the provider, whatever others send from one address', async () => {
+    const half = MAX_NOTIFICATION_BYTES / 2
+    const head = `POST /v1/payments/recording HTTP/1.1\r\nHost: x\r\nContent-Length: ${half}\r\n\r\n`
+    const clients = await Promise.all([1, 2, 3, 4].map(() => RawClient.open(service.port)))
+    for (const client of clients) client.send(head + 'x'.repeat(half - 1))
+    const left = 2 * MAX_NOTIFICATION_BYTES + 4
+    await eventually(() => !bodies.of('probe').has(left + 1))
+    expect((await post('{}')).status).to.equal(503)
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const url = `${service.url}/v1/payments/recording`
+      const sent = request(url, { method: 'POST', localAddress: '127.0.0.2' }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+      sent.on('error', reject)
+      sent.end('{}')
+    })
+    expect(status).to.equal(400)
+    for (const client of clients) client.close()
+    await eventually(() => bodies.of('probe').has(4 * MAX_NOTIFICATION_BYTES))
   })
 
   it('is the only method, and no route of another provider', async () => {
