@@ -25,7 +25,7 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'a payment object is of a stranger':
     'The object names `customerId`, but another customer of the provider pays for it. Nothing was changed.',
   'a second subscription is ended and paid back':
-    'A customer had two subscriptions. The newer one was ended at the provider, and what was paid for it went back.',
+    'A customer had two subscriptions. The one that was paid later was ended at the provider, and what was paid for it went back.',
   'a deleted customer of the payment provider is replaced':
     'Somebody deleted the customer (`gone`) of `customerId` at the provider. A new one was made with its next checkout.',
   'a second subscription is ended, and is not paid back':

@@ -4,7 +4,7 @@
 export interface Applied {
   /** Whether the customer's balance rose. */
   raised?: boolean
-  /** Those of the customer that live, by our rows, when there are several: the oldest first. All but that one must end. */
+  /** Those of the customer that live, by our rows, when there are several: the one to keep first. All others must end. */
   living?: readonly string[]
   /** A subscription that has to be read before. */
   first?: string

@@ -223,7 +223,7 @@ export interface BillingTransaction {
   /** The account that this customer of the provider is; undefined: none. */
   accountOf(provider: string, providerCustomerId: string): Promise<string | undefined>
   subscription(subscriptionId: string): Promise<Subscription | undefined>
-  /** Those of the customer that are ACTIVE, PAST_DUE, or CANCELLING in a period that lasts; the oldest at the provider first. */
+  /** Those of the customer that are ACTIVE, PAST_DUE, or CANCELLING in a period that lasts: the first that was paid, or else begun, first. */
   livingSubscriptions(customerId: string): Promise<string[]>
   /** The subscription that an invoice of a pack names: the one that counts, else none. */
   currentSubscription(customerId: string): Promise<string | undefined>

@@ -30,7 +30,7 @@ export interface ProviderEventReports {
   unusable(event: { reference: ObjectReference; reason: string }): void
   /** The object names a customer who is not the one that pays for it. */
   stranger(event: { reference: ObjectReference; customerId: string }): void
-  /** A customer had two subscriptions: the newer one is ended and paid back. */
+  /** A customer had two subscriptions: the one that was paid later is ended and paid back. */
   /** `refused`: why money of it could not be paid back; empty: all went back. */
   secondSubscription(event: { subscriptionId: string; customerId: string; refused: readonly string[] }): void
 }
@@ -109,17 +109,17 @@ export function createProviderEvents(options: ProviderEventsOptions): ProviderEv
   }
 
   /**
-   * Ends all but the oldest, if that one still lives at the provider: our row of it may be behind. While it cannot be read,
-   * nothing ends. Each step may be done again. When one fails, the event is told again and finds the same.
+   * Ends all but the one that is kept, if that one still lives at the provider: our row of it may be behind. While it cannot
+   * be read, nothing ends. Each step may be done again. When one fails, the event is told again and finds the same.
    */
   async function endSeconds(
     customerId: string,
-    [oldest, ...seconds]: readonly string[],
+    [kept, ...seconds]: readonly string[],
   ): Promise<'applied' | 'later'> {
-    const outcome = await receive({ kind: 'subscription', id: oldest! }, 0)
+    const outcome = await receive({ kind: 'subscription', id: kept! }, 0)
     if (outcome !== 'applied') return outcome === 'later' ? 'later' : 'applied'
     const living = await log.apply((billing) => billing.livingSubscriptions(customerId))
-    if (!living.includes(oldest!)) return 'applied'
+    if (!living.includes(kept!)) return 'applied'
     for (const subscriptionId of seconds.filter((id) => living.includes(id))) {
       const refused = await provider.cancelAndRefund(subscriptionId)
       reports.secondSubscription({ subscriptionId, customerId, refused })

@@ -85,9 +85,13 @@ async function findSubscription(db: Transaction, subscriptionId: string): Promis
 async function livingSubscriptions(db: Transaction, customerId: string): Promise<string[]> {
   const rows = await db<{ subscription_id: string }[]>`
     SELECT subscription_id FROM subscriptions
+    LEFT JOIN (
+      SELECT subscription_id, min(paid_at) AS paid_at FROM invoices
+      WHERE customer_id = ${customerId} AND status = 'paid' GROUP BY subscription_id
+    ) AS money USING (subscription_id)
     WHERE customer_id = ${customerId}
       AND (status IN ('ACTIVE', 'PAST_DUE') OR (status = 'CANCELLING' AND current_period_end > now()))
-    ORDER BY created_at, subscription_id`
+    ORDER BY money.paid_at NULLS LAST, created_at, subscription_id`
   return rows.map((row) => row.subscription_id)
 }
 

@@ -99,7 +99,7 @@ describe('billing: subscriptions that are read at a payment provider', () => {
   })
 
   describe('a second subscription', () => {
-    it('is ended and paid back: the newer one, whichever is told first', async () => {
+    it('is ended and paid back: the newer one of two that are not paid, whichever is told first', async () => {
       const older = on.subscription()
       const newer = on.subscription({ subscriptionId: `sub-${randomUUID()}`, createdAt: START + 1 })
       await on.tell(newer)
@@ -113,6 +113,17 @@ describe('billing: subscriptions that are read at a payment provider', () => {
       const [row] = await on.db`
         SELECT status FROM subscriptions WHERE subscription_id = ${newer.subscriptionId}`
       expect(row).to.deep.equal({ status: 'CANCELLED' })
+    })
+
+    it('is the one that was paid later, though it was begun earlier', async () => {
+      const begun = on.subscription({ status: 'PENDING' })
+      const subscriptionId = `sub-${randomUUID()}`
+      const used = on.subscription({ subscriptionId, createdAt: START + 1 })
+      await on.tell(begun)
+      await on.tell(used, on.invoice(0, { invoiceId: `of-${subscriptionId}`, subscriptionId }))
+      await on.tell(on.subscription())
+      expect(on.reported).to.deep.equal([`second: ${on.subscriptionId}`])
+      expect((await on.current())?.subscriptionId).to.equal(subscriptionId)
     })
 
     it('is ended also when its money cannot be paid back, and that is told', async () => {
