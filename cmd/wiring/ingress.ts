@@ -2,7 +2,7 @@
 import type { Meter } from '@opentelemetry/api'
 import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
-import type { BodyShares } from '../../internal/http/body.ts'
+import type { BodyShares } from '../../internal/http/body-shares.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'

@@ -5,7 +5,7 @@ import { createNotifications, type Notifications } from '../../internal/billing/
 import type { CatalogueStore, PaymentProvider, ProviderCustomers } from '../../internal/billing/ports.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
 import { createProviderSweep, type ProviderSweep } from '../../internal/billing/provider-sweep.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { paymentRoute } from '../../internal/http/payments.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
 import { createProviderCustomers } from '../../internal/postgres/provider-customers.ts'
@@ -94,7 +94,7 @@ export async function openPayments(
     name,
     notifications,
     clock,
-    bodies: new BodyShares(BODIES_BYTES),
+    bodies: new BodyShares(BODIES_BYTES, clock),
     onRefused: telemetry.refused,
   }
   return { provider, routes: [...opened.routes, ...(isTold ? [paymentRoute(route)] : [])] }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Middleware } from 'koa'
 import type { Catalogue } from '../../internal/billing/catalogue.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { createHealth, type Health, type HealthCheck, takesTraffic } from '../../internal/http/health.ts'
 import type { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Gate, type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
@@ -150,7 +150,7 @@ async function start(
     await startAuditSweep(node, store)
   }
   const gate: Gate = { closing: false }
-  const bodies = new BodyShares(node.config.maxBodiesBytes)
+  const bodies = new BodyShares(node.config.maxBodiesBytes, node.clock)
   const audit = createTrail(node, store, metrics.meter)
   const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type BodyRoom, UNBOUNDED } from './body-shares.ts'
 
 /** Request bodies as raw bytes. Invariant: no more than the limit of a body is ever held, and of all what the budget has. */
 
@@ -8,93 +9,7 @@ export type NoBody = 'too-large' | 'encoded' | 'busy' | 'aborted'
 /** What became of a request body. */
 export type ReadBody = Buffer | NoBody
 
-/** Where the bytes of a body are counted while they are held. */
-export interface BodyRoom {
-  /** Whether so many bytes could be taken now. */
-  has(bytes: number): boolean
-  /** false: there is no room, and nothing is taken. */
-  take(bytes: number): boolean
-  giveBack(bytes: number): void
-}
-
-/** Bytes that bodies share. */
-export class BodyBudget implements BodyRoom {
-  readonly #limit: number
-  #taken = 0
-
-  constructor(limit: number) {
-    this.#limit = limit
-  }
-
-  get free(): number {
-    return this.#limit - this.#taken
-  }
-
-  has(bytes: number): boolean {
-    return bytes <= this.free
-  }
-
-  take(bytes: number): boolean {
-    if (!this.has(bytes)) return false
-    this.#taken += bytes
-    return true
-  }
-
-  giveBack(bytes: number): void {
-    this.#taken -= bytes
-  }
-}
-
-/**
- * The budget of a process, in shares (docs/architecture/protocol.md, "Connections"). A holder may hold as much as it leaves
- * free, so that bodies which stand still leave room for others: a holder alone has half, two have a third each. One
- * body at a time needs nothing but room.
- */
-export class BodyShares {
-  readonly #budget: BodyBudget
-  readonly #held = new Map<string, number>()
-
-  /** Bytes of all holders. */
-  constructor(limit: number) {
-    this.#budget = new BodyBudget(limit)
-  }
-
-  /** Room for one body of a holder, such as a customer. */
-  of(holder: string): BodyRoom {
-    let own = 0
-    const has = (bytes: number) => this.#has(holder, bytes, own)
-    return {
-      has,
-      take: (bytes) => {
-        if (!has(bytes)) return false
-        own += bytes
-        this.#take(holder, bytes)
-        return true
-      },
-      giveBack: (bytes) => {
-        own -= bytes
-        this.#take(holder, -bytes)
-      },
-    }
-  }
-
-  /** `own`: bytes that the same body holds. */
-  #has(holder: string, bytes: number, own: number): boolean {
-    const held = this.#held.get(holder) ?? 0
-    return this.#budget.has(held > own ? held + 2 * bytes : bytes)
-  }
-
-  /** Negative: given back. */
-  #take(holder: string, bytes: number): void {
-    this.#budget.giveBack(-bytes)
-    const held = (this.#held.get(holder) ?? 0) + bytes
-    if (held > 0) this.#held.set(holder, held)
-    else this.#held.delete(holder)
-  }
-}
-
 const EMPTY = Buffer.alloc(0)
-const UNBOUNDED: BodyRoom = { has: () => true, take: () => true, giveBack: () => {} }
 
 /** What the head of a request alone refuses; null: nothing. */
 export function judgeHead(req: IncomingMessage, limit: number): 'encoded' | 'too-large' | null {
@@ -112,7 +27,7 @@ export function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   limit: number,
-  room = UNBOUNDED,
+  room: BodyRoom = UNBOUNDED,
 ): Promise<ReadBody> {
   const refused = judgeHead(req, limit)
   return refused === null ? readJudgedBody(req, res, limit, room) : Promise.resolve(refused)
@@ -156,11 +71,13 @@ function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<R
     const finish = (result: ReadBody): void => {
       req.off('data', onData)
       req.off('end', onEnd)
+      room.arrived()
       // `error` keeps its listener: an aborted request must not become an uncaught exception.
       if (typeof result === 'string') room.giveBack(size)
       size = 0
       resolve(result)
     }
+    room.arrives(() => finish('busy'))
     req.on('data', onData)
     req.on('end', onEnd)
     req.on('error', onError)

@@ -12,7 +12,7 @@ import { type Logs, type Node, openLogs, openStore, type Store } from '../../cmd
 import { startIngress } from '../../cmd/wiring/ingress.ts'
 import { ensureOwners } from '../../cmd/wiring/owners.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { type Gate, listen } from '../../internal/http/listener.ts'
 import { createHandler } from '../../internal/http/server.ts'
@@ -69,7 +69,7 @@ async function start(node: Node, fail: (error: Error) => void): Promise<void> {
     (it) => it.shutdown(),
   )
   const gate: Gate = { closing: false }
-  const bodies = new BodyShares(config.maxBodiesBytes)
+  const bodies = new BodyShares(config.maxBodiesBytes, clock)
   const audit = createTrail(node, store, meter)
   const deliveries = await openDeliveries(node, 'keeping', meter)
   const actor = await startKeepingActor(node, store, logs, meter, deliveries)

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createNotifications } from '../../internal/billing/notifications.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { MAX_NOTIFICATION_BYTES, paymentRoute } from '../../internal/http/payments.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { ProviderHarness } from '../billing/provider-harness.ts'
@@ -15,7 +15,7 @@ import { startService, type TestService } from './service.ts'
 describe('POST /v1/payments/<provider>', () => {
   const on = new ProviderHarness()
   const refused: string[] = []
-  const bodies = new BodyShares(4 * MAX_NOTIFICATION_BYTES)
+  const bodies = new BodyShares(4 * MAX_NOTIFICATION_BYTES, systemClock())
   let service: TestService
 
   before(async () => {

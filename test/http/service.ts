@@ -25,7 +25,7 @@ import { Lookups } from '../../internal/delivery/dns/lookups.ts'
 import { createDeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
 import { createDeadLetterRetry } from '../../internal/dlq/retry.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { createHealth } from '../../internal/http/health.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import { type Listener, type ListenerOptions, listen } from '../../internal/http/listener.ts'
@@ -259,7 +259,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     telemetry,
   })
   const gate = { closing: false }
-  const bodies = new BodyShares(options.maxBodiesBytes ?? Number.POSITIVE_INFINITY)
+  const bodies = new BodyShares(options.maxBodiesBytes ?? Number.POSITIVE_INFINITY, clock)
   const authenticator = {
     ...createKeyAuthentication(keys),
     byToken: () => Promise.reject(new ServiceError('tokenInvalid')),

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createNotifications } from '../../internal/billing/notifications.ts'
 import { createProviderEvents } from '../../internal/billing/provider-events.ts'
-import { BodyShares } from '../../internal/http/body.ts'
+import { BodyShares } from '../../internal/http/body-shares.ts'
 import { paymentRoute } from '../../internal/http/payments.ts'
 import { createStripeProvider } from '../../internal/payments/stripe/provider.ts'
 import { createCatalogueStore } from '../../internal/postgres/catalogue.ts'
@@ -59,7 +59,7 @@ contractOf('Stripe', { hasTax: true }, async (): Promise<World> => {
     name: 'stripe',
     notifications: createNotifications({ provider, events, clock }),
     clock,
-    bodies: new BodyShares(10_000_000),
+    bodies: new BodyShares(10_000_000, systemClock()),
     onRefused: (reason) => reported.push(`refused: ${reason}`),
   })
   const service = await startService({ databaseUrl, provider, initialCredits: 0, others: [route] })

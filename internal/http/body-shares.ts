@@ -1,0 +1,173 @@
+import type { Clock } from '../runtime/clock.ts'
+
+/**
+ * What the request bodies of a process may hold, and who of its holders (docs/architecture/protocol.md, "Connections"). A holder is
+ * a customer, or the address of somebody unknown.
+ *
+ * Without pressure a body takes what it needs. Under pressure
+ * - a holder may hold as much as it leaves free: alone half of all, two of them a third each. One body at a time needs
+ *   nothing but room;
+ * - bodies that have been arriving for long make room: the oldest of the holder that holds most, or of the same holder.
+ *   So bodies that stand still keep nobody out: not others, and not their own customer, whose buffer anybody may know.
+ */
+
+/** A body that arrives in one go is here sooner than this, ms. */
+const SLOW_MS = 2_000
+/** This part of all is cleared at once. */
+const CLEARED = 16
+
+/** Where the bytes of one body are counted while they are held. */
+export interface BodyRoom {
+  /** Whether so many bytes more could be taken now. */
+  has(bytes: number): boolean
+  /** false: there is no room, and nothing is taken. */
+  take(bytes: number): boolean
+  giveBack(bytes: number): void
+  /** The body begins to arrive. `giveUp` is called, once at most, when it has to make room: it gives back what it holds. */
+  arrives(giveUp: () => void): void
+  /** All of it is here, or nothing more is wanted: it makes room no more. */
+  arrived(): void
+}
+
+/** For bodies that are bounded elsewhere. */
+export const UNBOUNDED: BodyRoom = {
+  has: () => true,
+  take: () => true,
+  giveBack: () => {},
+  arrives: () => {},
+  arrived: () => {},
+}
+
+export class BodyShares {
+  readonly #all: Holders
+
+  /** `limit`: bytes of all holders. */
+  constructor(limit: number, clock: Pick<Clock, 'monotonic'>) {
+    this.#all = new Holders(limit, clock)
+  }
+
+  /** Room for one body of a holder. */
+  of(holder: string): BodyRoom {
+    return new Room(this.#all, holder)
+  }
+}
+
+interface Holder {
+  held: number
+  readonly arriving: Set<Room>
+}
+
+/** Whoever holds something, or whose bodies arrive. */
+class Holders {
+  readonly #byName = new Map<string, Holder>()
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly limit: number
+  free: number
+
+  constructor(limit: number, clock: Pick<Clock, 'monotonic'>) {
+    this.limit = limit
+    this.free = limit
+    this.clock = clock
+  }
+
+  held(name: string): number {
+    return this.#byName.get(name)?.held ?? 0
+  }
+
+  /** It has to be forgotten. */
+  named(name: string): Holder {
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known
+    const holder = { held: 0, arriving: new Set<Room>() }
+    this.#byName.set(name, holder)
+    return holder
+  }
+
+  forget(name: string, { held, arriving }: Holder): void {
+    if (held === 0 && arriving.size === 0) this.#byName.delete(name)
+  }
+
+  /** Slow bodies that make room for this holder once it holds so much: of who holds most first, then the largest. */
+  slow(name: string, held: number): Room[] {
+    const before = this.clock.monotonic() - SLOW_MS
+    return [...this.#byName]
+      .filter(([each, holder]) => each === name || holder.held >= held)
+      .sort(([, a], [, b]) => b.held - a.held)
+      .flatMap(([, { arriving }]) =>
+        [...arriving].filter(({ since }) => since <= before).sort((a, b) => b.own - a.own),
+      )
+  }
+}
+
+class Room implements BodyRoom {
+  readonly #all: Holders
+  readonly #name: string
+  #giveUp = (): void => {}
+  own = 0
+  since = 0
+
+  constructor(all: Holders, name: string) {
+    this.#all = all
+    this.#name = name
+  }
+
+  has(bytes: number): boolean {
+    return this.#fits(bytes) || this.#fits(bytes, this.#slow(bytes))
+  }
+
+  take(bytes: number): boolean {
+    if (!this.#fits(bytes) && !this.#crowdOut(bytes)) return false
+    this.#all.free -= bytes
+    this.#all.named(this.#name).held += bytes
+    this.own += bytes
+    return true
+  }
+
+  giveBack(bytes: number): void {
+    const holder = this.#all.named(this.#name)
+    this.#all.free += bytes
+    holder.held -= bytes
+    this.own -= bytes
+    this.#all.forget(this.#name, holder)
+  }
+
+  arrives(giveUp: () => void): void {
+    this.#giveUp = giveUp
+    this.since = this.#all.clock.monotonic()
+    this.#all.named(this.#name).arriving.add(this)
+  }
+
+  arrived(): void {
+    const holder = this.#all.named(this.#name)
+    holder.arriving.delete(this)
+    this.#all.forget(this.#name, holder)
+  }
+
+  /** Once these have made room. */
+  #fits(bytes: number, gone: readonly Room[] = []): boolean {
+    const free = this.#all.free + sumOf(gone) - bytes
+    const held = this.#all.held(this.#name) - sumOf(gone.filter((room) => room.#name === this.#name))
+    return free >= 0 && (held <= this.own || held + bytes <= free)
+  }
+
+  #crowdOut(bytes: number): boolean {
+    const slow = this.#slow(bytes)
+    if (!this.#fits(bytes, slow)) return false
+    // For those that come next, too: to look for room costs more than to take it.
+    const wanted = Math.max(bytes, this.#all.limit / CLEARED)
+    for (const room of slow) {
+      if (this.#fits(wanted)) break
+      room.#giveUp()
+    }
+    return true
+  }
+
+  #slow(bytes: number): Room[] {
+    const held = this.#all.held(this.#name) + bytes
+    return this.#all.slow(this.#name, held).filter((room) => room !== this)
+  }
+}
+
+function sumOf(rooms: readonly Room[]): number {
+  return rooms.reduce((sum, { own }) => sum + own, 0)
+}
