@@ -195,6 +195,20 @@ describe('the memory of bodies', () => {
       await isBusy(head('store/sales', 'Content-Length: 1000'))
     })
 
+    it('makes room when it stands still and nothing is left: that of who holds most is answered 503', async () => {
+      const slow = await underWay()
+      const other = await underWay(BUDGET - LONG, 'store/sales')
+      await eventually(async () => {
+        const client = await open()
+        client.send(webhook('store/sales', BODY))
+        expect((await client.answer()).status).to.equal(202)
+      })
+      const answer = await slow.answer()
+      expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([503, '1'])
+      other.send('}')
+      expect((await other.answer()).status).to.equal(202)
+    })
+
     it('may be as long as the room, one at a time', async () => {
       const client = await open()
       client.send(head('shop/orders', 'Transfer-Encoding: chunked'))
