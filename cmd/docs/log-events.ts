@@ -76,6 +76,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'embedded server died': 'An embedded server ended unasked.',
   'embedded server restarted': 'It runs again.',
   'installing the NATS server': 'The package of the NATS server is missing and is being installed.',
+  'the port of the last run is taken, another one is used':
+    'A server of the data folder had the port `taken`, and another program listens on it. Addresses that somebody noted have changed.',
   'stopped a server left behind': 'A server of an earlier run, whose parent was killed, was stopped.',
   'stopped a node left behind': 'A process of an earlier run, whose parent was killed, was stopped.',
   'the disk is full': 'The embedded NATS server could not write.',

@@ -51,10 +51,10 @@ export async function startNatsCluster(options: NatsClusterOptions): Promise<Nat
     for (const dir of dirs) ports.push(await choose(join(dir, 'cluster-port')))
     return startAll(options, names, dirs, ports)
   }
-  const servers = await starting(keptPort).catch((error: unknown) => {
+  const servers = await starting((file) => keptPort(file, options.log)).catch((error: unknown) => {
     // Of which of its ports, its message does not say: the client's was tried anew already.
     if (!lostThePort(error)) throw error
-    return starting(newPort)
+    return starting((file) => newPort(file, options.log))
   })
   return natsCluster(
     options.binary,

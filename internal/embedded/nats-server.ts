@@ -79,12 +79,12 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
   const password = options.password ?? natsPassword(dir)
   const user = userOf(NATS)
   const portFile = join(dir, 'port')
-  let port = await keptPort(portFile)
+  let port = await keptPort(portFile, options.log)
   const launch = () => launchNats(options, { dir, user, password, port })
   const spec = { name: options.name ?? 'nats', log: options.log, stopping: NATS_STOPPING, launch }
   const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
     if (!lostThePort(error)) throw error
-    port = await newPort(portFile)
+    port = await newPort(portFile, options.log)
     return EmbeddedServer.start(spec)
   })
   const afterFullDisk = () =>

@@ -65,12 +65,12 @@ export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { name, dir, log } = options
   const file = (ending: string) => join(dir, `${name}.${ending}`)
   const command = [process.execPath, `--env-file=${file('env')}`, options.program, ...(options.args ?? [])]
-  let ports = await choosePorts(options, keptPort)
+  let ports = await choosePorts(options, (file) => keptPort(file, log))
   const launch = () => launchNode(options, command, ports)
   const spec = { name, log, stopping: STOPPING, launch }
   const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
     if (!(error instanceof PortTakenError)) throw error
-    ports = await choosePorts(options, newPort)
+    ports = await choosePorts(options, (file) => newPort(file, log))
     return EmbeddedServer.start(spec)
   })
   const { http, ops } = ports

@@ -3,6 +3,8 @@ import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
+import type { EmbeddedLog } from './ports.ts'
+
 /**
  * Below 32,768, where the ports of outgoing connections begin (Linux; elsewhere higher): one of those could have taken the
  * port when a server that stopped starts again.
@@ -25,17 +27,19 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port on 127.0.0.1 from ${LOWEST} to ${HIGHEST}: tried ${TRIES}`)
 }
 
-/** The port stored in `file` when it is still free, else a new one, which is stored. */
-export async function keptPort(file: string): Promise<number> {
+/** The port stored in `file` when it is still free, else a new one. */
+export async function keptPort(file: string, log: Pick<EmbeddedLog, 'warn'>): Promise<number> {
   const stored = readPort(file)
   if (stored !== undefined && (await tryListen(stored)) !== undefined) return stored
-  return newPort(file)
+  return newPort(file, log)
 }
 
-/** A free port, stored in `file`. */
-export async function newPort(file: string): Promise<number> {
+/** A free port, stored in `file`. Whoever noted the one that stood there is told. */
+export async function newPort(file: string, log: Pick<EmbeddedLog, 'warn'>): Promise<number> {
+  const taken = readPort(file)
   const port = await freePort()
   writeFileSync(file, `${port}\n`, { mode: 0o600 })
+  if (taken !== undefined) log.warn({ taken, port }, 'the port of the last run is taken, another one is used')
   return port
 }
 

@@ -83,7 +83,7 @@ export async function startPostgres(options: PostgresServerOptions): Promise<Pos
   if (!existsSync(cluster.data)) await initialise(cluster)
   giveTo(cluster.user, cluster.data)
   const portFile = join(cluster.dir, 'port')
-  let port = await keptPort(portFile)
+  let port = await keptPort(portFile, options.log)
   const spec = {
     name: 'postgres',
     log: options.log,
@@ -92,7 +92,7 @@ export async function startPostgres(options: PostgresServerOptions): Promise<Pos
   }
   const server = await EmbeddedServer.start(spec).catch(async (error: unknown) => {
     if (!lostThePort(error)) throw error
-    port = await newPort(portFile)
+    port = await newPort(portFile, options.log)
     return EmbeddedServer.start(spec)
   })
   return postgresServer(server, port, cluster.password)

@@ -264,8 +264,9 @@ describe('npm run cluster', function () {
     expect(left.filter(isRunning)).to.deep.equal(left)
     service = await start()
     expect(left.filter(isRunning)).to.deep.equal([])
+    const moved = service.events.filter(({ taken }) => taken !== undefined)
     for (const [name, { address, ops }] of nodes())
-      expect({ address, ops }).to.deep.equal({
+      expect({ address, ops }, `${name}; ${JSON.stringify(moved)}`).to.deep.equal({
         address: before.get(name)?.address,
         ops: before.get(name)?.ops,
       })
