@@ -326,7 +326,8 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Read `errorClass` and `lastError`, mend the destination, then retry.',
   },
   apiKeyNotFound: {
-    means: 'There is no such key among those that the caller sees.',
+    means:
+      'There is no such key among those that the caller sees, or it was revoked before the 100 that are kept.',
     action: 'List the keys anew by `GET /v1/admin/api-keys`.',
   },
   apiKeyRevoked: { means: 'The key was revoked before.', action: 'Nothing: it does not work any more.' },

@@ -29,6 +29,7 @@ import { MAX_ADMIN_BODY_BYTES } from '../../internal/http/routes/mount.ts'
 import { querySchemas } from '../../internal/http/routes/request-shape.ts'
 import { TOKEN_LIFETIME_S } from '../../internal/identity/id-tokens.ts'
 import { IDS_RATIO } from '../../internal/postgres/caps.ts'
+import { REVOKED_KEYS_KEPT } from '../../internal/postgres/revoked-keys.ts'
 import { CUSTOMER_SHARE, SHARE } from '../../internal/shard/status/shares.ts'
 import { readConfig } from '../config/config.ts'
 import { TESTS_AT_ONCE } from '../wiring/limits.ts'
@@ -112,6 +113,11 @@ function ofResources(): Row[] {
     ['Names of customers, projects and buffers', `1 to ${NAME_MAX_LENGTH} characters`, NAMED],
     ['Name of an API key', `1 to ${KEY_NAME_MAX_LENGTH} characters`, NAMED],
     ['Active API keys of a customer', `${ACTIVE_KEY_LIMIT}`, beyond('apiKeyLimit')],
+    [
+      'Revoked API keys of a customer',
+      `${REVOKED_KEYS_KEPT}`,
+      'the ones that were revoked first are removed',
+    ],
     ['Customers that a customer creates', limit(maxCustomers, 'MAX_CUSTOMERS'), beyond('customerLimit')],
     ['Projects of a customer', limit(maxProjects, 'MAX_PROJECTS'), beyond('projectLimit')],
     ['Buffers of a customer', limit(maxBuffers, 'MAX_BUFFERS'), beyond('bufferLimit')],

@@ -94,8 +94,9 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
     async createOwnerKey(customerId) {
       await ensureCustomer(customerId)
       const secret = secretOf(randomness.bytes(SECRET_BYTES))
-      const stored = await keys.ensure(ownerKey(customerId, secret))
-      return { keyId: stored.keyId, secret }
+      const key = ownerKey(customerId, secret)
+      await keys.insert(key, null)
+      return { keyId: key.keyId, secret }
     },
   }
 }

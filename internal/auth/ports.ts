@@ -19,10 +19,14 @@ export interface NewApiKey {
 export interface ApiKeyStore {
   /**
    * 'limit': `activeLimit` keys of the customer are active already (exact under concurrency; null: no
-   * limit). 'no-project': one of `projectIds` is no project of the customer.
+   * limit). 'no-project': one of `projectIds` is no project of the customer. As a revocation, it removes what was revoked
+   * long ago.
    */
   insert(key: NewApiKey, activeLimit: number | null): Promise<ApiKeyRecord | 'limit' | 'no-project'>
-  /** Newest first; a project-scoped reader sees the keys that reach no further than itself. */
+  /**
+   * The active ones, and the 100 that were revoked last; newest first. A project-scoped reader sees the keys that reach no
+   * further than itself.
+   */
   list(scope: Scope): Promise<ApiKeyRecord[]>
   /** A key of another role than these is left as it is: `other-role`. */
   revoke(
@@ -30,7 +34,7 @@ export interface ApiKeyStore {
     keyId: string,
     ofRoles: readonly Role[],
   ): Promise<'revoked' | 'already-revoked' | 'other-role' | undefined>
-  /** Stores the key unless its hash is stored already; answers what is stored. */
+  /** Stores a key of the configuration unless its hash is stored already; answers what is stored. It is never removed. */
   ensure(key: NewApiKey): Promise<ApiKeyRecord>
 }
 

@@ -5,6 +5,7 @@ import type { ApiKeyRecord, KnownKey, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 import { refusingWhenAway } from './availability.ts'
 import type { Database, Queryable, Transaction } from './connection.ts'
+import { lockKeys, REVOKED_KEYS_KEPT, removeRevoked } from './revoked-keys.ts'
 
 interface ApiKeyRow {
   key_id: string
@@ -46,14 +47,12 @@ function insertWithin(
   activeLimit: number | null,
 ): Promise<ApiKeyRecord | 'limit' | 'no-project'> {
   return db.begin(async (transaction) => {
-    // One creation a customer at a time, or two would both count nine. Not a lock on the customer's row:
-    // that one belongs to the credits.
-    await transaction`SELECT pg_advisory_xact_lock(hashtextextended('api_keys ' || ${key.customerId}, 0))`
+    await lockKeys(transaction, key.customerId)
     if (!(await ownsProjects(transaction, key))) return 'no-project'
     if (activeLimit !== null && (await countActive(transaction, key.customerId)) >= activeLimit)
       return 'limit'
     const row = await insertKey(transaction, key)
-    if (row === undefined) throw new Error('two API keys with one hash')
+    await removeRevoked(transaction, key.customerId)
     return keyOf(row)
   })
 }
@@ -72,36 +71,61 @@ async function countActive(db: Transaction, customerId: string): Promise<number>
   return row?.count ?? 0
 }
 
-async function insertKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow | undefined> {
-  const projectIds = key.projectIds === null ? null : [...key.projectIds]
+async function insertKey(db: Queryable, key: NewApiKey): Promise<ApiKeyRow> {
   const [row] = await db<ApiKeyRow[]>`
     INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role, project_ids)
-    VALUES (${key.keyId}, ${key.customerId}, ${key.name}, decode(${key.hash}, 'hex'), ${key.keyPrefix},
-      ${key.role}, ${projectIds}::text[])
-    ON CONFLICT (hash) DO NOTHING RETURNING *`
-  return row
+    ${valuesOf(db, key)} RETURNING *`
+  return row!
 }
 
+/** The update changes nothing: it only answers the row that is there. */
 async function ensureKey(db: Database, key: NewApiKey): Promise<ApiKeyRecord> {
-  const inserted = await insertKey(db, key)
-  if (inserted !== undefined) return keyOf(inserted)
-  const [row] = await db<ApiKeyRow[]>`SELECT * FROM api_keys WHERE hash = decode(${key.hash}, 'hex')`
-  if (row === undefined) throw new Error('an API key vanished: keys are never deleted')
-  return keyOf(row)
+  const [row] = await db<ApiKeyRow[]>`
+    WITH stored AS (
+      INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role, project_ids)
+      ${valuesOf(db, key)} ON CONFLICT (hash) DO UPDATE SET hash = excluded.hash RETURNING *
+    ), marked AS (
+      INSERT INTO configured_keys (key_id) SELECT key_id FROM stored ON CONFLICT DO NOTHING)
+    SELECT * FROM stored`
+  return keyOf(row!)
 }
 
+function valuesOf(db: Queryable, key: NewApiKey) {
+  const projectIds = key.projectIds === null ? null : [...key.projectIds]
+  return db`SELECT ${key.keyId}, ${key.customerId}, ${key.name}, decode(${key.hash}, 'hex'), ${key.keyPrefix},
+    ${key.role}, ${projectIds}::text[]`
+}
+
+/** Of the revoked ones those that are kept: earlier versions kept more than a process can hold. */
 async function listKeys(db: Database, scope: Scope): Promise<ApiKeyRecord[]> {
+  const { customerId } = scope
   const rows = await db<ApiKeyRow[]>`
-    SELECT * FROM api_keys WHERE ${visible(db, scope)} ORDER BY created_at DESC, key_id`
+    SELECT * FROM (
+      SELECT * FROM api_keys WHERE customer_id = ${customerId} AND revoked_at IS NULL
+      UNION ALL
+      (SELECT * FROM api_keys WHERE customer_id = ${customerId} AND revoked_at IS NOT NULL
+        ORDER BY revoked_at DESC, key_id LIMIT ${REVOKED_KEYS_KEPT})) AS kept
+    WHERE ${visible(db, scope)} ORDER BY created_at DESC, key_id`
   return rows.map(keyOf)
 }
 
-async function revokeKey(
-  db: Database,
+type Revocation = Awaited<ReturnType<ApiKeyStore['revoke']>>
+
+function revokeKey(db: Database, scope: Scope, keyId: string, ofRoles: readonly Role[]): Promise<Revocation> {
+  return db.begin(async (transaction) => {
+    await lockKeys(transaction, scope.customerId)
+    const outcome = await revokeOne(transaction, scope, keyId, ofRoles)
+    if (outcome === 'revoked') await removeRevoked(transaction, scope.customerId)
+    return outcome
+  })
+}
+
+async function revokeOne(
+  db: Transaction,
   scope: Scope,
   keyId: string,
   ofRoles: readonly Role[],
-): Promise<'revoked' | 'already-revoked' | 'other-role' | undefined> {
+): Promise<Revocation> {
   const [revoked] = await db`
     UPDATE api_keys SET revoked_at = clock_timestamp()
     WHERE key_id = ${keyId} AND revoked_at IS NULL AND role = ANY (${[...ofRoles]}::text[])

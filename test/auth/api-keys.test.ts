@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { createKeyAuthentication } from '../../internal/auth/authentication.ts'
 import type { Role } from '../../internal/domain/model.ts'
+import { createApiKeyRows } from '../../internal/postgres/api-keys.ts'
 import { type AccountsNode, accountsNode, principal, refusal } from '../support/accounts.ts'
 
 describe('API keys', () => {
@@ -160,6 +161,122 @@ describe('API keys', () => {
     await node.apiKeys.revoke(owner, keys[0]!.keyId)
     expect((await refusal(node.apiKeys.revoke(admin, keys[0]!.keyId))).status).to.equal(403)
     expect((await refusal(node.apiKeys.revoke(admin, keys[1]!.keyId))).status).to.equal(409)
+  })
+
+  describe('that were revoked', () => {
+    /** So many of a customer, the first one the longest ago, in one piece and with their entries of the change feed. */
+    async function revokedBefore(customerId: string, count: number): Promise<void> {
+      await node.db`
+        INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role)
+        SELECT ${customerId} || '-old-' || n, ${customerId}, 'old', sha256((${customerId} || n)::bytea), 'svk_0000', 'owner'
+        FROM generate_series(1, ${count}::int) n`
+      await node.db`
+        UPDATE api_keys SET revoked_at = now() - interval '1 day' + split_part(key_id, '-old-', 2)::int * interval '1 second'
+        WHERE customer_id = ${customerId} AND name = 'old'`
+    }
+    const stored = async (customerId: string) => {
+      const rows = await node.db<{ id: string }[]>`
+        SELECT key_id AS id FROM api_keys WHERE customer_id = ${customerId} AND revoked_at IS NOT NULL`
+      return rows.map(({ id }) => id).sort()
+    }
+    const inFeed = async (customerId: string) => {
+      const rows = await node.db<{ id: string }[]>`
+        SELECT id FROM config_changes WHERE entity = 'api_key' AND id LIKE ${`${customerId}-old-%`}`
+      return rows.map(({ id }) => id).sort()
+    }
+    const old = (customerId: string, from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, n) => `${customerId}-old-${from + n}`).sort()
+
+    it('stay up to a hundred, without their entries of the change feed beyond that', async () => {
+      const { customerId, owner } = await account()
+      await revokedBefore(customerId, 102)
+      const { keyId } = await node.apiKeys.create(owner, { name: 'new' })
+      expect(await stored(customerId), 'after a creation').to.deep.equal(old(customerId, 3, 102))
+      await node.apiKeys.revoke(owner, keyId)
+      expect(await stored(customerId), 'after a revocation').to.deep.equal(
+        [keyId, ...old(customerId, 4, 102)].sort(),
+      )
+      expect(await inFeed(customerId)).to.deep.equal(old(customerId, 4, 102))
+      const listed = (await node.apiKeys.list(owner)).map((each) => each.keyId)
+      expect(listed.sort()).to.deep.equal(await stored(customerId))
+      expect(await refusal(node.apiKeys.revoke(owner, `${customerId}-old-1`))).to.include({ status: 404 })
+    })
+
+    it('are counted right however many are revoked at once, and those of others are left alone', async () => {
+      const [one, other] = [await account(), await account()]
+      for (const { customerId } of [one, other]) await revokedBefore(customerId, 100)
+      const keys = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => node.apiKeys.create(one.owner, { name: `key ${n}` })),
+      )
+      await Promise.all(keys.map(({ keyId }) => node.apiKeys.revoke(one.owner, keyId)))
+      expect(await stored(one.customerId)).to.deep.equal(
+        [...keys.map(({ keyId }) => keyId), ...old(one.customerId, 11, 100)].sort(),
+      )
+      expect(await stored(other.customerId)).to.deep.equal(old(other.customerId, 1, 100))
+    })
+
+    it('are listed up to a hundred while more are left of earlier versions, which go piece by piece', async () => {
+      const { customerId, owner } = await account()
+      await revokedBefore(customerId, 1_200)
+      const { keyId } = await node.apiKeys.create(owner, { name: 'active' })
+      const listed = async () => (await node.apiKeys.list(owner)).map((each) => each.keyId).sort()
+      expect(await listed()).to.deep.equal([keyId, ...old(customerId, 1_101, 1_200)].sort())
+      const left = [(await stored(customerId)).length]
+      while (left.at(-1)! > 100) {
+        await node.apiKeys.revoke(owner, (await node.apiKeys.create(owner, { name: 'one more' })).keyId)
+        left.push((await stored(customerId)).length)
+        expect(left.at(-1)).to.be.lessThan(left.at(-2)!)
+      }
+      expect(left[0], 'no more than a piece went at once').to.be.greaterThan(100)
+      expect(await listed()).to.have.length(101)
+    })
+
+    it('lose their last use without a fault when they are gone, beside one that is there', async () => {
+      const { customerId, owner } = await account()
+      const { keyId } = await node.apiKeys.create(owner, { name: 'used' })
+      await revokedBefore(customerId, 1)
+      const at = Date.now()
+      await node.db`DELETE FROM api_keys WHERE key_id = ${`${customerId}-old-1`}`
+      await createApiKeyRows(node.db).markUsed(
+        new Map([
+          [`${customerId}-old-1`, at],
+          [keyId, at],
+        ]),
+      )
+      expect((await node.apiKeys.list(owner))[0]).to.include({
+        keyId,
+        lastUsedAt: new Date(at).toISOString(),
+      })
+    })
+
+    it('stay revoked when the configuration names them, however many are revoked later', async () => {
+      const { customerId, owner } = await account()
+      const secret = `svk_${randomBytes(24).toString('hex')}`
+      await node.apiKeys.ensureOwnerKey(customerId, secret)
+      const [configured] = await node.apiKeys.list(owner)
+      await node.apiKeys.revoke(owner, configured!.keyId)
+      await node.db`UPDATE api_keys SET revoked_at = now() - interval '2 days' WHERE key_id = ${configured!.keyId}`
+      await revokedBefore(customerId, 105)
+      const { keyId } = await node.apiKeys.create(owner, { name: 'x' })
+      await node.apiKeys.revoke(owner, keyId)
+      expect(await stored(customerId)).to.have.length(101)
+      expect(await node.apiKeys.ensureOwnerKey(customerId, secret)).to.equal('revoked')
+      expect(await node.keyCache.authenticate(secret)).to.equal(undefined)
+    })
+
+    it('stay revoked also when only an earlier version has stored them', async () => {
+      const { customerId, owner } = await account()
+      const secret = `svk_${randomBytes(24).toString('hex')}`
+      await node.apiKeys.ensureOwnerKey(customerId, secret)
+      const [configured] = await node.apiKeys.list(owner)
+      await node.apiKeys.revoke(owner, configured!.keyId)
+      await node.db`DELETE FROM configured_keys WHERE key_id = ${configured!.keyId}`
+      await node.db`UPDATE api_keys SET revoked_at = now() - interval '2 days' WHERE key_id = ${configured!.keyId}`
+      expect(await node.apiKeys.ensureOwnerKey(customerId, secret), 'the first start').to.equal('revoked')
+      await revokedBefore(customerId, 100)
+      await node.apiKeys.create(owner, { name: 'x' })
+      expect(await node.apiKeys.ensureOwnerKey(customerId, secret), 'the next start').to.equal('revoked')
+    })
   })
 
   describe('of the installation', () => {

@@ -233,6 +233,65 @@ describe('the change feed', () => {
     })
   })
 
+  describe('of an API key whose row is removed', () => {
+    /** By as many later revocations as are kept. */
+    async function removeRevoked(): Promise<void> {
+      await writer.db`
+        INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role)
+        SELECT 'later-' || n, 'acme', 'later', sha256(n::text::bytea), 'svk_0000', 'owner' FROM generate_series(1, 100) n`
+      await writer.db`UPDATE api_keys SET revoked_at = clock_timestamp() WHERE name = 'later'`
+      await writer.apiKeys.create(acme, { name: 'next' })
+    }
+    const entries = (keyId: string) =>
+      writer.db`SELECT 1 FROM config_changes WHERE id = ${keyId} UNION ALL SELECT 1 FROM api_keys WHERE key_id = ${keyId}`
+
+    it('misses no revocation whose entry was cut before it could be read', async () => {
+      const proxy = await TcpProxy.to(Number(new URL(writer.url).port))
+      await reader.close()
+      reader = await accountsNode(proxy.through(writer.url))
+      await follow(20)
+      const { secret, keyId } = await writer.apiKeys.create(acme, { name: 'x' })
+      expect(await reader.keyCache.authenticate(secret)).to.include({ keyId })
+      proxy.blackhole()
+      await writer.apiKeys.revoke(acme, keyId)
+      await removeRevoked()
+      expect([...(await entries(keyId))]).to.deep.equal([])
+      expect(reader.keyCache.peek(secret), 'while it is cut off').to.include({ keyId })
+      proxy.reset()
+      proxy.heal()
+      await eventually(() => reader.keyCache.peek(secret) === undefined)
+      expect(await reader.keyCache.authenticate(secret)).to.equal(undefined)
+      await proxy.close()
+    })
+
+    it('reads nothing again in a node that knew of the revocation', async () => {
+      const told: string[] = []
+      const listener: ConfigListener = {
+        entity: 'api_key',
+        reset: () => void told.push('everything'),
+        changed: (ids) => void told.push(...ids.filter((id) => !id.startsWith('later-'))),
+      }
+      const { keyId } = await writer.apiKeys.create(acme, { name: 'x' })
+      await follow(20, [listener])
+      await writer.apiKeys.revoke(acme, keyId)
+      await eventually(() => told.length === 1)
+      await removeRevoked()
+      expect([...(await entries(keyId))]).to.deep.equal([])
+      const last = await writer.apiKeys.create(acme, { name: 'last' })
+      await writer.apiKeys.revoke(acme, last.keyId)
+      await eventually(() => told.length > 1)
+      expect(told).to.deep.equal([keyId, last.keyId])
+    })
+
+    it('ends one that was active when somebody deleted its row by hand', async () => {
+      await follow(NEVER_MS)
+      const { secret, keyId } = await writer.apiKeys.create(acme, { name: 'x' })
+      expect(await reader.keyCache.authenticate(secret)).to.include({ keyId })
+      await writer.db`DELETE FROM api_keys WHERE key_id = ${keyId}`
+      await eventually(async () => (await reader.keyCache.authenticate(secret)) === undefined)
+    })
+  })
+
   it('says that it has caught up only with what was read and told', async () => {
     const events: string[] = []
     let heard = 0
