@@ -19,8 +19,8 @@ export interface AuditStore {
   removeOlder(before: number, limit: number): Promise<number>
 }
 
-/** The record of a key that was revoked and refused a moment ago; undefined: the secret is no key of anybody. */
-export type RevokedKey = (secret: string) => ApiKeyRecord | undefined
+/** A key that was revoked and refused a moment ago; undefined: the secret is no key of anybody. */
+export type RevokedKey = (secret: string) => Pick<ApiKeyRecord, 'keyId' | 'customerId'> | undefined
 
 /** Where a credential was presented. */
 export type AuthenticationPlace = 'management' | 'ingest'

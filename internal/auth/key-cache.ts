@@ -1,7 +1,7 @@
 /**
  * API keys by their secret, as ingest and the admin API ask for them (docs/architecture/protocol.md, "Cached
- * configuration"). Known keys are answered from memory, also the revoked ones: revocation is final. Unknown ones are
- * read each time, all that ask together in one statement, so a key works everywhere as soon as it is created and a
+ * configuration"). Known keys are answered from memory (`known-keys.ts`), also the revoked ones: revocation is final.
+ * Unknown ones are read each time, all that ask together in one statement, so a key works everywhere as soon as it is created and a
  * flood of wrong ones costs the database no more than a single caller. So are known ones that may have changed longer
  * ago than a minute.
  *
@@ -13,6 +13,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
 import type { Moment } from '../runtime/moment.ts'
+import { KnownKeys } from './known-keys.ts'
 import type { ApiKeyRows } from './ports.ts'
 import { hashOf, isSecret } from './secret.ts'
 
@@ -21,8 +22,8 @@ export interface KeyCache {
   peek(secret: string): KnownKey | undefined
   /** undefined: unknown, malformed or revoked. Rejects while the database is away and the key is not certain here. */
   authenticate(secret: string): Promise<KnownKey | undefined>
-  /** The key, when it was revoked and `authenticate` has just refused it. Asks nobody. */
-  revoked(secret: string): KnownKey | undefined
+  /** Whose key it is, when it was revoked and `authenticate` has just refused it. Asks nobody. */
+  revoked(secret: string): RevokedKey | undefined
   /** Rows with these ids changed: the next use reads them again. */
   changed(keyIds: readonly string[]): void
   /** These customers were suspended or resumed: the next use of their keys reads them again. */
@@ -34,6 +35,8 @@ export interface KeyCache {
   /** Writes the last uses; call it when no request can come any more. */
   stop(): Promise<void>
 }
+
+export type RevokedKey = Pick<KnownKey, 'keyId' | 'customerId'>
 
 export interface KeyCacheOptions {
   rows: ApiKeyRows
@@ -50,13 +53,7 @@ export function createKeyCache({
   onError,
   lastUseIntervalMs = 30_000,
 }: KeyCacheOptions): KeyCache {
-  const byHash = new Map<string, KnownKey>()
-  const hashes = new Map<string, string>()
-  /**
-   * Of keys that were found, in plain text: a busy sender's key is hashed once, and not for each webhook. They stand in this memory
-   * anyway, in the requests that bring them, and go with the next change of any key.
-   */
-  const hashesOfSecrets = new Map<string, string>()
+  const known = new KnownKeys()
   const freshness = createFreshness(clock)
   let uses = new Map<string, number>()
   let cancelWrite: (() => void) | null = null
@@ -68,10 +65,7 @@ export function createKeyCache({
       return new Map([...found].map(([hash, record]) => [hash, { hash, record }]))
     },
     identity: ({ record }) => record.keyId,
-    keep({ hash, record }) {
-      byHash.set(hash, record)
-      hashes.set(record.keyId, hash)
-    },
+    keep: ({ hash, record }) => known.keep(hash, record),
     clock,
   })
 
@@ -95,15 +89,16 @@ export function createKeyCache({
     }
   }
 
-  function forget(keyId: string): void {
-    const hash = hashes.get(keyId)
-    if (hash === undefined) return
-    hashes.delete(keyId)
-    byHash.delete(hash)
+  function certain(hash: string): KnownKey | undefined {
+    return freshness.holds() ? known.byHash(hash) : undefined
   }
 
-  function certain(hash: string): KnownKey | undefined {
-    return freshness.holds() ? byHash.get(hash) : undefined
+  /** What is not found any more is dropped: its row was removed. */
+  async function read(hash: string): Promise<KnownKey | undefined> {
+    const held = known.byHash(hash)
+    const found = await reads.get(hash)
+    if (found === undefined && held !== undefined && known.byHash(hash) === held) known.forget(held.keyId)
+    return found?.record
   }
 
   function usable(record: KnownKey | undefined): KnownKey | undefined {
@@ -113,38 +108,32 @@ export function createKeyCache({
   }
 
   return {
-    peek(secret) {
-      const hash = hashesOfSecrets.get(secret)
-      return hash === undefined ? undefined : usable(certain(hash))
-    },
+    peek: (secret) => (freshness.holds() ? usable(known.bySecret(secret)) : undefined),
     async authenticate(secret) {
       if (!isSecret(secret)) return undefined
       const hash = hashOf(secret)
-      const record = certain(hash) ?? (await reads.get(hash))?.record
-      // Only of keys that exist: wrong ones must not fill memory.
-      if (record !== undefined) hashesOfSecrets.set(secret, hash)
-      return usable(record)
+      const record = usable(certain(hash) ?? (await read(hash)))
+      // Only of keys that work: others must not fill memory.
+      if (record !== undefined) known.keepSecret(secret, hash, record)
+      return record
     },
     revoked(secret) {
-      const record = isSecret(secret) ? byHash.get(hashOf(secret)) : undefined
+      const record = isSecret(secret) ? known.byHash(hashOf(secret)) : undefined
       return record?.revokedAt == null ? undefined : record
     },
     changed(keyIds) {
       reads.changed(keyIds)
-      for (const keyId of keyIds) forget(keyId)
-      hashesOfSecrets.clear()
+      for (const keyId of keyIds) known.forget(keyId)
     },
     customersChanged(customerIds) {
       // Whose a key is that is just being read is not known yet.
       reads.allChanged()
       const changed = new Set(customerIds)
-      for (const { customerId, keyId } of [...byHash.values()]) if (changed.has(customerId)) forget(keyId)
+      for (const { customerId, keyId } of known.values()) if (changed.has(customerId)) known.forget(keyId)
     },
     reset() {
       reads.allChanged()
-      hashesOfSecrets.clear()
-      byHash.clear()
-      hashes.clear()
+      known.forgetAll()
     },
     caughtUp: freshness.caughtUp,
     async stop() {

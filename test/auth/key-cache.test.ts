@@ -104,6 +104,17 @@ describe('the cache of API keys', () => {
     return { asked, cache, clock, failures, onWrite: (write: typeof writes) => (writes = write) }
   }
 
+  const full = (keyId: string, revokedAt: string | null): KnownKey => ({
+    keyId,
+    customerId: 'acme',
+    name: 'Deploy',
+    keyPrefix: 'svk_0000',
+    role: 'member',
+    createdAt: 'then',
+    revokedAt,
+    lastUsedAt: 'later',
+    suspended: false,
+  })
   const key = (keyId: string, revokedAt: string | null = null) => ({ keyId, revokedAt }) as KnownKey
 
   it('asks one question at a time, however many wrong keys are tried', async () => {
@@ -179,6 +190,69 @@ describe('the cache of API keys', () => {
     expect(await cache.authenticate(secret)).to.equal(undefined)
     expect(asked).to.have.length(3)
   })
+
+  it('drops a key whose row is gone, though nobody told of it', async () => {
+    const { asked, cache, clock } = scripted()
+    const secret = secretOf(1)
+    const first = cache.authenticate(secret)
+    asked[0]?.answer([[hashOf(secret), key('k')]])
+    expect(await first).to.include({ keyId: 'k' })
+    clock.advance(60_001)
+    const later = cache.authenticate(secret)
+    asked[1]?.answer([])
+    expect(await later).to.equal(undefined)
+    cache.caughtUp(momentOf(clock))
+    expect(cache.peek(secret)).to.equal(undefined)
+    const again = cache.authenticate(secret)
+    asked[2]?.answer([])
+    expect(await again).to.equal(undefined)
+  })
+
+  it('keeps of a revoked key whose it is, and nothing that is large or that it could reach', async () => {
+    const { asked, cache } = scripted()
+    const secret = secretOf(1)
+    const attempt = cache.authenticate(secret)
+    const projectIds = Array.from({ length: 100 }, (_, n) => `project-${n}`)
+    asked[0]?.answer([[hashOf(secret), { ...full('k', 'now'), projectIds }]])
+    expect(await attempt).to.equal(undefined)
+    expect(cache.revoked(secret)).to.deep.equal({
+      ...full('k', 'now'),
+      name: '',
+      keyPrefix: '',
+      projectIds: [],
+      createdAt: '',
+      lastUsedAt: null,
+    })
+  })
+
+  for (const revokedAt of [null, 'now']) {
+    it(`forgets what it kept first, however many ${revokedAt ? 'revoked' : 'usable'} keys are presented`, async () => {
+      const { asked, cache } = scripted()
+      const count = 40_000
+      const tries = Array.from({ length: count }, (_, n) => cache.authenticate(secretOf(n)))
+      const byHash = new Map(
+        Array.from({ length: count }, (_, n) => [hashOf(secretOf(n)), full(`k${n}`, revokedAt)]),
+      )
+      for (let answered = 0, done = 0; done < count; answered++) {
+        const { hashes, answer } = asked[answered]!
+        answer(hashes.map((hash) => [hash, byHash.get(hash)!]))
+        await turn()
+        done += hashes.length
+      }
+      const outcomes = await Promise.all(tries)
+      expect(outcomes.filter((each) => each !== undefined)).to.have.length(revokedAt ? 0 : count)
+      const isKnown = (n: number) =>
+        (revokedAt ? cache.revoked(secretOf(n)) : cache.peek(secretOf(n))) !== undefined
+      const known = tries.map((_, n) => isKnown(n))
+      expect(known.filter(Boolean).length).to.be.within(20_000, 35_000)
+      expect(known.indexOf(true), 'all behind the first one').to.equal(known.lastIndexOf(false) + 1)
+      const before = asked.length
+      const again = cache.authenticate(secretOf(0))
+      asked[before]?.answer([[hashOf(secretOf(0)), full('k0', revokedAt)]])
+      expect((await again)?.keyId).to.equal(revokedAt ? undefined : 'k0')
+      expect(isKnown(0)).to.equal(true)
+    })
+  }
 
   it('keeps last uses that could not be written', async () => {
     const { asked, cache, clock, failures, onWrite } = scripted()
