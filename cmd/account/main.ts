@@ -1,6 +1,7 @@
 /**
  * `npm run account -- <customerId>`: a new owner key of an existing or new customer, printed once
- * (docs/architecture/protocol.md, "Accounts"). With `--suspend` or `--resume`: suspends a customer, or ends it
+ * (docs/architecture/protocol.md, "Accounts"). With `--take-over` or `--keep-creator` also of one that another customer
+ * created, which reads it no more, or goes on. With `--suspend` or `--resume`: suspends a customer, or ends it
  * (docs/operations/runbooks.md, "Suspend a customer").
  */
 import { join } from 'node:path'
@@ -13,21 +14,30 @@ import { reachDatabase } from '../wiring/database.ts'
 import { createKey } from './create-key.ts'
 import { setSuspended } from './suspend.ts'
 
-const USAGE = 'usage: npm run account -- <customerId> [--suspend | --resume]'
+const USAGE = 'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume]'
+
+type Act = 'key' | 'take-over' | 'keep' | 'suspend' | 'resume'
 
 interface Wanted {
   customerId: string
-  act: 'key' | 'suspend' | 'resume'
+  act: Act
 }
+
+const acts = new Map<string | undefined, Act>([
+  [undefined, 'key'],
+  ['--take-over', 'take-over'],
+  ['--keep-creator', 'keep'],
+  ['--suspend', 'suspend'],
+  ['--resume', 'resume'],
+])
 
 /** undefined: it is no use of the command. */
 function parseArguments(args: readonly string[]): Wanted | undefined {
   const [customerId, ...more] = args.filter((arg) => !arg.startsWith('--'))
   const [option, ...others] = args.filter((arg) => arg.startsWith('--'))
   if (customerId === undefined || more.length + others.length > 0) return undefined
-  if (option === undefined) return { customerId, act: 'key' }
-  if (option === '--suspend') return { customerId, act: 'suspend' }
-  return option === '--resume' ? { customerId, act: 'resume' } : undefined
+  const act = acts.get(option)
+  return act && { customerId, act }
 }
 
 /** What is printed. */
@@ -40,7 +50,9 @@ async function run({ customerId, act }: Wanted): Promise<string> {
   if (config.databaseUrl !== undefined) await reachDatabase(config.databaseUrl)
   const db = connect(databaseUrl, { max: 1 })
   try {
-    if (act === 'key') return await createKey(db, config, customerId)
+    if (act !== 'suspend' && act !== 'resume') {
+      return await createKey(db, config, customerId, act === 'key' ? undefined : act)
+    }
     await checkSchema(db)
     return await setSuspended(db, customerId, act === 'suspend')
   } finally {

@@ -12,6 +12,8 @@ export const noLedger: LedgerOfNode = { credited: () => {}, reported: async () =
 export function reportedCustomers(ledger: LedgerOfNode, customers: CustomerStore): CustomerStore {
   return {
     insert: (customer) => customers.insert(customer),
+    creatorOf: (customerId) => customers.creatorOf(customerId),
+    takeOver: (customerId) => customers.takeOver(customerId),
     async find(reader, customerId) {
       await ledger.reported(customerId)
       return customers.find(reader, customerId)

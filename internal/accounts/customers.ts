@@ -2,7 +2,7 @@
 
 import { required, ServiceError } from '../domain/errors.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'
-import type { Customer } from '../domain/model.ts'
+import type { Creator, Customer } from '../domain/model.ts'
 import { parseName } from '../domain/names.ts'
 import type { Principal } from '../domain/principal.ts'
 import type { CustomerStore } from './ports.ts'
@@ -12,8 +12,12 @@ export interface Customers {
   create(principal: Principal, input: { customerId: unknown; name: unknown }): Promise<Customer>
   /** Itself and those that it created; 404 for all others. */
   read(principal: Principal, customerId: string): Promise<Customer>
-  /** Creates the customer, named as its id, unless it exists; for whoever runs the installation. Throws 400 for a bad id. */
-  ensure(customerId: string): Promise<void>
+  /**
+   * Creates the customer, named as its id, unless it exists; for whoever runs the installation. `creator` says what
+   * becomes of another customer that created it, and reads it: absent, that is refused unless it is in use already, for
+   * anybody may create an id that the installation will give out. Throws 400 for a bad id.
+   */
+  ensure(customerId: string, creator?: Creator): Promise<void>
 }
 
 export interface CustomersOptions {
@@ -41,9 +45,27 @@ export function createCustomers({ customers, initialCredits }: CustomersOptions)
       if (customer === undefined) throw new ServiceError('customerNotFound')
       return customer
     },
-    async ensure(id) {
+    async ensure(id, creator) {
       const customerId = required(parseIdentifier('customerId', id))
-      await customers.insert({ customerId, name: customerId, createdBy: null, initialCredits })
+      const inserted = await customers.insert({
+        customerId,
+        name: customerId,
+        createdBy: null,
+        initialCredits,
+      })
+      if (inserted !== 'exists' || creator === 'keep') return
+      if (creator === 'take-over') await customers.takeOver(customerId)
+      else refuseForeign(customerId, await customers.creatorOf(customerId))
     },
   }
+}
+
+function refuseForeign(
+  customerId: string,
+  found: { createdBy: string | null; isInUse: boolean } | undefined,
+): void {
+  if (found === undefined || found.createdBy === null || found.isInUse) return
+  const facts = `${found.createdBy} created the customer ${customerId} and reads its balance and use`
+  const ways = 'with --take-over, which ends that, or --keep-creator'
+  throw new Error(`${facts}. To give it out, run \`npm run account -- ${customerId}\` ${ways}`)
 }

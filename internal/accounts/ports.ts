@@ -15,6 +15,10 @@ export interface NewCustomer {
 export interface CustomerStore {
   /** 'limit': `createdBy` has created as many as it may. */
   insert(customer: NewCustomer): Promise<Customer | 'exists' | 'limit'>
+  /** undefined: no such customer. `isInUse`: it has or had an API key, which only the installation gives it first. */
+  creatorOf(customerId: string): Promise<{ createdBy: string | null; isInUse: boolean } | undefined>
+  /** Whoever created the customer reads it no more. */
+  takeOver(customerId: string): Promise<void>
   /** Readable by itself and by the customer that created it (docs/architecture/protocol.md, "Admin requests"). */
   find(reader: string, customerId: string): Promise<Customer | undefined>
 }

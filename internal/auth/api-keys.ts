@@ -2,7 +2,7 @@
 
 import { invalid, required, ServiceError } from '../domain/errors.ts'
 import { isIdentifier } from '../domain/identifiers.ts'
-import type { ApiKeyRecord, Role } from '../domain/model.ts'
+import type { ApiKeyRecord, Creator, Role } from '../domain/model.ts'
 import { parseName } from '../domain/names.ts'
 import { type Principal, scopeOf } from '../domain/principal.ts'
 import { areWithinProjects, isRole, isWithinRole, roles, rolesUpTo } from '../domain/roles.ts'
@@ -39,11 +39,11 @@ export interface ApiKeys {
   /**
    * Makes sure that this secret is an owner key of the customer, creating both when absent (`PENSTOCK_OWNER_KEYS`:
    * docs/architecture/protocol.md, "Accounts"). 'revoked': it was revoked through the API and stays so. Throws when
-   * the secret is malformed or another customer's.
+   * the secret is malformed or another customer's, or when another one created the customer and it was never in use.
    */
   ensureOwnerKey(customerId: string, secret: string): Promise<'active' | 'revoked'>
   /** A new owner key of an existing or new customer, beyond any limit: for whoever runs the installation. */
-  createOwnerKey(customerId: string): Promise<{ keyId: string; secret: string }>
+  createOwnerKey(customerId: string, creator?: Creator): Promise<{ keyId: string; secret: string }>
 }
 
 export interface ApiKeysOptions {
@@ -91,8 +91,8 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
       await ensureCustomer(customerId)
       return ownedBy(customerId, await keys.ensure(ownerKey(customerId, secret)))
     },
-    async createOwnerKey(customerId) {
-      await ensureCustomer(customerId)
+    async createOwnerKey(customerId, creator) {
+      await ensureCustomer(customerId, creator)
       const secret = secretOf(randomness.bytes(SECRET_BYTES))
       const key = ownerKey(customerId, secret)
       await keys.insert(key, null)

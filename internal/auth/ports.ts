@@ -1,7 +1,7 @@
 /** What authentication and the use cases of API keys need (docs/reference/api.md, "Authentication" and "API keys"). */
 
 import type { Identity } from '../domain/identity.ts'
-import type { ApiKeyRecord, KnownKey, Role } from '../domain/model.ts'
+import type { ApiKeyRecord, Creator, KnownKey, Role } from '../domain/model.ts'
 import type { Scope } from '../domain/principal.ts'
 
 export interface NewApiKey {
@@ -46,8 +46,8 @@ export interface ApiKeyRows {
   markUsed(uses: ReadonlyMap<string, number>): Promise<void>
 }
 
-/** Creates the customer when it is absent. */
-export type EnsureCustomer = (customerId: string) => Promise<void>
+/** Creates the customer when it is absent. Throws when another one created it, and it is not said what becomes of that one. */
+export type EnsureCustomer = (customerId: string, creator?: Creator) => Promise<void>
 
 /** Claims `iss` and `sub` of an ID token: together they name one account of the identity provider. */
 export interface Account {

@@ -136,6 +136,12 @@ export interface BufferRecord {
   readonly buffer: Buffer
 }
 
+/**
+ * What becomes of a customer that created another one through the API and reads it, when the installation gives that one
+ * out: it reads it no more, or goes on.
+ */
+export type Creator = 'take-over' | 'keep'
+
 export interface ApiKeyRecord {
   keyId: string
   customerId: string

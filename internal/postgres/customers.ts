@@ -25,6 +25,8 @@ export function createCustomerStore(db: Database, caps: Pick<Caps, 'customers'> 
         if (await overCustomers(transaction, caps.customers, customer.createdBy)) return 'limit'
         return (await insertCustomer(transaction, customer)) ?? 'exists'
       }),
+    creatorOf: (customerId) => creatorOf(db, customerId),
+    takeOver: (customerId) => takeOver(db, customerId),
     find: (reader, customerId) => findCustomer(db, reader, customerId),
   })
 }
@@ -50,6 +52,21 @@ async function recordGrant(db: Transaction, customer: NewCustomer): Promise<void
     INSERT INTO credit_transactions (customer_id, amount, type, description, balance_after)
     VALUES (${customer.customerId}, ${customer.initialCredits}, 'grant', 'Initial credits',
       ${customer.initialCredits})`
+}
+
+async function creatorOf(
+  db: Database,
+  customerId: string,
+): Promise<{ createdBy: string | null; isInUse: boolean } | undefined> {
+  const [row] = await db<{ createdBy: string | null; isInUse: boolean }[]>`
+    SELECT created_by AS "createdBy", EXISTS (
+      SELECT FROM api_keys k WHERE k.customer_id = c.customer_id) AS "isInUse"
+    FROM customers c WHERE customer_id = ${customerId}`
+  return row
+}
+
+async function takeOver(db: Database, customerId: string): Promise<void> {
+  await db`UPDATE customers SET created_by = NULL WHERE customer_id = ${customerId} AND created_by IS NOT NULL`
 }
 
 async function findCustomer(db: Database, reader: string, customerId: string): Promise<Customer | undefined> {

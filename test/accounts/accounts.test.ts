@@ -63,9 +63,66 @@ describe('accounts', () => {
         [1, 2, 3].map(() => refusal(node.customers.create(acme, { customerId: 'twice', name: 'B' }))),
       )
       expect(attempts.map(({ status }) => status)).to.deep.equal([409, 409, 409])
-      await node.customers.ensure('twice')
+      await node.customers.ensure('twice', 'keep')
       const rows = await node.db`SELECT 1 FROM credit_transactions WHERE customer_id = 'twice'`
       expect(rows.length).to.equal(1)
+    })
+
+    describe('that somebody created before the installation gives them out', () => {
+      const reads = async (customerId: string) =>
+        await node.customers.read(acme, customerId).then(
+          () => true,
+          () => false,
+        )
+
+      it('are not given out before it is said what their creator may read', async () => {
+        await node.customers.create(acme, { customerId: 'squatted', name: 'Mine' })
+        const secret = `svk_${'5'.repeat(48)}`
+        for (const attempt of [
+          () => node.customers.ensure('squatted'),
+          () => node.apiKeys.ensureOwnerKey('squatted', secret),
+        ]) {
+          const error = await attempt().catch((reason) => reason)
+          expect(error?.message).to.equal(
+            'acme created the customer squatted and reads its balance and use. To give it out, run `npm run account -- squatted` with --take-over, which ends that, or --keep-creator',
+          )
+        }
+        expect(await node.keyCache.authenticate(secret)).to.equal(undefined)
+        expect(await reads('squatted')).to.equal(true)
+      })
+
+      it('are read by their creator no more once they are taken over', async () => {
+        await node.customers.create(acme, { customerId: 'taken-over', name: 'Mine' })
+        await node.customers.ensure('taken-over', 'take-over')
+        expect(await reads('taken-over')).to.equal(false)
+        await node.customers.ensure('taken-over')
+        expect(await node.customers.read(principal('taken-over'), 'taken-over')).to.include({
+          name: 'Mine',
+          credits: INITIAL_CREDITS,
+        })
+      })
+
+      it('stay readable for it when that is said, and need not be asked about again', async () => {
+        await node.customers.create(acme, { customerId: 'branch', name: 'Branch' })
+        await node.customers.ensure('branch', 'keep')
+        const secret = `svk_${'6'.repeat(48)}`
+        expect((await refusalOf(node.apiKeys.ensureOwnerKey('branch', secret))).message).to.include('acme')
+        await node.apiKeys.createOwnerKey('branch', 'keep')
+        expect(await node.apiKeys.ensureOwnerKey('branch', secret), 'it has a key').to.equal('active')
+        expect(await reads('branch')).to.equal(true)
+        await node.apiKeys.createOwnerKey('branch', 'take-over')
+        expect(await reads('branch')).to.equal(false)
+      })
+
+      it('are none of their own: an absent one is made, whatever is said', async () => {
+        for (const creator of ['take-over', 'keep'] as const) {
+          await node.customers.ensure(`absent-${creator}`, creator)
+          expect(await reads(`absent-${creator}`)).to.equal(false)
+          expect(await node.customers.read(principal(`absent-${creator}`), `absent-${creator}`)).to.be.an(
+            'object',
+          )
+        }
+      })
     })
 
     it('names the field of bad input', async () => {
@@ -199,3 +256,9 @@ describe('accounts', () => {
     })
   })
 })
+
+const refusalOf = (work: Promise<unknown>): Promise<Error> =>
+  work.then(
+    () => new Error('it was not refused'),
+    (reason) => reason,
+  )

@@ -13,7 +13,7 @@ import { freshDatabase } from '../support/servers.ts'
 
 const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'account', 'main.ts')
 
-const USAGE = 'usage: npm run account -- <customerId> [--suspend | --resume]\n'
+const USAGE = 'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume]\n'
 
 describe('npm run account', () => {
   let databaseUrl: string
@@ -73,11 +73,38 @@ describe('npm run account', () => {
     await db.end()
   })
 
+  it('gives out a customer that another one created only when it is said what that one may read', async () => {
+    await account('mallory')
+    const db = connect(databaseUrl, { max: 1 })
+    const create = (id: string) =>
+      db`INSERT INTO customers (customer_id, name, created_by) VALUES (${id}, 'Mine', 'mallory')`
+    const creatorOf = async (id: string) =>
+      (await db`SELECT created_by FROM customers WHERE customer_id = ${id}`)[0]?.created_by
+    for (const id of ['globex', 'branch']) {
+      await create(id)
+      const { code, stderr } = await refusal(id)
+      expect(code).to.equal(1)
+      expect(stderr).to.match(/^mallory created the customer .* --take-over, .* --keep-creator\n$/)
+    }
+    expect((await account('globex', '--take-over')).stdout).to.match(/^svk_[0-9a-f]{48}\n$/)
+    expect((await account('branch', '--keep-creator')).stdout).to.match(/^svk_[0-9a-f]{48}\n$/)
+    expect([await creatorOf('globex'), await creatorOf('branch')]).to.deep.equal([null, 'mallory'])
+    expect((await account('branch')).stdout, 'it was given out before').to.match(/^svk_/)
+    const recorded = await db<{ route: string }[]>`
+      SELECT route FROM audit_records WHERE customer_id IN ('globex', 'branch') ORDER BY created_at, audit_id`
+    expect(recorded.map(({ route }) => route)).to.deep.equal([
+      'npm run account -- --take-over',
+      'npm run account -- --keep-creator',
+      'npm run account',
+    ])
+    await db.end()
+  })
+
   it('suspends nobody whom it does not know, and takes one option', async () => {
     for (const option of ['--suspend', '--resume']) {
       expect(await refusal('nobody', option)).to.deep.equal({ code: 1, stderr: 'Customer not found\n' })
     }
-    for (const options of [['--suspend', '--resume'], ['--delete']]) {
+    for (const options of [['--suspend', '--resume'], ['--take-over', '--keep-creator'], ['--delete']]) {
       expect(await refusal('acme', ...options)).to.deep.equal({ code: 2, stderr: USAGE })
     }
   })
