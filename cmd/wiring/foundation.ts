@@ -59,6 +59,7 @@ export async function openStore(
   databaseUrl: string,
   secretKeys: SecretKey[],
   secrets: Pick<SecretTelemetry, 'unreadable'>,
+  runsShards = true,
 ): Promise<Store> {
   const { lifecycle, clock, log } = node
   const db = await lifecycle.acquire(
@@ -68,7 +69,8 @@ export async function openStore(
   )
   await checkSchema(db)
   const box = createSecretBox(secretKeys)
-  const buffers = createBufferCache({ rows: createBufferRows(db, box, oncePerVersion(secrets)), clock })
+  const rows = createBufferRows(db, box, oncePerVersion(secrets))
+  const buffers = createBufferCache({ rows, clock, keepsDeleted: runsShards })
   const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
   const bufferChanges = new BufferChanges({ customersOf: (uids) => customersOfBuffers(db, uids) })
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })

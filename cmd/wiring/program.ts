@@ -134,10 +134,11 @@ async function start(
   if (node.config.databaseUrl !== undefined) await reachDatabase(node.config.databaseUrl)
   const backends = await program.backends(node, service)
   const secrets = createSecretTelemetry(log, metrics.meter)
-  const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets)
+  const hasShards = runsShards(program, node.config)
+  const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets, hasShards)
   const areSecretsReadable = await startSecretWatch(node, store, secrets)
   const logs = await openLogs(node, store.db, backends)
-  const role = program.actor && !runsShards(program, node.config) ? 'ingress' : program.role
+  const role = program.actor && !hasShards ? 'ingress' : program.role
   const leases = await joinInstallation(node, logs, { role, version }, fail)
   // Nothing is refused any more: what a start changes begins here.
   if (program.admin) await publishCatalogue(store.db, catalogue)
@@ -154,7 +155,7 @@ async function start(
   const audit = createTrail(node, store, metrics.meter)
   const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)
-  const actor = runsShards(program, node.config)
+  const actor = hasShards
     ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
     : undefined
   if (program.actor || prepared) {

@@ -5,9 +5,10 @@
  *
  * Invariants: a record never gives way to an older version of itself; that an id is unknown is never
  * remembered, so what was just created works everywhere. By id nothing is answered that is known to have changed, or
- * that may have changed longer ago than a minute: then Postgres is asked. Records of deleted buffers stay by uid, for
- * the shards still hold their items; about 2 KB a buffer that this node ever asked for. They go when a re-read does
- * not find their rows.
+ * that may have changed longer ago than a minute: then Postgres is asked. Where shards run, records of deleted buffers
+ * stay by uid, for the shards still hold their items; about 2 KB a buffer that this node ever asked for. They go when a
+ * re-read does not find their rows. Elsewhere they go at once: whoever creates and deletes without end must not fill
+ * memory.
  */
 
 import { isIdentifier } from '../domain/identifiers.ts'
@@ -15,11 +16,12 @@ import type { BufferRecord } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFreshness } from '../runtime/freshness.ts'
 import { createGatheredReads } from '../runtime/gathered-reads.ts'
+import { Generations } from '../runtime/generations.ts'
 import type { Moment } from '../runtime/moment.ts'
 import type { BufferRows } from './ports.ts'
 
 export interface BufferCache {
-  /** By uid, deleted ones too, without waiting. */
+  /** By uid, without waiting; deleted ones too where they are kept. */
   peek(uid: string): BufferRecord | undefined
   /** By uid; undefined: no such row. Rejects while the database is away and the record is not here. */
   load(uid: string): Promise<BufferRecord | undefined>
@@ -45,9 +47,14 @@ export interface BufferCache {
 export interface BufferCacheOptions {
   rows: BufferRows
   clock: Clock
+  /** Whether shards run here, which ask for deleted buffers by uid. Default true. */
+  keepsDeleted?: boolean
 }
 
-export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCache {
+/** Of so many a read that began before their deletion is known to be outdated: more than are deleted while one runs. */
+const DELETED_KNOWN = 5_000
+
+export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCacheOptions): BufferCache {
   const byUid = new Map<string, BufferRecord>()
   /** What ingest is answered. */
   const byId = new Map<string, BufferRecord>()
@@ -55,6 +62,8 @@ export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCa
   const freshness = createFreshness(clock)
   /** Records from before a reset: they give way to whatever is read. */
   let doubtful = new Set<string>()
+  /** Versions of deleted ones that are not kept. */
+  let gone = new Generations<string, number>(DELETED_KNOWN)
 
   const identity = (record: BufferRecord): string => record.uid
   const uidReads = createGatheredReads({ read: rows.byUids, identity, keep, clock })
@@ -63,17 +72,25 @@ export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCa
   /** What a row says now: the record held is as new, or newer. */
   function keep(read: BufferRecord): void {
     accept(read)
-    index(byUid.get(read.uid)!)
+    const held = byUid.get(read.uid)
+    if (held !== undefined) index(held)
   }
 
   function accept(record: BufferRecord): void {
-    const held = byUid.get(record.uid)
-    const outdated = held !== undefined && record.version <= held.version
+    const known = byUid.get(record.uid)?.version ?? gone.get(record.uid)
+    const outdated = known !== undefined && record.version <= known
     if (outdated && !doubtful.delete(record.uid)) return
     doubtful.delete(record.uid)
-    byUid.set(record.uid, record)
+    if (record.deleted && !keepsDeleted) letGo(record)
+    else byUid.set(record.uid, record)
     index(record)
     for (const listener of listeners) listener(record)
+  }
+
+  /** Its version stays, so that a read that began before does not bring it back. */
+  function letGo({ uid, version }: BufferRecord): void {
+    byUid.delete(uid)
+    gone.set(uid, version)
   }
 
   /** An id belongs to one buffer that is not deleted; of two, the one created later. */
@@ -133,6 +150,7 @@ export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCa
       uidReads.allChanged()
       idReads.allChanged()
       byId.clear()
+      gone = new Generations(DELETED_KNOWN)
       doubtful = new Set(byUid.keys())
       await reread([...byUid.values()])
     },

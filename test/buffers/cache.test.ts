@@ -328,3 +328,44 @@ describe('the cache of buffers, a minute after it last heard that it knows all c
     expect((await anew)?.uid).to.equal('new')
   })
 })
+
+describe('the cache of buffers where no shards run', () => {
+  let script: ReturnType<typeof scriptedRows>
+  let cache: ReturnType<typeof createBufferCache>
+  beforeEach(() => {
+    script = scriptedRows()
+    cache = createBufferCache({ rows: script.rows, clock: systemClock(), keepsDeleted: false })
+  })
+
+  it('keeps nothing of deleted buffers, whoever tells of the deletion', async () => {
+    for (const uid of ['here', 'elsewhere']) cache.accept(recordOf(uid, 1, { createdAt: uid.length }))
+    cache.accept(recordOf('here', 2, { deleted: true }))
+    expect(cache.peek('here')).to.equal(undefined)
+    expect(cache.peekById('b')?.uid).to.equal('elsewhere')
+    const changing = cache.changed(['elsewhere'])
+    script.asked[0]!.answer([recordOf('elsewhere', 2, { deleted: true })])
+    await changing
+    expect(cache.peek('elsewhere')).to.equal(undefined)
+    expect(cache.peekById('b')).to.equal(undefined)
+  })
+
+  it('brings none back by a read that began before the deletion', async () => {
+    cache.accept(recordOf('v', 1))
+    const loading = cache.loadById('c')
+    const deleted = recordOf('u', 2, { deleted: true })
+    cache.accept({ ...deleted, buffer: { ...deleted.buffer, bufferId: 'c' } })
+    const stale = recordOf('u', 1)
+    script.asked[0]!.answer([{ ...stale, buffer: { ...stale.buffer, bufferId: 'c' } }])
+    expect(await loading).to.equal(undefined)
+    expect([cache.peek('u'), cache.peekById('c')]).to.deep.equal([undefined, undefined])
+    expect(cache.peekById('b')?.uid).to.equal('v')
+  })
+
+  it('takes one back when the database went back to before its deletion', async () => {
+    cache.accept(recordOf('u', 2, { deleted: true }))
+    await cache.reset()
+    const loading = cache.loadById('b')
+    script.asked[0]!.answer([recordOf('u', 1)])
+    expect((await loading)?.uid).to.equal('u')
+  })
+})
