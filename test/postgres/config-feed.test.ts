@@ -307,6 +307,7 @@ describe('the change feed', () => {
     }
     await silence(writer)
     await follow(20, [listener])
+    await eventually(() => events.length === 1)
     await writer.buffers.update(acme, 'b', { name: 'x' })
     const after = reader.clock.monotonic()
     await eventually(() => heard > after)
