@@ -61,7 +61,7 @@ function list(keys: ApiKeysService): Route {
     method: 'GET',
     path: COLLECTION,
     operationId: 'listApiKeys',
-    summary: 'List API keys',
+    summary: 'List API keys: the active ones, and the 100 that were revoked last',
     action: 'read',
     answers: { status: 200, schema: 'ApiKey', array: true },
     errors: [],
