@@ -283,6 +283,19 @@ describe('the change feed', () => {
       expect(told).to.deep.equal([keyId, last.keyId])
     })
 
+    it('ends one that goes at once, because the clock of the database was set back', async () => {
+      await follow(NEVER_MS)
+      const { secret, keyId } = await writer.apiKeys.create(acme, { name: 'x' })
+      expect(await reader.keyCache.authenticate(secret)).to.include({ keyId })
+      await writer.db`
+        INSERT INTO api_keys (key_id, customer_id, name, hash, key_prefix, role, revoked_at)
+        SELECT 'ahead-' || n, 'acme', 'x', sha256(n::text::bytea), 'svk_0000', 'owner', now() + interval '1 day'
+        FROM generate_series(1, 100) n`
+      await writer.apiKeys.revoke(acme, keyId)
+      expect([...(await entries(keyId))]).to.deep.equal([])
+      await eventually(async () => (await reader.keyCache.authenticate(secret)) === undefined)
+    })
+
     it('ends one that was active when somebody deleted its row by hand', async () => {
       await follow(NEVER_MS)
       const { secret, keyId } = await writer.apiKeys.create(acme, { name: 'x' })
