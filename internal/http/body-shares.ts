@@ -168,6 +168,6 @@ class Room implements BodyRoom {
   }
 }
 
-function sumOf(rooms: readonly Room[]): number {
-  return rooms.reduce((sum, { own }) => sum + own, 0)
+function sumOf(bodies: readonly Room[]): number {
+  return bodies.reduce((sum, { own }) => sum + own, 0)
 }
