@@ -10,6 +10,7 @@ import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { Buffer as BufferAnswer } from '../../internal/domain/model.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { messageOf } from '../../internal/runtime/thrown.ts'
+import { WORKERS } from '../controller/turns.ts'
 import {
   AdminError,
   type AdminErrorKind,
@@ -75,7 +76,8 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
   const connect = { timeout: timeoutMs, ...(ca !== undefined && { ca }) }
   const dispatcher = new Agent({
     connect,
-    connections: 16,
+    // One for each pass: those of one account that take long keep no others waiting.
+    connections: WORKERS,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   })

@@ -1,13 +1,12 @@
 /**
  * Workers that take keys and run a pass for each. A failed pass is repeated with its key's back-off, so that one resource
- * that always fails takes a worker for a moment only; the others never wait for it.
+ * that always fails takes a worker for a moment only. Passes that last are bounded by namespace (`turns.ts`).
  */
 import type { Clock } from '../../internal/runtime/clock.ts'
 import type { Reconciler } from './ports.ts'
+import { WORKERS } from './turns.ts'
 import type { Taken, WorkQueue } from './work-queue.ts'
 
-/** Passes at once. */
-export const WORKERS = 4
 /** What running passes get to end by themselves when the operator stops, ms. */
 const DRAIN_MS = 8_000
 
@@ -28,7 +27,6 @@ export interface ControllerOptions {
   clock: Clock
   log: ControllerLog
   telemetry: ControllerTelemetry
-  workers?: number
   drainMs?: number
 }
 
@@ -43,8 +41,7 @@ export class Controller {
 
   /** Once, when the stores are synced: a pass that reads half of them would take the rest for deleted. */
   start(): void {
-    const { workers = WORKERS } = this.#options
-    this.#workers = Array.from({ length: workers }, () => this.#work())
+    this.#workers = Array.from({ length: WORKERS }, () => this.#work())
   }
 
   /** Takes no further key and lets the running passes end; those that do not within the drain are aborted. */

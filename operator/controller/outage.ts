@@ -1,7 +1,7 @@
 /**
  * Keys whose passes got no answer of the service. When it answers again, all of them are tried at once, however long their
- * back-off has become; while it does not, one of them is tried every few seconds, so that its return is noticed. The number of
- * workers bounds how many requests that makes at a time.
+ * back-off has become; while it does not, one of them is tried every few seconds, so that its return is noticed. What runs at
+ * once (`turns.ts`) bounds how many requests that makes at a time.
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 

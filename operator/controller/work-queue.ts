@@ -1,9 +1,11 @@
 /**
  * The keys that want a pass, with the semantics of client-go's work queue. Invariants: a key is handed out to one worker at a
  * time; however often it is added before or during its pass, one further pass follows, and it begins after the last add.
+ * Unlike there, namespaces take turns (`turns.ts`).
  */
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { RetryDelays, TokenBucket } from './rate-limit.ts'
+import { Turns, WORKERS } from './turns.ts'
 
 /** Failed passes of all keys together: so many a second, after so many at once. */
 const RETRIES = { perSecond: 10, burst: 100 }
@@ -24,8 +26,8 @@ export class WorkQueue {
   readonly #clock: Clock
   readonly #delays = new RetryDelays()
   readonly #bucket: TokenBucket
-  /** Keys that a worker may take, in order. */
-  readonly #ready: string[] = []
+  /** Keys that a worker may take. */
+  readonly #ready: Turns
   /** When each key that wants a pass began to: those in `#ready`, and those added during their pass. */
   readonly #dirty = new Map<string, number>()
   readonly #processing = new Set<string>()
@@ -33,14 +35,16 @@ export class WorkQueue {
   readonly #idle: ((taken: Taken | undefined) => void)[] = []
   #closed = false
 
-  constructor(clock: Clock) {
+  /** `workers`: keys that are handed out at once, at most; at least 2. */
+  constructor(clock: Clock, workers: number = WORKERS) {
     this.#clock = clock
+    this.#ready = new Turns(workers)
     this.#bucket = new TokenBucket(clock, RETRIES)
   }
 
   /** Keys that wait for a worker. */
   get depth(): number {
-    return this.#ready.length
+    return this.#ready.depth
   }
 
   /** Keys whose last pass failed. */
@@ -84,18 +88,21 @@ export class WorkQueue {
     return this.#delays.failures(key)
   }
 
-  /** The next key, now or once there is one; its taker calls `done`. undefined: the queue is closed. */
+  /** The next key, now or once one may begin; its taker calls `done`. undefined: the queue is closed. */
   take(): Promise<Taken | undefined> {
     if (this.#closed) return Promise.resolve(undefined)
-    const key = this.#ready.shift()
-    if (key !== undefined) return Promise.resolve(this.#hand(key))
-    return new Promise((resolve) => this.#idle.push(resolve))
+    return new Promise((resolve) => {
+      this.#idle.push(resolve)
+      this.#handOut()
+    })
   }
 
   /** The pass of a taken key ended, however it did. */
   done(key: string): void {
     this.#processing.delete(key)
-    if (this.#dirty.has(key)) this.#enqueue(key)
+    this.#ready.end(key, this.#clock.monotonic())
+    if (this.#dirty.has(key)) this.#ready.add(key)
+    this.#handOut()
   }
 
   /** Nothing is handed out any more: whoever runs next lists all resources anyway. */
@@ -103,15 +110,23 @@ export class WorkQueue {
     this.#closed = true
     for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
-    this.#ready.length = 0
+    this.#ready.clear()
     this.#dirty.clear()
     for (const worker of this.#idle.splice(0)) worker(undefined)
   }
 
   #enqueue(key: string): void {
-    const worker = this.#idle.shift()
-    if (worker) worker(this.#hand(key))
-    else this.#ready.push(key)
+    this.#ready.add(key)
+    this.#handOut()
+  }
+
+  /** To workers that wait, first come, first served. */
+  #handOut(): void {
+    while (this.#idle.length > 0) {
+      const key = this.#ready.next(this.#clock.monotonic())
+      if (key === undefined) return
+      this.#idle.shift()!(this.#hand(key))
+    }
   }
 
   #hand(key: string): Taken {

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
-import { Controller, type PassResult, WORKERS } from '../../../operator/controller/controller.ts'
+import { Controller, type PassResult } from '../../../operator/controller/controller.ts'
 import type { Reconciler } from '../../../operator/controller/ports.ts'
+import { WORKERS } from '../../../operator/controller/turns.ts'
 import { WorkQueue } from '../../../operator/controller/work-queue.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -24,6 +25,15 @@ function fixture(reconcile: Reconciler['reconcile'], drainMs?: number) {
     ...(drainMs === undefined ? {} : { drainMs }),
   })
   return { controller, queue, passes, warnings }
+}
+
+/** Twenty namespaces that the controller knows for quick by the passes of `<namespace>/known`. */
+async function knownNamespaces({ queue, passes }: ReturnType<typeof fixture>): Promise<string[]> {
+  const namespaces = Array.from({ length: 20 }, (_, index) => `ns-${index}`)
+  for (const namespace of namespaces) queue.add(`${namespace}/known`)
+  await eventually(() => passes.length === namespaces.length)
+  passes.length = 0
+  return namespaces
 }
 
 describe('the controller', () => {
@@ -49,7 +59,8 @@ describe('the controller', () => {
     const running: string[] = []
     let most = 0
     let twice = 0
-    const { controller, queue } = fixture(async (key) => {
+    const parts = fixture(async (key) => {
+      if (key.endsWith('known')) return {}
       if (running.includes(key)) twice++
       running.push(key)
       most = Math.max(most, running.length)
@@ -57,10 +68,11 @@ describe('the controller', () => {
       running.splice(running.indexOf(key), 1)
       return {}
     })
+    const { controller, queue } = parts
     controller.start()
-    for (let index = 0; index < 20; index++) queue.add(`ns/${index}`)
+    for (const namespace of await knownNamespaces(parts)) queue.add(`${namespace}/a`)
     await eventually(() => running.length === WORKERS)
-    for (let add = 0; add < 100; add++) queue.add('ns/0')
+    for (let add = 0; add < 100; add++) queue.add('ns-0/a')
     gate.resolve()
     await eventually(() => running.length === 0 && queue.depth === 0)
     await controller.stop()
@@ -101,14 +113,16 @@ describe('the controller', () => {
   it('lets a running pass end when it stops, and begins none that waits', async () => {
     const gate = Promise.withResolvers<void>()
     const begun: string[] = []
-    const { controller, queue, passes } = fixture(async (key, signal) => {
+    const parts = fixture(async (key, signal) => {
+      if (key.endsWith('known')) return {}
       begun.push(key)
       await gate.promise
       expect(signal.aborted).to.equal(false)
       return {}
     })
+    const { controller, passes, queue } = parts
     controller.start()
-    for (let index = 0; index < 10; index++) queue.add(`ns/${index}`)
+    for (const namespace of await knownNamespaces(parts)) queue.add(`${namespace}/a`)
     await eventually(() => begun.length === WORKERS)
     const stopped = controller.stop()
     gate.resolve()
