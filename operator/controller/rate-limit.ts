@@ -1,10 +1,15 @@
-/** How long a failed key waits: its own growing delay, and a bucket that all failed keys share. Both as in client-go. */
+/** How long a failed key waits: its own growing delay, and a bucket that all failed keys of its namespace share. */
 import type { Clock } from '../../internal/runtime/clock.ts'
+
+/** Longest delay of a key, ms. */
+export const LONGEST_DELAY_MS = 5 * 60_000
+/** Failed passes of a namespace: so many a second, after so many at once. None waits longer than a key that always fails. */
+const RETRIES = { perSecond: 10, burst: 100, longestMs: LONGEST_DELAY_MS }
+/** Namespaces whose buckets are remembered; a bucket that was not used for 10 s is as a new one. */
+const NAMESPACES = 10_000
 
 /** Delay of a key's first failure, ms; it doubles with each that follows. */
 export const FIRST_DELAY_MS = 5
-/** Longest delay of a key, ms. */
-export const LONGEST_DELAY_MS = 5 * 60_000
 
 /** Failures in a row, by key. */
 export class RetryDelays {
@@ -31,26 +36,48 @@ export class RetryDelays {
   }
 }
 
-/** A token bucket that lends: who comes too early is told how long to wait, and its token is spent already. */
+/** A bucket for each namespace: none can make the failures of another one wait. */
+export class RetryBuckets {
+  readonly #clock: Clock
+  /** The one that was used longest ago first. */
+  readonly #buckets = new Map<string, TokenBucket>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Takes a token of the namespace; ms until it is there, at most `LONGEST_DELAY_MS`. */
+  reserve(namespace: string): number {
+    const bucket = this.#buckets.get(namespace) ?? new TokenBucket(this.#clock, RETRIES)
+    this.#buckets.delete(namespace)
+    this.#buckets.set(namespace, bucket)
+    if (this.#buckets.size > NAMESPACES) this.#buckets.delete(this.#buckets.keys().next().value!)
+    return bucket.reserve()
+  }
+}
+
+/** A token bucket that lends, `longestMs` ahead at most (default: without end): who comes too early is told how long to wait, and its token is spent already. */
 export class TokenBucket {
   readonly #clock: Clock
   readonly #perSecond: number
   readonly #burst: number
+  readonly #least: number
   #tokens: number
   #filledAt: number
 
-  constructor(clock: Clock, options: { perSecond: number; burst: number }) {
+  constructor(clock: Clock, options: { perSecond: number; burst: number; longestMs?: number }) {
     this.#clock = clock
     this.#perSecond = options.perSecond
     this.#burst = options.burst
+    this.#least = (-options.perSecond * (options.longestMs ?? Number.POSITIVE_INFINITY)) / 1_000
     this.#tokens = options.burst
     this.#filledAt = clock.monotonic()
   }
 
-  /** Takes a token; ms until it is there, 0 when it is. */
+  /** Takes a token; ms until it is there, 0 when it is. Those that would wait longer share the last one. */
   reserve(): number {
     this.#fill()
-    this.#tokens -= 1
+    this.#tokens = Math.max(this.#tokens - 1, this.#least)
     return Math.max(0, -this.#tokens / this.#perSecond) * 1_000
   }
 

@@ -4,15 +4,14 @@
  * Unlike there, namespaces take turns (`turns.ts`).
  */
 import type { Clock } from '../../internal/runtime/clock.ts'
-import { RetryDelays, TokenBucket } from './rate-limit.ts'
-import { Turns, WORKERS } from './turns.ts'
-
-/** Failed passes of all keys together: so many a second, after so many at once. */
-const RETRIES = { perSecond: 10, burst: 100 }
+import { RetryBuckets, RetryDelays } from './rate-limit.ts'
+import { namespaceOf, Turns, WORKERS } from './turns.ts'
 
 interface Delayed {
   /** Monotonic ms. */
   readonly due: number
+  /** It follows a failure. */
+  readonly isRetry: boolean
   readonly cancel: () => void
 }
 
@@ -25,7 +24,7 @@ export interface Taken {
 export class WorkQueue {
   readonly #clock: Clock
   readonly #delays = new RetryDelays()
-  readonly #bucket: TokenBucket
+  readonly #buckets: RetryBuckets
   /** Keys that a worker may take. */
   readonly #ready: Turns
   /** When each key that wants a pass began to: those in `#ready`, and those added during their pass. */
@@ -39,7 +38,7 @@ export class WorkQueue {
   constructor(clock: Clock, workers: number = WORKERS) {
     this.#clock = clock
     this.#ready = new Turns(workers)
-    this.#bucket = new TokenBucket(clock, RETRIES)
+    this.#buckets = new RetryBuckets(clock)
   }
 
   /** Keys that wait for a worker. */
@@ -61,26 +60,26 @@ export class WorkQueue {
 
   /** After `ms` milliseconds; of two delays of one key the earlier counts. */
   addAfter(key: string, ms: number): void {
-    if (this.#closed) return
-    const due = this.#clock.monotonic() + ms
-    const standing = this.#delayed.get(key)
-    if (standing && standing.due <= due) return
-    standing?.cancel()
-    const cancel = this.#clock.after(ms, () => {
-      this.#delayed.delete(key)
-      this.add(key)
-    })
-    this.#delayed.set(key, { due, cancel })
+    this.#delay(key, ms, false)
   }
 
-  /** After a failed pass: with the key's back-off, and never faster than all failures together may be repeated. */
+  /**
+   * After a failed pass: with the key's back-off, and never faster than all failures of its namespace together may be repeated.
+   * One that waits for that already goes on waiting: changes in between take it no further back.
+   */
   addRateLimited(key: string): void {
-    this.addAfter(key, Math.max(this.#delays.next(key), this.#bucket.reserve()))
+    const ownMs = this.#delays.next(key)
+    if (this.#delayed.get(key)?.isRetry) return
+    this.#delay(key, Math.max(ownMs, this.#buckets.reserve(namespaceOf(key))), true)
   }
 
   /** A pass of `key` succeeded: its next failure is its first. */
   forget(key: string): void {
     this.#delays.forget(key)
+    const standing = this.#delayed.get(key)
+    if (!standing?.isRetry) return
+    standing.cancel()
+    this.#delayed.delete(key)
   }
 
   /** Failures in a row. */
@@ -113,6 +112,19 @@ export class WorkQueue {
     this.#ready.clear()
     this.#dirty.clear()
     for (const worker of this.#idle.splice(0)) worker(undefined)
+  }
+
+  #delay(key: string, ms: number, isRetry: boolean): void {
+    if (this.#closed) return
+    const due = this.#clock.monotonic() + ms
+    const standing = this.#delayed.get(key)
+    if (standing && standing.due <= due) return
+    standing?.cancel()
+    const cancel = this.#clock.after(ms, () => {
+      this.#delayed.delete(key)
+      this.add(key)
+    })
+    this.#delayed.set(key, { due, isRetry, cancel })
   }
 
   #enqueue(key: string): void {

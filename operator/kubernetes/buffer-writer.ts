@@ -2,6 +2,8 @@
  * The operator's own writes to Buffer resources. Each names the version that it was decided on: it meets neither a resource
  * that was made anew under the name nor one that was changed meanwhile, which has its next pass anyway.
  */
+
+import { StaleError } from '../reconcile/ports.ts'
 import {
   API_VERSION,
   type BufferResource,
@@ -10,7 +12,8 @@ import {
   KIND,
   PLURAL,
 } from '../resource.ts'
-import type { ApiServer } from './api-server.ts'
+import { hasStatus } from './api-error.ts'
+import type { ApiServer, Call } from './api-server.ts'
 import { reduced } from './reduced.ts'
 
 export class BufferResourceWriter {
@@ -21,17 +24,16 @@ export class BufferResourceWriter {
   }
 
   /**
-   * Resolves with the resource as it then is. Rejects with ApiError 409 when the resource changed since it was read, or is
-   * another one, and with 404 when it is gone.
+   * Resolves with the resource as it then is. Rejects with StaleError when the resource changed since it was read, or is
+   * another one, and with ApiError 404 when it is gone.
    */
   async setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource> {
     const { resourceVersion } = resource.metadata
-    const written = await this.#api.request<BufferResource>('PATCH', pathOf(resource), {
+    return this.#patch(pathOf(resource), {
       query: { fieldManager: FIELD_MANAGER },
       contentType: 'application/merge-patch+json',
       body: { metadata: { resourceVersion, finalizers } },
     })
-    return reduced(written)
   }
 
   /**
@@ -40,12 +42,20 @@ export class BufferResourceWriter {
    */
   async applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource> {
     const { name, namespace, resourceVersion } = resource.metadata
-    const written = await this.#api.request<BufferResource>('PATCH', `${pathOf(resource)}/status`, {
+    return this.#patch(`${pathOf(resource)}/status`, {
       query: { fieldManager: FIELD_MANAGER, force: true },
       contentType: 'application/apply-patch+yaml',
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace, resourceVersion }, status },
     })
-    return reduced(written)
+  }
+
+  async #patch(path: string, call: Call): Promise<BufferResource> {
+    try {
+      return reduced(await this.#api.request<BufferResource>('PATCH', path, call))
+    } catch (error) {
+      if (!hasStatus(error, 409)) throw error
+      throw new StaleError((error as Error).message, { cause: error })
+    }
   }
 }
 

@@ -15,7 +15,7 @@ import {
 import { isAutoPaused, reconcileOf, resumeOf } from './decide.ts'
 import type { ReportedState } from './decision.ts'
 import type { BufferState } from './ports.ts'
-import { timeText } from './time-text.ts'
+import { cutText, timeText } from './texts.ts'
 import { withCounts } from './told.ts'
 
 export interface Findings {
@@ -34,6 +34,8 @@ type Draft = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
 /** Longest message of a condition. */
 const MESSAGE_LENGTH = 1_024
+/** Of the host, as the definition takes it. Names that are looked up have 253 characters at most; URLs may have longer ones. */
+const HOST_LENGTH = 320
 
 export function statusAfter(resource: BufferResource, findings: Findings): BufferStatus {
   const { outcome } = findings
@@ -205,7 +207,7 @@ function stillPaused({ status }: BufferResource): Draft[] {
 }
 
 function hostOf(url: string): string {
-  return new URL(url).host
+  return cutText(new URL(url).host, HOST_LENGTH)
 }
 
 function readyText({ bufferId, enabled }: Buffer): string {
@@ -224,7 +226,7 @@ function conditionsOf(resource: BufferResource, drafts: readonly Draft[], now: n
   return drafts.map(({ type, status, reason, message }) => {
     const before = conditionOf(resource.status, type)
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : timeText(now)
-    const text = message.slice(0, MESSAGE_LENGTH)
+    const text = cutText(message, MESSAGE_LENGTH)
     return {
       type,
       status,

@@ -14,6 +14,7 @@ import type { DesiredBuffer } from './desired-buffer.ts'
 import { changedFields, differenceOf } from './difference.ts'
 import { isLeftAlone } from './left-alone.ts'
 import { type Observed, RESUME_MAX_LENGTH } from './observed.ts'
+import { cutText } from './texts.ts'
 
 /** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
 const LOCAL_RETRY_MS = 30_000
@@ -173,12 +174,16 @@ function asksToResume({ resource }: Observed): boolean {
 
 /** What the annotation asks for, as the status remembers it. */
 export function resumeOf(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
-  return annotations?.[RESUME_ANNOTATION]?.slice(0, RESUME_MAX_LENGTH)
+  return asRemembered(annotations?.[RESUME_ANNOTATION])
 }
 
 /** The same of the one that asks for a comparison. */
 export function reconcileOf(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
-  return annotations?.[RECONCILE_ANNOTATION]?.slice(0, RESUME_MAX_LENGTH)
+  return asRemembered(annotations?.[RECONCILE_ANNOTATION])
+}
+
+function asRemembered(value: string | undefined): string | undefined {
+  return value === undefined ? undefined : cutText(value, RESUME_MAX_LENGTH)
 }
 
 function isNew({ resource }: Observed): boolean {

@@ -33,6 +33,8 @@ export interface Remembered {
   lookedFor?: BufferState
   /** When a pass wrote nothing but counts, monotonic ms. */
   countedAt?: number
+  /** Writes in a row that met a newer resource than was read. */
+  conflicts?: number
   /** Answers with Retry-After in a row. */
   deferrals: number
 }

@@ -14,6 +14,9 @@ const PASSES = { perSecond: 4, burst: 1 }
 /** Keys that are remembered. */
 const KEYS = 1_000
 
+/** After a write that met a newer resource, ms: the watch tells of that one soon. It doubles up to the last. */
+const CONFLICT_MS = { first: 50, longest: 5_000 }
+
 export interface PatienceOptions {
   readonly clock: Clock
   readonly randomness: Pick<Randomness, 'fraction'>
@@ -59,4 +62,14 @@ export class Patience {
     }
     return bucket.reserve()
   }
+}
+
+/**
+ * Ms until the pass is repeated. It is no failure, and takes no share of how many of those are repeated: whoever changes a
+ * resource all the time would make the failures of others wait.
+ */
+export function afterConflict(memory: Remembered): number {
+  const before = memory.conflicts ?? 0
+  memory.conflicts = before + 1
+  return Math.min(CONFLICT_MS.first * 2 ** before, CONFLICT_MS.longest)
 }

@@ -85,9 +85,13 @@ export interface StateFollower {
   use(resource: string, apiKey: string | undefined): void
 }
 
-/** Writes to the API server. Each resolves with the resource as it then is and rejects when it is another one by now. */
+/** Of a write to the API server: the resource changed since it was read, or is another one. Nothing was written. */
+export class StaleError extends Error {
+  override readonly name = 'StaleError'
+}
+
+/** Writes to the API server. Each resolves with the resource as it then is, and rejects with StaleError. */
 export interface BufferWriter {
-  /** Rejects also when the resource changed since it was read. */
   setFinalizers(resource: BufferResource, finalizers: readonly string[]): Promise<BufferResource>
   /** The whole status; a field that it lacks is removed. */
   applyStatus(resource: BufferResource, status: BufferStatus): Promise<BufferResource>

@@ -22,7 +22,7 @@ import {
 } from './gather.ts'
 import { Memory, newest, type Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
-import { Patience } from './patience.ts'
+import { afterConflict, Patience } from './patience.ts'
 import {
   type AdminBuffers,
   AdminError,
@@ -31,6 +31,7 @@ import {
   type EventSink,
   type ReconcileLog,
   type ServiceSigns,
+  StaleError,
   type StateFollower,
 } from './ports.ts'
 import { afterRefusal, isRefusal, outcomeOf, outOfReachOf, withoutSecrets } from './refusal.ts'
@@ -102,7 +103,14 @@ export class BufferReconciler implements Reconciler {
     const pass: Pass = { memory, signal, secrets, ...(vanished && { vanished }) }
     const observed = gather(subject, pass, this.#options)
     this.#options.follower.use(key, observed.key.ok && !vanished ? observed.key.value : undefined)
-    return this.#run(observed, pass)
+    try {
+      const requeue = await this.#run(observed, pass)
+      delete memory.conflicts
+      return requeue
+    } catch (error) {
+      if (!(error instanceof StaleError)) throw error
+      return { requeueAfterMs: afterConflict(memory) }
+    }
   }
 
   /** What a pass for the key is about now; undefined: nothing, and what was remembered is forgotten. */

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { BufferStatus } from '../resource.ts'
 import type { Remembered } from './memory.ts'
 import type { BufferState } from './ports.ts'
-import { timeText } from './time-text.ts'
+import { timeText } from './texts.ts'
 
 /** Counts alone are written to a status so often at most, ms. */
 export const COUNTS_EVERY_MS = 60_000

@@ -95,9 +95,9 @@ describe('the work queue', () => {
     expect(await takeNow(queue)).to.equal('a')
   })
 
-  it('repeats the failed passes of all keys together a hundred at once, then ten a second', () => {
+  it('repeats the failed passes of a namespace a hundred at once, then ten a second', () => {
     const { clock, queue } = fixture()
-    for (let key = 0; key < 150; key++) queue.addRateLimited(`key-${key}`)
+    for (let key = 0; key < 150; key++) queue.addRateLimited(`shop/${key}`)
     expect(queue.failing).to.equal(150)
     clock.advance(5)
     expect(queue.depth).to.equal(100)
@@ -105,6 +105,39 @@ describe('the work queue', () => {
     expect(queue.depth).to.equal(110)
     clock.advance(4_000)
     expect(queue.depth).to.equal(150)
+  })
+
+  it('repeats a key soon, however often keys of another namespace fail', async () => {
+    const { clock, queue } = fixture()
+    for (let failure = 0; failure < 10_000; failure++) await fail(queue, `bad/${failure % 20}`)
+    queue.addRateLimited('good/orders')
+    clock.advance(1_000)
+    expect(await takenNow(queue)).to.include('good/orders')
+  })
+
+  it('repeats a key soon, however often another one of its namespace was changed and failed', async () => {
+    const { clock, queue } = fixture()
+    for (let failure = 0; failure < 10_000; failure++) await fail(queue, 'shop/bad')
+    queue.addRateLimited('shop/orders')
+    clock.advance(1_000)
+    expect(await takenNow(queue)).to.include('shop/orders')
+  })
+
+  it('never waits for longer than five minutes', async () => {
+    const { clock, queue } = fixture()
+    for (let key = 0; key < 10_000; key++) queue.addRateLimited(`shop/${key}`)
+    clock.advance(300_000)
+    expect(queue.depth).to.equal(10_000)
+  })
+
+  it('makes no other pass for a failure before a success', async () => {
+    const { clock, queue } = fixture()
+    for (let failure = 0; failure < 10; failure++) queue.addRateLimited('a')
+    queue.forget('a')
+    expect(clock.pending).to.equal(0)
+    queue.addRateLimited('a')
+    clock.advance(5)
+    expect(queue.depth).to.equal(1)
   })
 
   it('wakes its workers when it is closed, and takes nothing any more', async () => {
@@ -130,6 +163,24 @@ describe('the work queue', () => {
     for (let seed = 1; seed <= 50; seed++) await walk(seed)
   })
 })
+
+/** A pass for a change of the key, which fails. */
+async function fail(queue: WorkQueue, key: string): Promise<void> {
+  queue.add(key)
+  await queue.take()
+  queue.addRateLimited(key)
+  queue.done(key)
+}
+
+/** All keys that wait, whose passes end at once. */
+async function takenNow(queue: WorkQueue): Promise<string[]> {
+  const keys: string[] = []
+  for (let key = await takeNow(queue); key !== undefined; key = await takeNow(queue)) {
+    queue.done(key)
+    keys.push(key)
+  }
+  return keys
+}
 
 async function delayOf(queue: WorkQueue, clock: ManualClock): Promise<number> {
   queue.addRateLimited('a')

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'mocha'
 import type { ApiError } from '../../../operator/kubernetes/api-error.ts'
 import type { ApiServer } from '../../../operator/kubernetes/api-server.ts'
 import { BufferResourceWriter } from '../../../operator/kubernetes/buffer-writer.ts'
+import { StaleError } from '../../../operator/reconcile/ports.ts'
 import { API_VERSION, type BufferResource, FINALIZER, KIND, PLURAL } from '../../../operator/resource.ts'
 import { type Kube, kubeOrSkip, namespace } from '../../kube/kube.ts'
 import { defineBuffers } from '../crd/site.ts'
@@ -73,8 +74,8 @@ describe('writes to Buffer resources', function () {
   it('are refused when the resource changed since it was read', async () => {
     const made = await create('changed')
     await writer.setFinalizers(made, [FINALIZER])
-    expect((await failure(writer.setFinalizers(made, []))).status).to.equal(409)
-    expect((await failure(writer.applyStatus(made, { observedGeneration: 1 }))).status).to.equal(409)
+    expect(await failure(writer.setFinalizers(made, []))).to.be.instanceOf(StaleError)
+    expect(await failure(writer.applyStatus(made, { observedGeneration: 1 }))).to.be.instanceOf(StaleError)
   })
 
   it('are refused when the resource was deleted, and made anew or not', async () => {
@@ -84,8 +85,8 @@ describe('writes to Buffer resources', function () {
     expect((await failure(writer.applyStatus(made, status))).status).to.equal(404)
     expect((await failure(writer.setFinalizers(made, [FINALIZER]))).status).to.equal(404)
     await create('anew')
-    expect((await failure(writer.applyStatus(made, status))).status).to.equal(409)
-    expect((await failure(writer.setFinalizers(made, [FINALIZER]))).status).to.equal(409)
+    expect(await failure(writer.applyStatus(made, status))).to.be.instanceOf(StaleError)
+    expect(await failure(writer.setFinalizers(made, [FINALIZER]))).to.be.instanceOf(StaleError)
   })
 
   function create(name: string): Promise<BufferResource> {

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { statusSchema } from '../../../operator/crd/status.ts'
 import {
   headlineOf,
   isSameStatus,
@@ -61,6 +62,20 @@ describe('the status', () => {
       'Ready False AutoPaused now',
       'Paused True AutoPaused now',
     ])
+  })
+
+  it('fits the definition, however long a host, a message or an annotation is', () => {
+    const url = `https://${'a'.repeat(400)}.example/hook`
+    const buffer = stored(resource(), { delivery: { ...stored().delivery, url } })
+    const annotations = { [RECONCILE_ANNOTATION]: `${'x'.repeat(255)}\u{1f600}` }
+    const status = statusOf({ metadata: { annotations } }, { state: 'ready', buffer })
+    const { properties } = statusSchema
+    expect(status.host).to.have.length(properties!.host!.maxLength!)
+    // Half a character would come back as another one, and be written again and again.
+    expect(status.lastHandledReconcile).to.equal(`${'x'.repeat(255)}\ufffd`)
+    const message = `${'x'.repeat(1_023)}\u{1f600}`
+    const said = statusOf({}, { ...stalled, message } as ReportedState).conditions![0]!.message
+    expect(said).to.equal(`${'x'.repeat(1_023)}\ufffd`)
   })
 
   it('moves a time of a condition only with its status', () => {

@@ -4,7 +4,12 @@ import { describe, it } from 'mocha'
 import type { Buffer } from '../../../internal/domain/model.ts'
 import { BufferIdClaims } from '../../../operator/reconcile/buffer-id-claims.ts'
 import { bufferIdOf } from '../../../operator/reconcile/desired-buffer.ts'
-import type { AdminBuffers, BufferState, SecretResource } from '../../../operator/reconcile/ports.ts'
+import {
+  type AdminBuffers,
+  type BufferState,
+  type SecretResource,
+  StaleError,
+} from '../../../operator/reconcile/ports.ts'
 import { BufferReconciler } from '../../../operator/reconcile/reconciler.ts'
 import type { BufferResource } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
@@ -18,7 +23,12 @@ function fixture(first: BufferResource, remote: Buffer = stored()) {
   const resources = new Map([[KEY, first]])
   const asked: string[] = []
   /** What the next reading of a Secret, and the next look at the service, wait for. */
-  const gates: { secret?: Promise<void> | undefined; look?: Promise<void> | undefined } = {}
+  const gates: {
+    secret?: Promise<void> | undefined
+    look?: Promise<void> | undefined
+    /** Somebody else changes the resource before each write of a pass. */
+    isStale?: boolean
+  } = {}
   const service = { remote }
   const admin: AdminBuffers = {
     async read() {
@@ -46,6 +56,7 @@ function fixture(first: BufferResource, remote: Buffer = stored()) {
       [...resources.values()].filter((each) => bufferIdOf(each) === id),
   }
   const write = (written: BufferResource) => {
+    if (gates.isStale) return Promise.reject(new StaleError('409'))
     const key = `shop/${written.metadata.name}`
     if (resources.has(key)) resources.set(key, written)
     return Promise.resolve(written)
@@ -117,6 +128,18 @@ describe('while a pass reads Secrets', () => {
     await reconciler.reconcile(KEY, signal)
     expect(asked).to.deep.equal([])
     expect(resources.get(KEY)!.metadata.finalizers).to.deep.equal([])
+  })
+})
+
+describe('a resource that somebody changes all the time', () => {
+  it('is no failure: its pass is repeated a moment later, and ever later up to 5 s', async () => {
+    const { reconciler, gates } = fixture(resource({ metadata: { generation: 2 }, status: SYNCED }))
+    gates.isStale = true
+    const waits: (number | undefined)[] = []
+    for (let pass = 0; pass < 9; pass++) waits.push((await reconciler.reconcile(KEY, signal)).requeueAfterMs)
+    expect(waits).to.deep.equal([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000])
+    gates.isStale = false
+    expect((await reconciler.reconcile(KEY, signal)).requeueAfterMs).to.equal(300_000)
   })
 })
 
