@@ -2,11 +2,13 @@
  * Requests to the API server. They are made here, because the client of @kubernetes/client-node opens a connection of its
  * own for each one, cannot be aborted while a watch is being opened, and takes 30 quiet seconds of a watch for its end.
  */
+import { text } from 'node:stream/consumers'
 import type { DispatcherOptions } from '@kubernetes/client-node'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import type { ClusterAccess } from './access.ts'
 import { ApiError, inBandError, refusal } from './api-error.ts'
 import { jsonLines } from './json-lines.ts'
+import { type Keeps, withMembers } from './json-members.ts'
 import { withShortStrings } from './short-strings.ts'
 
 /** An answer is complete within this time, ms, unless asked otherwise. */
@@ -28,6 +30,8 @@ export interface Call {
   timeoutMs?: number
   /** Of a string in the answer, bytes: what is longer is cut. Default: no limit. */
   longestString?: number
+  /** Which members of the answer are read at all. Default: all. */
+  keeps?: Keeps
 }
 
 /** `object`: the resource; of a BOOKMARK only its `metadata.resourceVersion`. */
@@ -43,12 +47,16 @@ export interface WatchCall {
   signal: AbortSignal
   /** Ms without a byte after which the connection counts as dead. */
   silentMs: number
+  /** Which members of the events are read at all. Default: all. */
+  keeps?: Keeps
   /** The API server accepted the watch. */
   onOpen?: () => void
 }
 
 export interface ApiServerOptions {
   connectMs?: number
+  /** Until an answer is complete, unless asked otherwise. */
+  answerMs?: number
   /** Told of each request that leaves. */
   onRequest?: (method: string, path: string, query: Query) => void
 }
@@ -65,12 +73,12 @@ export class ApiServer {
 
   /** The parsed answer. Rejects with ApiError, or with the reason of `signal` when that is aborted. */
   async request<T>(method: Dispatcher.HttpMethod, path: string, call: Call = {}): Promise<T> {
-    const { signal, timeoutMs = ANSWER_MS } = call
+    const { signal, timeoutMs = this.#options.answerMs ?? ANSWER_MS } = call
     const deadline = AbortSignal.timeout(timeoutMs)
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline
     return this.#guarded(`${method} ${path}`, signals, async () => {
       const answer = await this.#send(method, path, call, { signal: signals })
-      return JSON.parse(await textOf(answer.body, call.longestString)) as T
+      return JSON.parse(await textOf(answer.body, call)) as T
     })
   }
 
@@ -80,7 +88,7 @@ export class ApiServer {
    */
   async *watch<T>(
     path: string,
-    { query, accept, signal, silentMs, onOpen }: WatchCall,
+    { query, accept, signal, silentMs, keeps, onOpen }: WatchCall,
   ): AsyncGenerator<WatchEvent<T>> {
     const what = `watch ${path}`
     const timing = { signal, bodyTimeout: silentMs, headersTimeout: ANSWER_MS }
@@ -88,7 +96,8 @@ export class ApiServer {
       this.#send('GET', path, { query: { ...query, watch: true }, ...(accept && { accept }) }, timing),
     )
     onOpen?.()
-    const events = jsonLines(answer.body)[Symbol.asyncIterator]()
+    const bytes = keeps === undefined ? answer.body : withMembers(answer.body, keeps)
+    const events = jsonLines(bytes)[Symbol.asyncIterator]()
     try {
       for (;;) {
         const next = await this.#guarded(what, signal, () => orSilence(events.next(), silentMs))
@@ -166,8 +175,13 @@ export class ApiServer {
   }
 }
 
-function textOf(body: Dispatcher.ResponseData['body'], longestString: number | undefined): Promise<string> {
-  return longestString === undefined ? body.text() : withShortStrings(body, longestString)
+function textOf(
+  body: Dispatcher.ResponseData['body'],
+  { longestString = Number.POSITIVE_INFINITY, keeps }: Call,
+): Promise<string> {
+  const bytes = keeps === undefined ? body : withMembers(body, keeps)
+  if (longestString < Number.POSITIVE_INFINITY) return withShortStrings(bytes, longestString)
+  return keeps === undefined ? body.text() : text(bytes)
 }
 
 /** undici's own text for it speaks of its own parts. */

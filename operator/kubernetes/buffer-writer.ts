@@ -14,7 +14,7 @@ import {
 } from '../resource.ts'
 import { hasStatus } from './api-error.ts'
 import type { ApiServer, Call } from './api-server.ts'
-import { reduced } from './reduced.ts'
+import { ofResource } from './kept.ts'
 
 export class BufferResourceWriter {
   readonly #api: ApiServer
@@ -51,7 +51,7 @@ export class BufferResourceWriter {
 
   async #patch(path: string, call: Call): Promise<BufferResource> {
     try {
-      return reduced(await this.#api.request<BufferResource>('PATCH', path, call))
+      return await this.#api.request<BufferResource>('PATCH', path, { ...call, keeps: ofResource })
     } catch (error) {
       if (!hasStatus(error, 409)) throw error
       throw new StaleError((error as Error).message, { cause: error })

@@ -8,10 +8,13 @@ import { pause } from '../../internal/runtime/pause.ts'
 import type { Named } from '../controller/ports.ts'
 import { ApiError, hasStatus } from './api-error.ts'
 import type { ApiServer, Query, WatchEvent } from './api-server.ts'
-import { reduced } from './reduced.ts'
+import type { Keeps } from './json-members.ts'
+import { ofMetadata, ofResource } from './kept.ts'
 
-/** Resources of one answer to a list: their annotations alone may be 256 KB each. */
+/** Resources of one answer to a list: one may be some megabytes. */
 export const PAGE = 100
+/** The same after answers that did not come in time: it is halved down to this. */
+const SMALLEST_PAGE = 5
 /** https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
 const METADATA_ONLY = {
   list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
@@ -82,10 +85,12 @@ interface ListAnswer<T> {
 export class Reflector<T extends Named> {
   readonly #options: ReflectorOptions<T>
   readonly #path: string
+  readonly #keeps: Keeps
   readonly #synced = Promise.withResolvers<void>()
   /** Where the next watch begins; undefined: a list comes first. */
   #version: string | undefined
   #paged = true
+  #pageSize = PAGE
   #relistAt = 0
   #heardAt: number | undefined
   /** Of the running watch, or of the last one. */
@@ -94,7 +99,8 @@ export class Reflector<T extends Named> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options
-    const { collection, namespace } = options
+    const { collection, namespace, metadataOnly } = options
+    this.#keeps = metadataOnly ? ofMetadata : ofResource
     const within = namespace === undefined ? '' : `/namespaces/${namespace}`
     this.#path = `${collection.root}${within}/${collection.plural}`
   }
@@ -138,12 +144,13 @@ export class Reflector<T extends Named> {
     let token: string | undefined
     do {
       page = await this.#page(token, signal)
-      for (const object of page.items) objects.push(reduced(object))
+      for (const object of page.items) objects.push(object)
       token = page.metadata.continue || undefined
     } while (token !== undefined)
     replica.replace(objects, namespace)
     this.#version = page.metadata.resourceVersion
     this.#paged = true
+    this.#pageSize = PAGE
     this.#relistAt = clock.monotonic() + relistMs * (1 + randomness.fraction() / 10)
     this.#heard()
     telemetry?.listed({ collection: this.plural, objects: objects.length })
@@ -152,17 +159,19 @@ export class Reflector<T extends Named> {
 
   async #page(token: string | undefined, signal: AbortSignal): Promise<ListAnswer<T>> {
     const { api, query, metadataOnly } = this.#options
-    const limit = this.#paged ? PAGE : undefined
+    const limit = this.#paged ? this.#pageSize : undefined
     const accept = metadataOnly ? { accept: METADATA_ONLY.list } : {}
     try {
       return await api.request('GET', this.#path, {
         query: { ...query, limit, continue: token },
         ...accept,
+        keeps: this.#keeps,
         signal,
       })
     } catch (error) {
       // The pages outlived their snapshot: in one piece it needs none.
       if (token !== undefined && hasStatus(error, 410)) this.#paged = false
+      if (isTimeout(error)) this.#pageSize = Math.max(SMALLEST_PAGE, Math.floor(this.#pageSize / 2))
       throw error
     }
   }
@@ -178,6 +187,7 @@ export class Reflector<T extends Named> {
         timeoutSeconds: Math.floor(least + randomness.fraction() * (most - least + 1)),
       },
       ...(metadataOnly && { accept: METADATA_ONLY.watch }),
+      keeps: this.#keeps,
       signal,
       silentMs,
       onOpen: () => {
@@ -192,8 +202,8 @@ export class Reflector<T extends Named> {
     const { replica } = this.#options
     this.#heard()
     this.#failures = 0
-    if (type === 'DELETED') replica.remove(reduced(object))
-    else if (type !== 'BOOKMARK') replica.put(reduced(object))
+    if (type === 'DELETED') replica.remove(object)
+    else if (type !== 'BOOKMARK') replica.put(object)
     this.#version = object.metadata?.resourceVersion ?? this.#version
   }
 
@@ -227,6 +237,10 @@ export class Reflector<T extends Named> {
     const longest = Math.min(PAUSE_MS.first * 2 ** (this.#failures - 1), PAUSE_MS.longest)
     return longest * this.#options.randomness.fraction()
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof ApiError && (error.cause as Partial<Error> | undefined)?.name === 'TimeoutError'
 }
 
 /** Without an answer the position is as good as before; refused with 4xx, or again and again, it may not be. */

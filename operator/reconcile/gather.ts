@@ -9,7 +9,7 @@ import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed } from './observed.ts'
 import type { SecretMetadata, SecretResource, SecretValues } from './ports.ts'
-import { apiKey, type FindSecret, secretNames, secretVersions } from './secret-values.ts'
+import { apiKey, type FindSecret, secretKeys, secretVersions } from './secret-values.ts'
 
 export interface GatherOptions {
   readonly secrets: Store<SecretMetadata>
@@ -69,9 +69,10 @@ export async function secretsOf(
   signal: AbortSignal,
 ): Promise<Secrets> {
   const found = new Map<string, SecretResource>()
-  for (const name of secretNames(resource)) {
+  // One after another: somebody may have made them large.
+  for (const [name, keys] of secretKeys(resource)) {
     const known = secrets.get(`${resource.metadata.namespace}/${name}`)
-    const secret = known && (await values.read(known, signal))
+    const secret = known && (await values.read(known, keys, signal))
     if (secret !== undefined) found.set(name, secret)
   }
   return found

@@ -100,10 +100,14 @@ export interface BufferWriter {
 /** Reads Secrets of the API server. */
 export interface SecretValues {
   /**
-   * As new as `known`, or newer. undefined: it is gone. Rejects where it cannot be read, and with the signal's reason when that
-   * is aborted.
+   * As new as `known`, or newer, with the values of `keys` that it has, and perhaps further ones. undefined: it is gone.
+   * Rejects where it cannot be read, and with the signal's reason when that is aborted.
    */
-  read(known: SecretMetadata, signal: AbortSignal): Promise<SecretResource | undefined>
+  read(
+    known: SecretMetadata,
+    keys: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<SecretResource | undefined>
 }
 
 /** Tells whoever looks at a resource what happened to it. Never rejects, never waits. */

@@ -17,8 +17,8 @@ export type FindSecret = (name: string) => SecretResource | undefined
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const API_KEY = /^svk_[0-9a-f]{48}$/
 
-/** Every Secret that the resource names, each once, in the order of their names. */
-export function secretNames({ spec }: BufferResource): string[] {
+/** The keys that the resource names of each Secret, in the order of the Secrets' names. */
+export function secretKeys({ spec }: BufferResource): ReadonlyMap<string, ReadonlySet<string>> {
   const { delivery, sourceVerification, credentialsRef } = spec
   const refs = [
     credentialsRef,
@@ -26,9 +26,16 @@ export function secretNames({ spec }: BufferResource): string[] {
     sourceVerification?.secretKeyRef,
     sourceVerification?.previousSecretKeyRef,
     ...(delivery.headersFrom ?? []).map(({ secretKeyRef }) => secretKeyRef),
-  ]
-  const names = refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))
-  return [...new Set(names)].sort()
+  ].filter((ref) => ref !== undefined)
+  const names = [...new Set(refs.map(({ name }) => name))].sort()
+  return new Map(
+    names.map((name) => [name, new Set(refs.filter((ref) => ref.name === name).map(({ key }) => key))]),
+  )
+}
+
+/** Every Secret that the resource names, each once, in the order of their names. */
+export function secretNames(resource: BufferResource): string[] {
+  return [...secretKeys(resource).keys()]
 }
 
 /** Of those that are there. */
