@@ -190,7 +190,7 @@ async function createReconciler(
     resources: stores.buffers,
     secrets: stores.secrets,
     values: new SecretReader(api, clock),
-    claims: new BufferIdClaims(stores.buffers),
+    claims: new BufferIdClaims(stores.buffers, clock),
     writer: new BufferResourceWriter(api),
     verifyMs: verifySeconds * 1_000,
   })

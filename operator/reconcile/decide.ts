@@ -9,15 +9,12 @@
 import type { Buffer } from '../../internal/domain/model.ts'
 import { RECONCILE_ANNOTATION, RESUME_ANNOTATION } from '../resource.ts'
 import type { ChangeReason, Decision, Rule } from './decision.ts'
-import { DELETED, isHeld } from './deletion.ts'
+import { conflictWith, DELETED, isHeld, LOCAL_RETRY_MS } from './deletion.ts'
 import type { DesiredBuffer } from './desired-buffer.ts'
 import { changedFields, differenceOf } from './difference.ts'
 import { isLeftAlone } from './left-alone.ts'
 import { type Observed, RESUME_MAX_LENGTH } from './observed.ts'
 import { cutText } from './texts.ts'
-
-/** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
-const LOCAL_RETRY_MS = 30_000
 
 const LIVING: readonly Rule[] = [
   isLeftAlone,
@@ -51,10 +48,13 @@ function unfinalized({ resource }: Observed): Decision | undefined {
   return isHeld(resource.metadata.finalizers) ? undefined : { act: 'finalize' }
 }
 
-function rivalled({ rival, bufferId }: Observed): Decision | undefined {
+function rivalled({ rival, bufferId, claimed }: Observed): Decision | undefined {
   if (rival === undefined) return undefined
-  const message = `buffer ${bufferId} already belongs to the resource ${rival}`
-  return { ...stalled('Conflict', message, true), againMs: LOCAL_RETRY_MS }
+  const { name, isOwner } = rival
+  // The buffer may have come of an intent of its own: that is known when it is its turn.
+  const disowned = isOwner || claimed
+  const outcome = { ...conflictWith(bufferId, name, isOwner), ...(disowned && { disowned: true as const }) }
+  return { act: 'report', outcome, againMs: LOCAL_RETRY_MS }
 }
 
 function withoutKey({ key }: Observed): Decision | undefined {

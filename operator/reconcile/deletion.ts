@@ -8,6 +8,8 @@ import type { Decision, Rule } from './decision.ts'
 import { isLeftAlone } from './left-alone.ts'
 import type { Observed } from './observed.ts'
 
+/** How soon what only another resource or a clock can mend is looked at again; it costs no request. */
+export const LOCAL_RETRY_MS = 30_000
 /** How long a deleted resource whose Secret is gone waits for it, ms since this process first found it so. */
 export const ORPHAN_AFTER_MS = 60_000
 /** How long while the service gives the remembered key no answer, ms. */
@@ -20,6 +22,7 @@ export const DELETED: readonly Rule[] = [
   isLeftAlone,
   keepsBuffer,
   neverMade,
+  anothers,
   removed,
   remove,
   missing,
@@ -45,6 +48,21 @@ function keepsBuffer({ resource }: Observed): Decision | undefined {
 
 function neverMade({ resource, claimed }: Observed): Decision | undefined {
   return resource.status?.bufferId === undefined || claimed ? { act: 'release' } : undefined
+}
+
+/** It was never shown the buffer as its own: with a key of one account it would delete another resource's. */
+function anothers({ resource, rival, bufferId }: Observed): Decision | undefined {
+  if (resource.status?.ingestPath !== undefined || rival === undefined) return undefined
+  if (rival.isOwner) return { act: 'release' }
+  return { act: 'report', outcome: conflictWith(bufferId, rival.name, false), againMs: LOCAL_RETRY_MS }
+}
+
+/** `isOwner`: whether the resource `name` has the buffer, or only comes first. */
+export function conflictWith(bufferId: string, name: string, isOwner: boolean) {
+  const message = isOwner
+    ? `buffer ${bufferId} already belongs to the resource ${name}`
+    : `the resource ${name} tries to get the buffer ${bufferId}, and comes first`
+  return { state: 'stalled' as const, reason: 'Conflict', message }
 }
 
 function removed({ removed }: Observed): Decision | undefined {

@@ -6,8 +6,9 @@ import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { conditionOf } from './conditions.ts'
 import { reconcileOf, resumeOf, versionsOf } from './decide.ts'
 import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
+import { isPaused } from './left-alone.ts'
 import type { Remembered } from './memory.ts'
-import type { Observed } from './observed.ts'
+import type { Observed, Rival } from './observed.ts'
 import type { SecretMetadata, SecretResource, SecretValues } from './ports.ts'
 import { apiKey, type FindSecret, secretKeys, secretVersions } from './secret-values.ts'
 
@@ -39,7 +40,7 @@ export function gather(
   { memory, secrets }: Pick<Pass, 'memory' | 'secrets'>,
   options: GatherOptions,
 ): Observed {
-  const { claims, clock } = options
+  const { clock } = options
   const find: FindSecret = (name) => secrets.get(name)
   const key = apiKey(resource.spec.credentialsRef, find)
   if (key.ok) memory.readKey = key.value
@@ -47,7 +48,6 @@ export function gather(
   const observed = {
     resource,
     bufferId: bufferIdOf(resource),
-    rival: claims.rivalOf(resource),
     key,
     mayStrand,
     strandedMs: strandedMs(resource, mayStrand, memory, clock),
@@ -59,7 +59,20 @@ export function gather(
   }
   const restMs = restOf(observed, memory, options)
   const lastKeys = [memory.key, memory.readKey].filter((each) => each !== undefined)
-  return { ...observed, lastKeys, restMs }
+  return { ...observed, rival: rivalOf(observed, restMs, options), lastKeys, restMs }
+}
+
+/** Only who tries to get a buffer, or to delete one that may be its own, keeps others from it, or waits for it. */
+function rivalOf(
+  { resource, key, desired }: Gathered,
+  restMs: number,
+  { claims }: GatherOptions,
+): Rival | undefined {
+  const isDeleted = resource.metadata.deletionTimestamp !== undefined
+  const tries = isDeleted ? resource.status?.bufferId !== undefined : key.ok && desired.ok && restMs === 0
+  if (tries && !isPaused(resource)) return claims.contend(resource)
+  claims.lapse(resource)
+  return claims.rivalOf(resource)
 }
 
 /** Rejects where one cannot be read. */
@@ -109,7 +122,7 @@ export function verificationDelay({ verifyMs, randomness }: GatherOptions): numb
   return verifyMs * (0.9 + 0.2 * randomness.fraction())
 }
 
-type Gathered = Omit<Observed, 'restMs' | 'lastKeys'>
+type Gathered = Omit<Observed, 'restMs' | 'lastKeys' | 'rival'>
 
 function restOf(observed: Gathered, memory: Remembered, options: GatherOptions): number {
   const fingerprint = fingerprintOf(observed)

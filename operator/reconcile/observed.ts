@@ -5,11 +5,19 @@ import type { DesiredBuffer, DesiredBufferProblem } from './desired-buffer.ts'
 import type { AdminError, BufferState } from './ports.ts'
 import type { SecretValue } from './secret-values.ts'
 
+/** Another resource that names the same buffer, and comes first. */
+export interface Rival {
+  /** `namespace/name`. */
+  readonly name: string
+  /** It was shown the buffer as its own; false: it may come to nothing. */
+  readonly isOwner: boolean
+}
+
 export interface Observed {
   readonly resource: BufferResource
   readonly bufferId: string
-  /** `namespace/name` of another resource that already stands for the same buffer. */
-  readonly rival: string | undefined
+  /** Another resource that already stands for the same buffer, or tries to. */
+  readonly rival: Rival | undefined
   readonly key: SecretValue
   /** Keys that may reach the buffer when the Secret's does not: the one that last did, the one last read. */
   readonly lastKeys: readonly string[]

@@ -103,6 +103,7 @@ export class BufferReconciler implements Reconciler {
     const pass: Pass = { memory, signal, secrets, ...(vanished && { vanished }) }
     const observed = gather(subject, pass, this.#options)
     this.#options.follower.use(key, observed.key.ok && !vanished ? observed.key.value : undefined)
+    this.#claims.begin(subject)
     try {
       const requeue = await this.#run(observed, pass)
       delete memory.conflicts
@@ -110,6 +111,8 @@ export class BufferReconciler implements Reconciler {
     } catch (error) {
       if (!(error instanceof StaleError)) throw error
       return { requeueAfterMs: afterConflict(memory) }
+    } finally {
+      this.#claims.end(subject)
     }
   }
 
@@ -259,10 +262,6 @@ export class BufferReconciler implements Reconciler {
 
   async #claim(observed: Observed, adopt: boolean, pass: Pass): Promise<Step> {
     const { resource, bufferId, now } = observed
-    // While this pass waited for the service, another one may have claimed the same buffer.
-    const rival = this.#claims.rivalOf(resource)
-    if (rival !== undefined) return { next: { ...observed, rival } }
-    this.#claims.claim(resource)
     if (!adopt && resource.status?.intentGeneration !== undefined) {
       pass.memory.claimed = true
       return { next: { ...observed, claimed: true } }
@@ -340,6 +339,7 @@ export class BufferReconciler implements Reconciler {
     const before = resource.status
     const status = statusAfter(resource, { outcome, bufferId, secretVersions, told, now, changed })
     if (status.bufferId === undefined) this.#disown(observed, pass)
+    else if (outcome.state === 'ready' || outcome.state === 'paused') this.#claims.confirm(resource)
     if (isSameStatus(before, status)) return
     await this.#write(resource, status, pass)
     const headline = headlineOf(status)

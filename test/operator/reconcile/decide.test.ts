@@ -106,7 +106,21 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     observed({ status: CLAIMED, taken: true, remote: { ...orders, projectId: 'other' } }),
     stalled('Conflict', true),
   ],
-  ['that another resource has is not touched', observed({ rival: 'shop/first' }), stalled('Conflict', true)],
+  [
+    'that another resource has is not touched',
+    observed({ rival: { name: 'shop/first', isOwner: true } }),
+    stalled('Conflict', true),
+  ],
+  [
+    'that another resource tries to get first may come of its own intent still',
+    observed({ status: CLAIMED, rival: { name: 'shop/first', isOwner: false } }),
+    stalled('Conflict'),
+  ],
+  [
+    'that another resource tries to get first is not its own when its creation was refused',
+    observed({ status: CLAIMED, claimed: true, rival: { name: 'shop/first', isOwner: false } }),
+    stalled('Conflict', true),
+  ],
   ['in order rests', observed({ status: SYNCED, restMs: 500 }), { act: 'rest', forMs: 500 }],
   ['in order is looked at when its rest is over', observed({ status: SYNCED }), { act: 'look', key: KEY }],
   ['in order is told as ready', observed({ status: SYNCED, remote: orders }), ready()],
@@ -304,6 +318,21 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   [
     'deleted after its claim goes at the service too',
     observed({ metadata: deleted, status: CLAIMED }),
+    { act: 'remove' },
+  ],
+  [
+    'deleted after its claim stays at the service where another resource has it by now',
+    observed({ metadata: deleted, status: CLAIMED, rival: { name: 'shop/first', isOwner: true } }),
+    { act: 'release' },
+  ],
+  [
+    'deleted after its claim waits for another resource that comes first',
+    observed({ metadata: deleted, status: CLAIMED, rival: { name: 'shop/first', isOwner: false } }),
+    stalled('Conflict'),
+  ],
+  [
+    'deleted goes at the service whoever else names it, once it was its own',
+    observed({ metadata: deleted, status: SYNCED, rival: { name: 'shop/first', isOwner: false } }),
     { act: 'remove' },
   ],
   [

@@ -61,11 +61,12 @@ function fixture(first: BufferResource, remote: Buffer = stored()) {
     if (resources.has(key)) resources.set(key, written)
     return Promise.resolve(written)
   }
+  const clock = new ManualClock()
   const reconciler = new BufferReconciler({
     admin,
     resources: store,
-    claims: new BufferIdClaims(store),
-    clock: new ManualClock(),
+    claims: new BufferIdClaims(store, clock),
+    clock,
     randomness: { fraction: () => 0.5, bytes: (size) => new Uint8Array(size) },
     verifyMs: 300_000,
     secrets: { ...store, get: find, list: () => SECRETS, byIndex: () => [] },
