@@ -4,6 +4,7 @@
  */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
 import { pause } from '../../internal/runtime/pause.ts'
+import { namespaceOf } from '../controller/turns.ts'
 import { AdminError, type BufferState, type StateFollower, type StatesAnswer } from '../reconcile/ports.ts'
 
 /** How long a request waits for a change, s; counts are as old at most. */
@@ -14,7 +15,10 @@ const ROUND_MS = 1_000
 const POLL_MS = 4_000
 /** Pause after a request that failed, ms; it doubles up to the last. */
 const PAUSE_MS = { first: 1_000, longest: 15_000, refused: 60_000 }
-/** Each takes a connection to the service. Resources of further keys are compared as usual. */
+/**
+ * Each takes a connection to the service. Resources of further keys are compared as usual. A namespace gets a further one
+ * while more are free than it has, so none takes those of the others.
+ */
 const MOST_KEYS = 500
 
 export type States = ReadonlyMap<string, BufferState>
@@ -37,6 +41,8 @@ export interface StatesQuery {
 }
 
 interface Followed {
+  /** Of the resource that used the key first. */
+  readonly namespace: string
   readonly resources: Set<string>
   readonly stop: AbortController
   last?: States
@@ -67,7 +73,7 @@ export class StatesFollower implements StateFollower {
   }
 
   #enter(resource: string, apiKey: string): void {
-    const followed = this.#keys.get(apiKey) ?? this.#begin(apiKey)
+    const followed = this.#keys.get(apiKey) ?? this.#begin(apiKey, namespaceOf(resource))
     if (followed === undefined) return
     this.#keyOf.set(resource, apiKey)
     followed.resources.add(resource)
@@ -83,9 +89,11 @@ export class StatesFollower implements StateFollower {
     followed.stop.abort()
   }
 
-  #begin(apiKey: string): Followed | undefined {
-    if (this.#keys.size >= MOST_KEYS) return undefined
-    const followed: Followed = { resources: new Set(), stop: new AbortController() }
+  #begin(apiKey: string, namespace: string): Followed | undefined {
+    let own = 0
+    for (const each of this.#keys.values()) if (each.namespace === namespace) own++
+    if (own >= MOST_KEYS - this.#keys.size) return undefined
+    const followed: Followed = { namespace, resources: new Set(), stop: new AbortController() }
     this.#keys.set(apiKey, followed)
     const running = this.#follow(apiKey, followed).finally(() => this.#running.delete(running))
     this.#running.add(running)

@@ -10,7 +10,10 @@ import { microTime } from './lease.ts'
 const NOTE_BYTES = 1_024
 /** Characters of a resource's name in the name of its Event, which has 253 at most. */
 const NAME_CHARACTERS = 200
-/** Events that wait to be written; further ones are dropped: they must not fill the memory while the API server is away. */
+/**
+ * Events that wait to be written; further ones are dropped: they must not fill the memory while the API server is away. A
+ * namespace has a further one while there is more room than it takes, so none takes that of the others.
+ */
 const WAITING = 500
 
 const ACTION = 'Reconcile'
@@ -41,7 +44,8 @@ export class EventRecorder {
   readonly #stop = new AbortController()
   /** The writes so far, in order: the count of an Event follows its creation. */
   #last: Promise<void> = Promise.resolve()
-  #waiting = 0
+  /** Events that wait, by namespace. */
+  readonly #waiting = new Map<string, number>()
 
   constructor(options: EventRecorderOptions) {
     this.#options = options
@@ -50,19 +54,19 @@ export class EventRecorder {
 
   /** `reason`: CamelCase. `note`: for people, cut to 1,024 bytes; never a secret. */
   record(resource: BufferResource, type: 'Normal' | 'Warning', reason: string, note: string): void {
-    if (this.#waiting >= WAITING) return
-    const { uid, name } = resource.metadata
+    const { uid, name, namespace } = resource.metadata
+    if (!this.#hasRoom(namespace)) return
     const text = `${type} ${reason} ${note}`
     const verdict = this.#series.judge(uid, text, () => this.#nameFor(name))
     if (verdict.write === 'nothing') return
-    this.#waiting++
+    this.#waiting.set(namespace, (this.#waiting.get(namespace) ?? 0) + 1)
     this.#last = this.#last
       .then(() => this.#write({ resource, type, reason, note }, verdict))
       .catch((error: unknown) => {
         this.#series.forget(uid, text)
         this.#tell(error, resource)
       })
-      .finally(() => this.#waiting--)
+      .finally(() => this.#leave(namespace))
   }
 
   /** What was recorded is written, for as long as `ms` milliseconds; what is not by then is dropped. */
@@ -70,6 +74,18 @@ export class EventRecorder {
     const cancel = this.#options.clock.after(ms, () => this.#stop.abort())
     await this.#last
     cancel()
+  }
+
+  #hasRoom(namespace: string): boolean {
+    let waiting = 0
+    for (const events of this.#waiting.values()) waiting += events
+    return (this.#waiting.get(namespace) ?? 0) < WAITING - waiting
+  }
+
+  #leave(namespace: string): void {
+    const left = this.#waiting.get(namespace)! - 1
+    if (left > 0) this.#waiting.set(namespace, left)
+    else this.#waiting.delete(namespace)
   }
 
   async #write(event: Written, verdict: Exclude<EventWrite, { write: 'nothing' }>): Promise<void> {
