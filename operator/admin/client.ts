@@ -81,7 +81,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   })
-  // Of their own: they must not keep the others waiting for a connection.
+  // What tells of states has its own: it must not keep the others waiting for a connection.
   const waiting = new Agent({ connect, bodyTimeout: timeoutMs })
   const buffers = new URL('v1/admin/buffers', base).href
   const states = new URL('v1/admin/buffer-states', base).href
@@ -93,14 +93,15 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     address: string,
     key: string,
     signal: AbortSignal,
-    { body, waitMs = 0, most = ANSWER_BYTES }: { body?: JsonBody; waitMs?: number; most?: number } = {},
+    { body, waitMs, most = ANSWER_BYTES }: { body?: JsonBody; waitMs?: number; most?: number } = {},
   ): Promise<Answer> {
-    const deadline = AbortSignal.timeout(waitMs + timeoutMs)
+    const limitMs = timeoutMs + (waitMs ?? 0)
+    const deadline = AbortSignal.timeout(limitMs)
     const headers = { 'x-api-key': key, 'user-agent': userAgent, accept: 'application/json' }
     try {
       const response = await request(address, {
-        dispatcher: waitMs > 0 ? waiting : dispatcher,
-        headersTimeout: waitMs + timeoutMs,
+        dispatcher: waitMs === undefined ? dispatcher : waiting,
+        headersTimeout: limitMs,
         method,
         signal: AbortSignal.any([signal, deadline]),
         headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
@@ -110,7 +111,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (error instanceof AdminError) throw error
-      const why = deadline.aborted ? `no answer within ${waitMs + timeoutMs} ms` : describe(error)
+      const why = deadline.aborted ? `no answer within ${limitMs} ms` : describe(error)
       throw new AdminError('unavailable', `the admin API cannot be reached: ${why}`, { cause: error })
     }
   }

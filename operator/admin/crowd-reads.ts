@@ -14,6 +14,8 @@ const SINGLE = { perSecond: 4, burst: 20 }
 const SHARED_MS = 2_000
 /** A list may be refused where a single buffer is not: single reads for so long, ms. */
 const AFTER_REFUSAL_MS = 60_000
+/** Lists that are there at once, asked for or kept: one may take some 50 MB. Beyond them reads are single. */
+const MOST_LISTS = 4
 /** Keys that are remembered. */
 const KEYS = 1_000
 
@@ -34,6 +36,7 @@ interface OfKey {
 
 export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers {
   const keys = new Map<string, OfKey>()
+  let lists = 0
 
   function of(key: string): OfKey {
     const found = keys.get(key)
@@ -63,10 +66,13 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
     entry.written.clear()
     const list = { buffers: listed(key, entry, signal) }
     entry.list = list
-    // It may be large.
+    lists++
+    const ended = Promise.withResolvers<void>()
     clock.after(SHARED_MS, () => {
       if (entry.list === list) delete entry.list
+      ended.resolve()
     })
+    void Promise.allSettled([list.buffers, ended.promise]).then(() => lists--)
     return list
   }
 
@@ -78,6 +84,7 @@ export function withCrowdReads(admin: ListingAdmin, clock: Clock): AdminBuffers 
   ): Promise<ReadonlyMap<string, Buffer> | undefined> {
     const entry = of(key)
     if (entry.bucket.tryTake() || clock.monotonic() < entry.notBefore) return undefined
+    if (entry.list === undefined && lists >= MOST_LISTS) return undefined
     const list = entry.list ?? begin(key, entry, signal)
     if (entry.written.has(bufferId)) return undefined
     try {

@@ -56,7 +56,10 @@ export class RetryBuckets {
   }
 }
 
-/** A token bucket that lends, `longestMs` ahead at most (default: without end): who comes too early is told how long to wait, and its token is spent already. */
+/**
+ * A token bucket that lends: who comes too early is told how long to wait, and its token is spent already. It lends `longestMs`
+ * ahead at most (default: any time).
+ */
 export class TokenBucket {
   readonly #clock: Clock
   readonly #perSecond: number

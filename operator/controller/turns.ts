@@ -5,7 +5,7 @@
  * - A namespace runs `OF_ONE` passes at once at most, and a further one only while more workers are free than it has. So each
  *   namespace that is greedy leaves about as many workers to the others as it takes.
  * - A namespace is slow for a while after a pass that took long. All slow ones together get half of the workers.
- * - A namespace is known for quick once a pass of it was, and runs one at a time before. All others together get three
+ * - A namespace is known to be quick once a pass of it was, and runs one at a time before. All others together get three
  *   quarters, so a quarter is there for those that are, however many new namespaces somebody makes.
  *
  * A key that may not begin waits for a pass that runs, so each end of a pass asks anew; nothing waits for a timer.

@@ -174,6 +174,20 @@ describe('the client of the admin API', function () {
       expect(await asked('soon')).to.equal(undefined)
     })
 
+    it('reads a buffer while many requests for the states of others get no answer', async () => {
+      sink.otherwise(({ path }) =>
+        path.includes('/buffer-states') ? { fault: 'hang' } : json(404, { error: 'Buffer not found' }),
+      )
+      const abort = new AbortController()
+      const hanging = Array.from({ length: 50 }, (_, index) =>
+        client.states(`svk_${index}`, { waitSeconds: 0 }, abort.signal).catch((error: unknown) => error),
+      )
+      await sink.waitForCount(50)
+      expect(await client.read(KEY, 'orders', idle)).to.equal(undefined)
+      abort.abort(new Error('the operator stops'))
+      await Promise.all(hanging)
+    })
+
     it('gives up when it is told to', async () => {
       sink.otherwise({ fault: 'hang' })
       const abort = new AbortController()

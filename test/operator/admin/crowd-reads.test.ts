@@ -60,6 +60,17 @@ describe('many reads by one key', () => {
     expect(asked).to.deep.equal({ read: 48, list: 3, holder: 2 })
   })
 
+  it('hold four lists at once, and read singly beyond them', async () => {
+    const { clock, asked, readAll } = fixture()
+    const keys = Array.from({ length: 6 }, (_, index) => `svk_${`${index}c`.repeat(24)}`)
+    for (const key of keys) expect(await readAll(key)).to.deep.equal(CROWD)
+    expect(asked).to.deep.include({ list: 4, read: 4 * 20 + 2 * CROWD.length })
+    clock.advance(2_001)
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    await readAll(keys[5])
+    expect(asked.list).to.equal(5)
+  })
+
   it('find a change of this process, which no list may miss, by single ones', async () => {
     const { asked, crowd, readAll } = fixture()
     await readAll()

@@ -27,7 +27,7 @@ function fixture(reconcile: Reconciler['reconcile'], drainMs?: number) {
   return { controller, queue, passes, warnings }
 }
 
-/** Twenty namespaces that the controller knows for quick by the passes of `<namespace>/known`. */
+/** Twenty namespaces that the controller knows to be quick by the passes of `<namespace>/known`. */
 async function knownNamespaces({ queue, passes }: ReturnType<typeof fixture>): Promise<string[]> {
   const namespaces = Array.from({ length: 20 }, (_, index) => `ns-${index}`)
   for (const namespace of namespaces) queue.add(`${namespace}/known`)

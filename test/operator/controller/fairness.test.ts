@@ -62,7 +62,7 @@ describe('a namespace whose passes hang', () => {
     expect(await waitOf(parts)).to.be.below(1_000)
   })
 
-  it('keeps one that is known for quick no longer where there are fifty', async () => {
+  it('keeps one that is known to be quick no longer where there are fifty', async () => {
     const parts = fixture()
     parts.queue.add('good/known')
     await parts.run(20)

@@ -18,7 +18,7 @@ function countOf(keys: readonly string[], namespace: string): number {
   return keys.filter((key) => key.startsWith(`${namespace}/`)).length
 }
 
-/** Turns that know some namespaces for quick. */
+/** Turns that know some namespaces to be quick. */
 function knowing(...namespaces: string[]): Turns {
   const turns = new Turns(WORKERS)
   for (const namespace of namespaces) {
@@ -44,7 +44,7 @@ describe('turns', () => {
     expect(begin(turns, 10)).to.deep.equal(['a/4'])
   })
 
-  it('keep workers for namespaces that are known for quick, however many new ones there are', () => {
+  it('keep workers for namespaces that are known to be quick, however many new ones there are', () => {
     const turns = knowing('known')
     for (let namespace = 0; namespace < 100; namespace++) addMany(turns, `new-${namespace}`, 10)
     expect(begin(turns, 10)).to.have.length((WORKERS * 3) / 4)
