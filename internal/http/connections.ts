@@ -7,12 +7,17 @@ import type { Server, Socket } from 'node:net'
  */
 export class ConnectionBound {
   readonly #limit: number
-  #open = 0
+  #served = 0
+  readonly #open = new Set<Socket>()
   readonly #surplus = new Set<Socket>()
 
   /** `limit`: connections that are served, at least 1. */
   constructor(limit: number) {
     this.#limit = limit
+  }
+
+  get open(): Iterable<Socket> {
+    return this.#open
   }
 
   watch(server: Server): void {
@@ -25,12 +30,14 @@ export class ConnectionBound {
   }
 
   #opened(socket: Socket): void {
-    if (this.#open === this.#limit) {
-      this.#surplus.add(socket)
-      socket.once('close', () => this.#surplus.delete(socket))
-      return
-    }
-    this.#open++
-    socket.once('close', () => this.#open--)
+    const isSurplus = this.#served === this.#limit
+    this.#open.add(socket)
+    if (isSurplus) this.#surplus.add(socket)
+    else this.#served++
+    socket.once('close', () => {
+      this.#open.delete(socket)
+      if (isSurplus) this.#surplus.delete(socket)
+      else this.#served--
+    })
   }
 }

@@ -6,6 +6,7 @@ import { ANSWER_HEADER_LINES } from './answer-headers.ts'
 import { ConnectionBound } from './connections.ts'
 import { answerEarly } from './early-answer.ts'
 import { type Handler, type HttpSocket, Turns } from './turns.ts'
+import { UnreadAnswers } from './unread-answers.ts'
 
 /**
  * The HTTP listener: limits on what a connection may cost, plain answers to what is no HTTP, and a close
@@ -25,6 +26,10 @@ export interface ListenerOptions {
   requestTimeoutMs?: number
   /** An idle connection is closed after this, ms; default `KEEP_ALIVE_TIMEOUT_MS`. */
   keepAliveTimeoutMs?: number
+  /** An answer of which the system takes nothing for so long is given up. Ms, default `ANSWER_STALL_MS`. */
+  answerStallMs?: number
+  /** An answer that is not all taken after so long is given up. Ms, default `ANSWER_TIMEOUT_MS`. */
+  answerTimeoutMs?: number
   /** Connections that are served at once; default `MAX_CONNECTIONS`. */
   maxConnections?: number
   /** Told of what is refused before the handler sees it, by status. */
@@ -49,6 +54,9 @@ export const MAX_HEADER_BYTES = 32 * 1024
 /** Of a whole request, and of its headers alone, ms. */
 export const REQUEST_TIMEOUT_MS = 30_000
 export const HEADERS_TIMEOUT_MS = 15_000
+/** Of an answer that nobody reads, and of one that is read slowly, ms. */
+export const ANSWER_STALL_MS = 30_000
+export const ANSWER_TIMEOUT_MS = 300_000
 /** Longer than the usual load balancer's 60 s, ms. */
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000
 /** Of a process. */
@@ -66,8 +74,10 @@ export async function listen(
 ): Promise<Listener> {
   const { host: at, port: wanted, shared } = options
   if (shared === 'first' && wanted !== 0) await refuseTaken(wanted, at)
-  const server = configure(clock, handler, options)
+  const connections = new ConnectionBound(options.maxConnections ?? MAX_CONNECTIONS)
+  const server = configure(clock, connections, handler, options)
   await bound(server, { port: wanted, host: at, reusePort: shared !== undefined })
+  const stopLooking = giveUpUnread(clock, connections, options)
   const { port } = server.address() as AddressInfo
   const host = options.host.includes(':') ? `[${options.host}]` : options.host
   let closing: Promise<void> | undefined
@@ -75,7 +85,7 @@ export async function listen(
     url: `http://${host}:${port}`,
     port,
     close: (graceMs = 10_000) => {
-      closing ??= close(clock, server, gate, graceMs)
+      closing ??= close(clock, server, gate, graceMs).finally(stopLooking)
       return closing
     },
   }
@@ -98,7 +108,26 @@ async function refuseTaken(port: number, host: string): Promise<void> {
   await new Promise((resolve) => probe.close(resolve))
 }
 
-function configure(clock: Clock, handler: Handler, options: ListenerOptions): Server {
+/** The returned function ends it. */
+function giveUpUnread(clock: Clock, connections: ConnectionBound, options: ListenerOptions): () => void {
+  const unread = new UnreadAnswers({
+    clock,
+    stallMs: options.answerStallMs ?? ANSWER_STALL_MS,
+    timeoutMs: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
+  })
+  let cancel = clock.after(unread.everyMs, function look() {
+    unread.look(connections.open)
+    cancel = clock.after(unread.everyMs, look)
+  })
+  return () => cancel()
+}
+
+function configure(
+  clock: Clock,
+  connections: ConnectionBound,
+  handler: Handler,
+  options: ListenerOptions,
+): Server {
   const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -112,9 +141,8 @@ function configure(clock: Clock, handler: Handler, options: ListenerOptions): Se
   })
   // A client that closes its side after its requests still reads their answers.
   Object.assign(server, { httpAllowHalfOpen: true })
-  const bound = new ConnectionBound(options.maxConnections ?? MAX_CONNECTIONS)
-  bound.watch(server)
-  answerInTurn(clock, server, bound, handler, options.onRefused ?? (() => {}))
+  connections.watch(server)
+  answerInTurn(clock, server, connections, handler, options.onRefused ?? (() => {}))
   return server
 }
 
@@ -125,7 +153,7 @@ const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
 function answerInTurn(
   clock: Clock,
   server: Server,
-  bound: ConnectionBound,
+  connections: ConnectionBound,
   handler: Handler,
   onRefused: (status: number) => void,
 ): void {
@@ -135,7 +163,7 @@ function answerInTurn(
     answerEarly(clock, req, res, { ...entry, body: JSON.stringify({ error: entry.error }) })
   }
   const checked = turns.inTurn((req, res) => {
-    if (bound.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
+    if (connections.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
     if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
     return handler(req, res)
   })

@@ -44,6 +44,28 @@ describe('the internals of Node that the listener uses', () => {
     await eventually(() => expect(answered._httpMessage ?? null).to.equal(null))
   })
 
+  it('tell how much of an answer the system has not taken, also within one long piece', async () => {
+    const answering = new Promise<Socket & { _handle?: { writeQueueSize?: number } }>((resolve) => {
+      handler = (req, res) => {
+        res.end(Buffer.alloc(40_000_000))
+        resolve(req.socket)
+      }
+    })
+    client.pause()
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const socket = await answering
+    const left = () => socket._handle?.writeQueueSize ?? -1
+    await eventually(() => expect(left()).to.be.within(1, 39_999_999), { timeoutMs: 30_000 })
+    const before = left()
+    const waiting = socket.writableLength
+    client.resume()
+    await eventually(() => expect(left()).to.be.within(0, before - 1), { timeoutMs: 30_000 })
+    expect(waiting).to.be.above(40_000_000)
+    await eventually(() => expect([left(), socket.writableLength]).to.deep.equal([0, 0]), {
+      timeoutMs: 30_000,
+    })
+  })
+
   it('close the listener alone and leave a connection that is idle', async () => {
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(client, 'data')
