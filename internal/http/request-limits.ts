@@ -10,8 +10,11 @@ import type { Route } from './routes/route.ts'
 export interface RequestLimits {
   /** null, or 429 with `Retry-After`. To be asked as soon as it is known who asks, and once a request. */
   refusal(principal: Principal, waitsFor?: Route['waitsFor']): ServiceError | null
-  /** Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. Without a rate nothing waits. */
-  inTurn<T>(customerId: string, work: () => Promise<T>): Promise<T>
+  /**
+   * Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run; its turn ends when `left` resolves, which
+   * is called once `work` is done. 429 when as many wait as may come at once. Without a rate nothing waits.
+   */
+  inTurn<T>(customerId: string, work: () => Promise<T>, left: () => Promise<void>): Promise<T>
 }
 
 export interface RequestLimitsOptions {
@@ -33,14 +36,21 @@ export const CUSTOMER_RATIO = 2
 export const PROVIDER_AT_ONCE = 20
 export const PROVIDER_PER_MINUTE = 20
 
-/** Requests of a customer that a process works on at once. A burst is spread by it, so that others are served in between. */
+/**
+ * Requests of a customer that a process works on, or whose answers are on their way, at once. A burst is spread by it, so
+ * that others are served in between, and who does not read holds no more answers.
+ */
 export const AT_ONCE = 2
+/** When to come again where too many wait for their turn, ms. */
+const REFUSAL_RETRY_MS = 1_000
 
 export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimitsOptions): RequestLimits {
   const bucketsOf = (rate: number) =>
     new TokenBuckets({ clock, perSecond: rate, burst: Math.max(1, rate * BURST_SECONDS) })
   const credentials = bucketsOf(perSecond)
   const customers = bucketsOf(perSecond * CUSTOMER_RATIO)
+  // A request that waits holds a connection, and those of all customers are bounded.
+  const mostWaiting = perSecond * CUSTOMER_RATIO * BURST_SECONDS
   const isLimited = perSecond !== Number.POSITIVE_INFINITY
   const perSecondOfProvider = isLimited ? PROVIDER_PER_MINUTE / 60 : perSecond
   const provider = new TokenBuckets({ clock, perSecond: perSecondOfProvider, burst: PROVIDER_AT_ONCE })
@@ -50,7 +60,10 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
     return new ServiceError('requestRate', {}, { retryAfterMs })
   }
   return {
-    inTurn: (customerId, work) => turns.run(customerId, work),
+    async inTurn(customerId, work, left) {
+      if (turns.waiting(customerId) >= mostWaiting) throw refused('customer', REFUSAL_RETRY_MS)
+      return turns.run(customerId, work, left)
+    },
     refusal({ customerId, keyId }, waitsFor) {
       const ofCredential = credentials.take(keyId ?? `token ${customerId}`)
       if (ofCredential > 0) return refused('key', ofCredential)

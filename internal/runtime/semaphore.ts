@@ -21,6 +21,11 @@ export class Semaphore {
     return this.#held
   }
 
+  /** How many wait for a slot now. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   /** Takes a slot when one is free. Whoever gets true must call `release` once. */
   tryAcquire(): boolean {
     if (this.#held >= this.#slots) return false

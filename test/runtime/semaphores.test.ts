@@ -42,6 +42,24 @@ describe('semaphores by name', () => {
     expect([await next, semaphores.size]).to.deep.equal([1, 0])
   })
 
+  it('keep the slot of a work until what comes after it is over, and not of one that fails', async () => {
+    const semaphores = new Semaphores(1)
+    let end = (): void => {}
+    const after = () => new Promise<void>((resolve) => (end = resolve))
+    const failing = semaphores.run('a', () => Promise.reject(new Error('no')), after)
+    expect(await failing.catch(String)).to.equal('Error: no')
+    expect(await semaphores.run('a', () => Promise.resolve('done'), after)).to.equal('done')
+    let began = false
+    const next = semaphores.run('a', async () => {
+      began = true
+    })
+    await setImmediate()
+    expect([began, semaphores.waiting('a'), semaphores.waiting('b')]).to.deep.equal([false, 1, 0])
+    end()
+    await next
+    expect([semaphores.waiting('a'), semaphores.size]).to.deep.equal([0, 0])
+  })
+
   it('let everything run when there is no bound', async () => {
     const semaphores = new Semaphores(Number.POSITIVE_INFINITY)
     const { began, start, end } = works(semaphores)

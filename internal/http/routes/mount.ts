@@ -86,17 +86,34 @@ async function serve(
     const params = ctx.params as Record<string, string>
     checkOwnership(row, principal, params, query)
     const call: Call = { principal, params, query, body, raw, gone: () => goneOf(ctx) }
-    const work = async (): Promise<void> => {
-      const reply = await (row.handler as (call: Call) => Promise<Reply>)(call)
-      // As for a body: whoever waits may have lost the key meanwhile.
-      if (row.waitsFor === 'change') await admit(row, ctx, options, seen)
-      seen.answer = reply.body
-      await answer(ctx, reply)
-    }
-    await (row.waitsFor ? work() : options.limits.inTurn(principal.customerId, work))
+    await perform(row, call, ctx, options, seen)
   } finally {
     room.giveBack(raw.length)
   }
+}
+
+/** In the customer's turn, which ends when the answer has left: what is not read yet is in memory, too. */
+async function perform(
+  row: Route,
+  call: Call,
+  ctx: Context,
+  options: MountOptions,
+  seen: Seen,
+): Promise<void> {
+  const handle = () => (row.handler as (call: Call) => Promise<Reply>)(call)
+  const give = (reply: Reply): Promise<void> => {
+    seen.answer = reply.body
+    return answer(ctx, reply)
+  }
+  const inTurn = (work: () => Promise<void>): Promise<void> =>
+    options.limits.inTurn(call.principal.customerId, work, () => leftOf(ctx))
+  if (row.waitsFor === undefined) return inTurn(async () => give(await handle()))
+  const reply = await handle()
+  if (row.waitsFor !== 'change') return give(reply)
+  // As for a body: whoever waits may have lost the key meanwhile.
+  await admit(row, ctx, options, seen)
+  // It waited without a turn, for its answer alone is long. Those of other waits are short.
+  return inTurn(() => give(reply))
 }
 
 /** A suspended customer reads, and changes nothing: for every row by its own nature, so that no new one can forget it. */
@@ -124,6 +141,12 @@ function goneOf({ req, res }: Context): AbortSignal {
     abort()
   })
   return gone.signal
+}
+
+/** Resolves once the system has taken the answer, or the connection has closed. */
+function leftOf({ res }: Context): Promise<void> {
+  if (res.closed || res.destroyed) return Promise.resolve()
+  return new Promise((resolve) => res.once('close', () => resolve()))
 }
 
 const BODY_REFUSALS = {
