@@ -74,7 +74,7 @@ export async function listen(
 ): Promise<Listener> {
   const { host: at, port: wanted, shared } = options
   if (shared === 'first' && wanted !== 0) await refuseTaken(wanted, at)
-  const connections = new ConnectionBound(options.maxConnections ?? MAX_CONNECTIONS)
+  const connections = new ConnectionBound(clock, options.maxConnections ?? MAX_CONNECTIONS)
   const server = configure(clock, connections, handler, options)
   await bound(server, { port: wanted, host: at, reusePort: shared !== undefined })
   const stopLooking = giveUpUnread(clock, connections, options)
@@ -162,16 +162,15 @@ function answerInTurn(
     onRefused(entry.status)
     answerEarly(clock, req, res, { ...entry, body: JSON.stringify({ error: entry.error }) })
   }
-  const checked = turns.inTurn((req, res) => {
+  const inTurn = turns.inTurn((req, res) => {
     if (connections.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
     if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
     return handler(req, res)
   })
+  const checked = connections.underWay(inTurn)
   server.on('request', checked)
-  server.on(
-    'checkExpectation',
-    turns.inTurn((req, res) => refuse(req, res, EXPECTATION)),
-  )
+  const unmet = turns.inTurn((req, res) => refuse(req, res, EXPECTATION))
+  server.on('checkExpectation', connections.underWay(unmet))
   // The body reader invites the body itself, once it knows that it wants it.
   server.on('checkContinue', checked)
   server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket, onRefused))

@@ -10,7 +10,6 @@ const LIMIT = 100_000
 const LONG = 80_000
 const BUDGET = 120_000
 const BODY = '{"customer":"c"}'
-const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n'
 
 describe('the memory of bodies', () => {
   let service: TestService
@@ -258,37 +257,6 @@ describe('the memory of bodies', () => {
       clients.at(-1)?.close()
       await hasRoom()
     })
-  })
-
-  it('is bounded by the connections: one too many is told so, and still more are closed', async () => {
-    // The callers above keep connections of their own.
-    const own = await startService({ listener: { maxConnections: 2 } })
-    const [first, second, third] = await Promise.all([1, 2, 3].map(() => RawClient.open(own.port)))
-    clients.push(first!, second!, third!)
-    const fourth = await RawClient.open(own.port)
-    clients.push(fourth)
-    await fourth.closed()
-    const told = await Promise.all(
-      [first!, second!, third!].map(async (client) => {
-        client.socket.write(HEALTH)
-        const { status, headers, body } = await client.answer()
-        return { client, status, retry: headers.get('retry-after'), body }
-      }),
-    )
-    const refused = told.filter(({ status }) => status === 503)
-    expect(refused.map(({ retry, body }) => [retry, JSON.parse(body).error])).to.deep.equal([
-      ['1', 'Too many connections, try again'],
-    ])
-    expect(own.told.refused, 'counted').to.deep.equal([503])
-    await refused[0]!.client.closed()
-    told.find(({ status }) => status === 200)!.client.close()
-    await eventually(async () => {
-      const next = await RawClient.open(own.port)
-      clients.push(next)
-      next.socket.write(HEALTH)
-      expect((await next.answer()).status).to.equal(200)
-    })
-    await own.stop()
   })
 })
 
