@@ -188,7 +188,7 @@ export const variables: Readonly<Record<Key, Variable>> = {
   },
   maxConnections: {
     meaning:
-      'Connections that a process serves at once. The next tenth more are answered 503 with `Retry-After: 1`, any others are closed without an answer.',
+      'Connections that a process serves at once. One more takes the place of the one that has idled longest, for a second at least. Where there is none, the next tenth more are answered 503 with `Retry-After: 1`, any others are closed without an answer.',
     readers: LISTENERS,
   },
   keyRequestsPerSecond: {

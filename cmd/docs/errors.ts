@@ -155,7 +155,8 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Send it again after `Retry-After` seconds.',
   },
   connectionsBusy: {
-    means: 'The process has more connections than `PENSTOCK_MAX_CONNECTIONS`. This one is closed.',
+    means:
+      'The process has more connections than `PENSTOCK_MAX_CONNECTIONS`, and none of them has idled for a second. This one is closed.',
     action: 'Send it again after `Retry-After` seconds. Use each connection for many requests.',
   },
   invalidRequest: {
@@ -239,7 +240,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   requestRate: {
     means:
-      'This API key, or all credentials of the account together, send more requests than `PENSTOCK_KEY_REQUESTS_PER_SECOND` allows. Or too many of the account ask for the states of buffers at the same time.',
+      'This API key, or all credentials of the account together, send more requests than `PENSTOCK_KEY_REQUESTS_PER_SECOND` allows. Or too many of the account ask for the states of buffers at the same time, or wait while the account does not read its answers.',
     action: 'Send it again after `Retry-After` seconds, and send fewer at once.',
   },
   signUpRate: {

@@ -11,7 +11,10 @@ import { MAX_GROUP_KEY_BYTES, MAX_MESSAGE_ID_BYTES } from '../../internal/domain
 import { IDENTIFIER_MAX_LENGTH } from '../../internal/domain/identifiers.ts'
 import { MAX_DEPTH } from '../../internal/domain/json.ts'
 import { NAME_MAX_LENGTH } from '../../internal/domain/names.ts'
+import { SPARED_MS } from '../../internal/http/connections.ts'
 import {
+  ANSWER_STALL_MS,
+  ANSWER_TIMEOUT_MS,
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_TIMEOUT_MS,
   MAX_HEADER_BYTES,
@@ -71,8 +74,13 @@ function ofRequests(): Row[] {
     ['Management requests of a customer', ofCustomers, beyond('requestRate')],
     [
       'Management requests of a customer at once',
-      `${AT_ONCE} in a process; test deliveries, checkouts and cancellations do not count`,
+      `${AT_ONCE} in a process, until their answers are read; test deliveries, checkouts and cancellations do not count`,
       'waits for its turn',
+    ],
+    [
+      'Management requests of a customer that wait for their turn',
+      `${CUSTOMER_RATIO * BURST_SECONDS * rate} in a process`,
+      beyond('requestRate'),
     ],
     [
       'Checkouts, cancellations and portal URLs of a customer',
@@ -88,6 +96,7 @@ function ofTransport(): Row[] {
   const { maxBodiesBytes, maxConnections } = readConfig({}, 'penstock')
   const bodies = `${grouped(maxBodiesBytes)} bytes, by [\`PENSTOCK_MAX_BODIES_BYTES\`](configuration.md)`
   const connections = `${grouped(maxConnections)}, by [\`PENSTOCK_MAX_CONNECTIONS\`](configuration.md)`
+  const ofConnections = `one that has idled for ${seconds(SPARED_MS)} is closed, else ${beyond('connectionsBusy')}`
   return [
     ['All request bodies that a process holds', bodies, beyond('bodiesBusy')],
     [
@@ -95,10 +104,12 @@ function ofTransport(): Row[] {
       'half of that, less while others hold some',
       beyond('bodiesBusy'),
     ],
-    ['Connections to a process', connections, beyond('connectionsBusy')],
+    ['Connections to a process', connections, ofConnections],
     ['Head of a request', `${grouped(MAX_HEADER_BYTES)} bytes`, '431 Request headers are too large'],
     ['Arrival of the head of a request', seconds(HEADERS_TIMEOUT_MS), beyond('bodyTimeout')],
     ['Arrival of a whole request', seconds(REQUEST_TIMEOUT_MS), beyond('bodyTimeout')],
+    ['Answer of which nothing is read', seconds(ANSWER_STALL_MS), 'connection reset'],
+    ['Answer that is read slowly', seconds(ANSWER_TIMEOUT_MS), 'connection reset'],
     ['Idle connection', seconds(KEEP_ALIVE_TIMEOUT_MS), 'closed'],
   ]
 }
