@@ -74,11 +74,12 @@ function ofRequests(): Row[] {
     ['Management requests of a customer', ofCustomers, beyond('requestRate')],
     [
       'Management requests of a customer at once',
-      `${AT_ONCE} in a process, until their answers are read; test deliveries, checkouts and cancellations do not count`,
+      `${AT_ONCE} in a process; test deliveries, checkouts and cancellations do not count`,
       'waits for its turn',
     ],
+    ['Answers to reads of a customer that are under way', `${AT_ONCE} in a process`, 'the next read waits'],
     [
-      'Management requests of a customer that wait for their turn',
+      'Management requests of a customer that wait',
       `${CUSTOMER_RATIO * BURST_SECONDS * rate} in a process`,
       beyond('requestRate'),
     ],

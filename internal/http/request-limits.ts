@@ -11,10 +11,12 @@ export interface RequestLimits {
   /** null, or 429 with `Retry-After`. To be asked as soon as it is known who asks, and once a request. */
   refusal(principal: Principal, waitsFor?: Route['waitsFor']): ServiceError | null
   /**
-   * Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run; its turn ends when `left` resolves, which
-   * is called once `work` is done. 429 when as many wait as may come at once. Without a rate nothing waits.
+   * Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. 429 when as many wait as may come at
+   * once. Without a rate nothing waits.
    */
-  inTurn<T>(customerId: string, work: () => Promise<T>, left: () => Promise<void>): Promise<T>
+  inTurn<T>(customerId: string, work: () => Promise<T>): Promise<T>
+  /** As `inTurn`, with turns of their own that end when `left` resolves, which is called once `work` is done. */
+  answering<T>(customerId: string, work: () => Promise<T>, left: () => Promise<void>): Promise<T>
 }
 
 export interface RequestLimitsOptions {
@@ -37,8 +39,8 @@ export const PROVIDER_AT_ONCE = 20
 export const PROVIDER_PER_MINUTE = 20
 
 /**
- * Requests of a customer that a process works on, or whose answers are on their way, at once. A burst is spread by it, so
- * that others are served in between, and who does not read holds no more answers.
+ * Requests of a customer that a process works on at once, and answers to reads that are on their way at once. A burst is
+ * spread by it, so that others are served in between, and who does not read holds no more answers.
  */
 export const AT_ONCE = 2
 /** When to come again where too many wait for their turn, ms. */
@@ -54,16 +56,24 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
   const isLimited = perSecond !== Number.POSITIVE_INFINITY
   const perSecondOfProvider = isLimited ? PROVIDER_PER_MINUTE / 60 : perSecond
   const provider = new TokenBuckets({ clock, perSecond: perSecondOfProvider, burst: PROVIDER_AT_ONCE })
-  const turns = new Semaphores(isLimited ? AT_ONCE : perSecond)
+  const works = new Semaphores(isLimited ? AT_ONCE : perSecond)
+  const answers = new Semaphores(isLimited ? AT_ONCE : perSecond)
   const refused = (limit: RateLimit, retryAfterMs: number) => {
     telemetry.limited(limit)
     return new ServiceError('requestRate', {}, { retryAfterMs })
   }
+  async function run<T>(
+    turns: Semaphores,
+    customerId: string,
+    work: () => Promise<T>,
+    left?: () => Promise<void>,
+  ): Promise<T> {
+    if (turns.waiting(customerId) >= mostWaiting) throw refused('customer', REFUSAL_RETRY_MS)
+    return turns.run(customerId, work, left)
+  }
   return {
-    async inTurn(customerId, work, left) {
-      if (turns.waiting(customerId) >= mostWaiting) throw refused('customer', REFUSAL_RETRY_MS)
-      return turns.run(customerId, work, left)
-    },
+    inTurn: (customerId, work) => run(works, customerId, work),
+    answering: (customerId, work, left) => run(answers, customerId, work, left),
     refusal({ customerId, keyId }, waitsFor) {
       const ofCredential = credentials.take(keyId ?? `token ${customerId}`)
       if (ofCredential > 0) return refused('key', ofCredential)

@@ -92,7 +92,10 @@ async function serve(
   }
 }
 
-/** In the customer's turn, which ends when the answer has left: what is not read yet is in memory, too. */
+/**
+ * In the customer's turn. An answer to a read has a turn of its own until it has left: what is not read yet is in memory,
+ * too. A change needs none, for its answer is short: whoever reads slowly, with a key that leaked, delays no revocation.
+ */
 async function perform(
   row: Route,
   call: Call,
@@ -105,15 +108,19 @@ async function perform(
     seen.answer = reply.body
     return answer(ctx, reply)
   }
-  const inTurn = (work: () => Promise<void>): Promise<void> =>
-    options.limits.inTurn(call.principal.customerId, work, () => leftOf(ctx))
-  if (row.waitsFor === undefined) return inTurn(async () => give(await handle()))
+  const { customerId } = call.principal
+  const answering = (work: () => Promise<void>): Promise<void> =>
+    options.limits.answering(customerId, work, () => leftOf(ctx))
+  if (row.waitsFor === undefined) {
+    const work = () => options.limits.inTurn(customerId, async () => give(await handle()))
+    return isRead(row) ? answering(work) : work()
+  }
   const reply = await handle()
   if (row.waitsFor !== 'change') return give(reply)
   // As for a body: whoever waits may have lost the key meanwhile.
   await admit(row, ctx, options, seen)
   // It waited without a turn, for its answer alone is long. Those of other waits are short.
-  return inTurn(() => give(reply))
+  return answering(() => give(reply))
 }
 
 /** A suspended customer reads, and changes nothing: for every row by its own nature, so that no new one can forget it. */
