@@ -158,7 +158,7 @@ function ofDeliveries(): Row[] {
     ['Connections of a process to one destination', grouped(atOnce), 'attempts wait'],
     ['Attempts of a process that wait for one destination', queue, 'the batch waits in its group'],
     ['Lookup of the host name of a destination', seconds(LOOKUP_MS), 'failed, class `dns`'],
-    ['Lookups of a customer at once, in a process', grouped(LOOKUP_LIMITS.perFlow), laterLookup],
+    ['Lookups of a customer at once, in a process', grouped(LOOKUP_LIMITS.perCustomer), laterLookup],
     ['Lookups at once, in a process', grouped(LOOKUP_LIMITS.atOnce), laterLookup],
     ['Read of the response of a destination', `${grouped(RESPONSE_READ_LIMIT)} bytes`, 'connection closed'],
     ['Kept of the response of a destination', `${grouped(RESPONSE_KEPT_LIMIT)} bytes`, 'cut off'],

@@ -16,9 +16,9 @@ export interface Attempt {
 
 export interface SendOptions {
   proceed?: () => boolean
-  /** Whose share of the origin's connections is used; attempts of one flow keep their order of start. Default: the URL. */
+  /** What takes turns within its customer; attempts of one flow keep their order of start. Default: the URL. */
   flow?: string
-  /** Whose share of the lookups is used for the name of the destination. Default: the flow. */
+  /** Whose share of the connections, of the attempts at once and of the lookups is used. Default: the flow. */
   customerId?: string
   /** Longest wait for a turn, ms; afterwards `unsent`. Default: as long as the queue (bounded by its length) takes. */
   maxWaitMs?: number
@@ -40,8 +40,8 @@ export interface AttemptResult {
   /** The first 4 KB of the response body as text, null when none arrived. */
   responseBody: string | null
   /**
-   * Nothing was sent: the attempt was withdrawn, found the queue full, waited too long, or its name could not be looked
-   * up for a reason of ours. It does not count as an attempt.
+   * Nothing was sent: the attempt was withdrawn, found the queue full, waited too long, or this process lacked what it
+   * needs for a lookup or a socket. It does not count as an attempt.
    */
   unsent?: boolean
 }

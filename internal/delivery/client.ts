@@ -9,7 +9,8 @@ import { type Answer, Exchange } from './exchange.ts'
 import { ClosingError, failureOf } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
 import { OriginPool } from './origin-pool.ts'
-import type { QueueLimits, Turn } from './queue.ts'
+import { type PlaceLimits, Places } from './places.ts'
+import { type QueueLimits, type Taker, type Turn, TurnQueue } from './queue.ts'
 import { deliveryRequest } from './request.ts'
 
 export interface DeliveryClientOptions extends GuardOptions {
@@ -18,12 +19,11 @@ export interface DeliveryClientOptions extends GuardOptions {
   version: string
   /** Each origin's; a place is a connection. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
   limits?: Partial<QueueLimits>
+  /** Of the process: attempts at once, and the same number of idle connections. Default `ATTEMPT_PLACES`. */
+  places?: PlaceLimits
   /** For a whole attempt. Default `ATTEMPT_DEADLINE_MS`. */
   deadlineMs?: number
 }
-
-/** Whose share of the connections, and of the lookups, an attempt uses. */
-type Sender = Required<Pick<SendOptions, 'flow' | 'customerId'>>
 
 /** How much is going on, over all origins. */
 export interface DeliveryGauges {
@@ -38,6 +38,12 @@ export const ATTEMPT_DEADLINE_MS = 10_000
 
 /** Of one origin. */
 export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
+
+/**
+ * Attempts at once of a process, over all origins: one of a silent destination takes a socket, 20 KB and its body for
+ * 10 s. Four customers that abuse it do not fill them, and one has 200 a second even if each takes all of its time.
+ */
+export const ATTEMPT_PLACES: PlaceLimits = { atOnce: 8_192, perCustomer: 2_048 }
 
 /**
  * Sends batches to their destinations (docs/architecture/protocol.md, "Delivery"): keep-alive, one bounded queue an
@@ -55,6 +61,8 @@ export class DeliveryClient {
   readonly #clock: Clock
   readonly #guard: Guard
   readonly #limits: QueueLimits
+  readonly #places: Places
+  readonly #idlePlaces: Places
   readonly #deadlineMs: number
   readonly #userAgent: string
   readonly #pools = new Map<string, OriginPool>()
@@ -66,6 +74,8 @@ export class DeliveryClient {
     this.#clock = options.clock
     this.#guard = new Guard(options)
     this.#limits = { ...defaultLimits, ...options.limits }
+    this.#places = new Places(options.places ?? ATTEMPT_PLACES)
+    this.#idlePlaces = new Places(options.places ?? ATTEMPT_PLACES)
     this.#deadlineMs = options.deadlineMs ?? ATTEMPT_DEADLINE_MS
     this.#userAgent = `Penstock/${options.version}`
   }
@@ -117,7 +127,8 @@ export class DeliveryClient {
     const known = this.#pools.get(url.origin)
     if (known) return known
     const forget = () => this.#pools.delete(url.origin)
-    const pool = new OriginPool(new URL(url.origin), this.#guard, this.#limits, forget)
+    const queue = new TurnQueue(this.#limits, this.#places)
+    const pool = new OriginPool(new URL(url.origin), this.#guard, queue, this.#idlePlaces, forget)
     this.#pools.set(url.origin, pool)
     return pool
   }
@@ -126,12 +137,13 @@ export class DeliveryClient {
     pool: OriginPool,
     request: () => Dispatcher.DispatchOptions,
     bytes: number,
-    options: Sender & SendOptions,
+    options: Taker & SendOptions,
   ): Promise<AttemptResult> {
-    const { flow, maxWaitMs } = options
+    const { flow, customerId, maxWaitMs } = options
     const { promise, resolve } = Promise.withResolvers<AttemptResult>()
     let stopWaiting = () => {}
     const turn: Turn = {
+      customerId,
       flow,
       bytes,
       start: () => {
@@ -158,7 +170,7 @@ export class DeliveryClient {
   async #run(
     pool: OriginPool,
     request: () => Dispatcher.DispatchOptions,
-    { flow, customerId, proceed }: Sender & SendOptions,
+    { flow, customerId, proceed }: Taker & SendOptions,
   ): Promise<AttemptResult> {
     let connection: Connection | undefined
     let reusable = false
@@ -170,7 +182,7 @@ export class DeliveryClient {
       reusable = answer.reusable
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
     } finally {
-      pool.leave(flow, connection, reusable)
+      pool.leave({ customerId, flow }, connection, reusable)
     }
   }
 

@@ -1,23 +1,32 @@
 import { Connection } from './connection.ts'
 import type { Guard } from './guard.ts'
-import { type QueueLimits, TurnQueue } from './queue.ts'
+import type { Places } from './places.ts'
+import type { Taker, TurnQueue } from './queue.ts'
 
 const done = new Error('no longer needed')
+
+interface Idle {
+  readonly connection: Connection
+  /** Who used it last, and holds the place. */
+  readonly customerId: string
+}
 
 /** One origin: who waits for it, and its idle connections. */
 export class OriginPool {
   readonly queue: TurnQueue
   readonly #origin: URL
   readonly #guard: Guard
+  readonly #idlePlaces: Places
   readonly #onUnused: () => void
   /** Last used last: the connection most likely to be alive is taken first, the others age and close. */
-  readonly #idle: Connection[] = []
+  readonly #idle: Idle[] = []
 
-  /** `onUnused`: nothing runs, waits or idles any more. */
-  constructor(origin: URL, guard: Guard, limits: QueueLimits, onUnused: () => void) {
-    this.queue = new TurnQueue(limits)
+  /** `idlePlaces`: of all origins. `onUnused`: nothing runs, waits or idles any more. */
+  constructor(origin: URL, guard: Guard, queue: TurnQueue, idlePlaces: Places, onUnused: () => void) {
+    this.queue = queue
     this.#origin = origin
     this.#guard = guard
+    this.#idlePlaces = idlePlaces
     this.#onUnused = onUnused
   }
 
@@ -27,30 +36,39 @@ export class OriginPool {
 
   /** `customerId`: who pays for the lookup of a new connection. */
   take(customerId: string): Connection {
+    const idle = this.#idle.pop()
+    if (idle) this.#idlePlaces.leave(idle.customerId)
     const onDisconnect = (connection: Connection) => this.#drop(connection)
-    return this.#idle.pop() ?? new Connection(this.#origin, this.#guard, customerId, onDisconnect)
+    return idle?.connection ?? new Connection(this.#origin, this.#guard, customerId, onDisconnect)
   }
 
-  /** A turn of `flow` is over; its connection can be used again or not. */
-  leave(flow: string, connection?: Connection, reusable = false): void {
-    if (reusable && connection) this.#idle.push(connection)
-    else connection?.destroy(done)
-    this.queue.leave(flow)
+  /** A turn is over; its connection can be used again or not. */
+  leave(taker: Taker, connection?: Connection, reusable = false): void {
+    const { customerId } = taker
+    if (reusable && connection && this.#idlePlaces.mayTake(customerId)) {
+      this.#idlePlaces.take(customerId)
+      this.#idle.push({ connection, customerId })
+    } else connection?.destroy(done)
+    this.queue.leave(taker)
     this.#reportUnused()
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#idle.splice(0).map((connection) => connection.destroy(done)))
+    await Promise.all(this.#idle.splice(0).map((idle) => this.#end(idle)))
     this.#reportUnused()
   }
 
   /** A connection in use reports its end to its exchange; only an idle one is dropped here. */
   #drop(connection: Connection): void {
-    const at = this.#idle.indexOf(connection)
+    const at = this.#idle.findIndex((idle) => idle.connection === connection)
     if (at < 0) return
-    this.#idle.splice(at, 1)
-    connection.destroy(done)
+    for (const idle of this.#idle.splice(at, 1)) this.#end(idle)
     this.#reportUnused()
+  }
+
+  #end({ connection, customerId }: Idle): Promise<void> {
+    this.#idlePlaces.leave(customerId)
+    return connection.destroy(done)
   }
 
   #reportUnused(): void {

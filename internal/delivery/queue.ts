@@ -2,27 +2,39 @@
  * Who may have one of a few places, and when: a connection to an origin, or a lookup of a name. Pure: it counts, and
  * calls `start`.
  *
- * Two rules keep what hangs from holding up others. Each origin has a queue of its own, so nobody waits for another
- * origin. Within one queue, flows (the buffers of an origin, the customers with lookups) take turns, and a flow may
- * hold at most three times as many places as are left free. Alone it gets three quarters of them; while a few flows
- * hang, others find some free; and where many do, what becomes free goes to those with little.
+ * These rules keep what hangs, and what comes in masses, from holding up others. Each origin has a queue of its own, so
+ * nobody waits for another origin. Within one queue customers take turns, and the flows (buffers) of a customer among
+ * themselves. Each may hold at most three times as many places as are left free. So a flow alone gets three quarters of
+ * them; while a few hang, others find some free; and where many do, what becomes free goes to those with little. A
+ * customer who has never met another one in this queue may hold all places: nobody would gain by what is left free.
+ *
+ * What waits is shared out in the same way: a customer may hold three times the room that is left, and one of its flows
+ * as much as the customer may add. A customer of whom nothing waits always finds room. So does such a flow, as long as
+ * the bodies of its customer leave some.
  */
 import { Fifo } from '../runtime/fifo.ts'
+import { type Places, SHARE_PER_FREE } from './places.ts'
+import { Ring } from './ring.ts'
 
 /** How many places there are, and how much may wait for them. */
 export interface QueueLimits {
   /** Places, at least 1. */
   atOnce: number
-  /** Of them for one flow, at least 1. Default: its share alone bounds it. */
-  perFlow?: number
+  /** Of them for one customer, at least 1. Default: its share alone bounds it. */
+  perCustomer?: number
   /** Turns. */
   waiting: number
   /** Sum of the bodies that wait; one alone may be larger. */
   waitingBytes: number
 }
 
-export interface Turn {
+/** Who takes a turn. Flows of two customers are two, whatever their names. */
+export interface Taker {
+  readonly customerId: string
   readonly flow: string
+}
+
+export interface Turn extends Taker {
   readonly bytes: number
   /** Called once, when the turn has come; ends with `leave`. */
   start(): void
@@ -30,28 +42,62 @@ export interface Turn {
   refuse(reason: string): void
 }
 
-interface Flow {
+class Flow {
   readonly name: string
-  readonly waiting: Fifo<Turn>
-  running: number
-  /** Whether it stands in the ring. */
-  lined: boolean
+  readonly turns = new Fifo<Turn>()
+  waitingBytes = 0
+  running = 0
+  lined = false
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  get waits(): boolean {
+    return this.turns.size > 0
+  }
 }
 
-const SHARE_PER_FREE = 3
+class Customer {
+  readonly id: string
+  readonly flows = new Map<string, Flow>()
+  /** Flows with a waiting turn. */
+  readonly ring = new Ring<Flow>()
+  /** Stands in the ring of its queue again. */
+  readonly resume: () => void
+  /** No place of the process is left for it: it stands in no ring until one is. */
+  parked = false
+  waiting = 0
+  waitingBytes = 0
+  running = 0
+  lined = false
+
+  constructor(id: string, onResume: (customer: Customer) => void) {
+    this.id = id
+    this.resume = () => onResume(this)
+  }
+
+  get waits(): boolean {
+    return this.waiting > 0 && !this.parked
+  }
+}
 
 export class TurnQueue {
   readonly #limits: QueueLimits
-  readonly #flows = new Map<string, Flow>()
-  /** Every flow with a waiting turn, once; the first is next, and goes to the end when it was served or passed over. */
-  readonly #ring = new Fifo<Flow>()
+  readonly #places: Places | undefined
+  readonly #customers = new Map<string, Customer>()
+  readonly #ring = new Ring<Customer>()
+  /** Whether two customers have been here at once. */
+  #shared = false
   #running = 0
   #waiting = 0
   #waitingBytes = 0
   #advancing = false
 
-  constructor(limits: QueueLimits) {
+  /** `places`: each turn takes one of them as well, for as long as it runs. */
+  constructor(limits: QueueLimits, places?: Places) {
     this.#limits = limits
+    this.#places = places
   }
 
   get running(): number {
@@ -62,59 +108,82 @@ export class TurnQueue {
     return this.#waiting
   }
 
-  /** Starts `turn` now or later; false when too much waits already. */
+  /** Starts `turn` now or later; false when too much of its customer, or of its flow, waits already. */
   enter(turn: Turn): boolean {
-    const flow = this.#flow(turn.flow)
-    if (this.#full(turn) && !this.#mayStart(flow)) {
-      this.#forgetIfUnused(flow)
+    const customer = this.#customer(turn.customerId)
+    const flow = flowOf(customer, turn.flow)
+    if (!this.#hasRoom(turn, customer, flow) && !this.#mayStart(customer, flow)) {
+      this.#forgetIfUnused(customer, flow)
       return false
     }
-    flow.waiting.push(turn)
-    this.#line(flow)
-    this.#waiting++
-    this.#waitingBytes += turn.bytes
+    flow.turns.push(turn)
+    this.#count(turn, customer, flow, 1)
+    customer.ring.line(flow)
+    this.#ring.line(customer)
     this.#advance()
     return true
   }
 
   /** Takes `turn` out again; false when it is not waiting (any more). */
   withdraw(turn: Turn): boolean {
-    const flow = this.#flows.get(turn.flow)
-    if (!flow?.waiting.remove(turn)) return false
-    this.#uncount(turn)
-    this.#forgetIfUnused(flow)
+    const customer = this.#customers.get(turn.customerId)
+    const flow = customer?.flows.get(turn.flow)
+    if (!customer || !flow?.turns.remove(turn)) return false
+    this.#count(turn, customer, flow, -1)
+    this.#forgetIfUnused(customer, flow)
     return true
   }
 
-  /** A started turn of `flow` is over. */
-  leave(name: string): void {
-    const flow = this.#flows.get(name)
-    if (!flow || flow.running === 0) throw new Error(`no running turn of flow ${name}`)
+  /** A started turn is over. */
+  leave({ customerId, flow: name }: Taker): void {
+    const customer = this.#customers.get(customerId)
+    const flow = customer?.flows.get(name)
+    if (!customer || !flow || flow.running === 0) throw new Error(`no running turn of flow ${name}`)
     flow.running--
+    customer.running--
     this.#running--
-    this.#forgetIfUnused(flow)
+    this.#forgetIfUnused(customer, flow)
+    this.#places?.leave(customerId)
     this.#advance()
   }
 
   /** Refuses everything that waits. */
   empty(reason: string): void {
-    for (const flow of [...this.#flows.values()]) {
-      for (let turn = flow.waiting.shift(); turn; turn = flow.waiting.shift()) {
-        this.#uncount(turn)
-        turn.refuse(reason)
+    for (const customer of [...this.#customers.values()]) {
+      for (const flow of [...customer.flows.values()]) {
+        for (let turn = flow.turns.shift(); turn; turn = flow.turns.shift()) {
+          this.#count(turn, customer, flow, -1)
+          turn.refuse(reason)
+        }
+        this.#forgetIfUnused(customer, flow)
       }
-      this.#forgetIfUnused(flow)
     }
   }
 
-  #full(turn: Turn): boolean {
+  #hasRoom(turn: Turn, customer: Customer, flow: Flow): boolean {
+    if (customer.waiting === 0) return true
     const { waiting, waitingBytes } = this.#limits
-    return this.#waiting >= waiting || (this.#waiting > 0 && this.#waitingBytes + turn.bytes > waitingBytes)
+    const turns = SHARE_PER_FREE * (waiting - this.#waiting) - customer.waiting
+    const bytes = SHARE_PER_FREE * (waitingBytes - this.#waitingBytes - turn.bytes) - customer.waitingBytes
+    return (!flow.waits || flow.turns.size < turns) && flow.waitingBytes < bytes
   }
 
-  #mayStart(flow: Flow): boolean {
-    const { atOnce, perFlow = atOnce } = this.#limits
-    return flow.running < Math.min(perFlow, SHARE_PER_FREE * (atOnce - this.#running))
+  #mayStart(customer: Customer, flow: Flow): boolean {
+    return (
+      this.#mayRun(customer) &&
+      flow.running < SHARE_PER_FREE * this.#free &&
+      (this.#places?.mayTake(customer.id) ?? true)
+    )
+  }
+
+  #mayRun(customer: Customer): boolean {
+    const { atOnce, perCustomer = atOnce } = this.#limits
+    const share = this.#shared ? SHARE_PER_FREE * this.#free : atOnce
+    return customer.running < Math.min(perCustomer, share)
+  }
+
+  get #free(): number {
+    return this.#limits.atOnce - this.#running
   }
 
   /** A loop, for `start` may end at once and come back here by `leave`. */
@@ -128,43 +197,71 @@ export class TurnQueue {
     }
   }
 
-  /** Passes over flows at their share: each holds 3 places or more, or `perFlow`, so they are few. */
+  /** Passes over those at their share: each holds 3 places or more, or `perCustomer`, so they are few. */
   #next(): Turn | undefined {
-    for (let passed = this.#ring.size; passed > 0 && this.#running < this.#limits.atOnce; passed--) {
-      const flow = this.#ring.shift()
-      if (!flow) return undefined
-      flow.lined = false
-      const turn = this.#mayStart(flow) ? flow.waiting.shift() : undefined
-      if (flow.waiting.size > 0) this.#line(flow)
-      if (!turn) continue
-      this.#uncount(turn)
-      flow.running++
-      this.#running++
-      return turn
-    }
-    return undefined
+    if (this.#free <= 0) return undefined
+    return this.#ring.next((customer) => {
+      if (customer.waiting === 0 || !this.#mayRun(customer)) return undefined
+      if (this.#places?.mayTake(customer.id) === false) return this.#park(customer)
+      return customer.ring.next((flow) => this.#begin(customer, flow))
+    })
   }
 
-  #line(flow: Flow): void {
-    if (flow.lined) return
-    flow.lined = true
-    this.#ring.push(flow)
+  #begin(customer: Customer, flow: Flow): Turn | undefined {
+    if (flow.running >= SHARE_PER_FREE * this.#free) return undefined
+    const turn = flow.turns.shift()
+    if (!turn) return undefined
+    this.#count(turn, customer, flow, -1)
+    flow.running++
+    customer.running++
+    this.#running++
+    this.#places?.take(customer.id)
+    return turn
   }
 
-  #uncount(turn: Turn): void {
-    this.#waiting--
-    this.#waitingBytes -= turn.bytes
+  #park(customer: Customer): undefined {
+    customer.parked = true
+    this.#places?.park(customer.id, customer.resume)
   }
 
-  #flow(name: string): Flow {
-    const known = this.#flows.get(name)
+  /** `sign`: 1 for a turn that waits, -1 for one that does not any more. */
+  #count({ bytes }: Turn, customer: Customer, flow: Flow, sign: 1 | -1): void {
+    flow.waitingBytes += sign * bytes
+    customer.waiting += sign
+    customer.waitingBytes += sign * bytes
+    this.#waiting += sign
+    this.#waitingBytes += sign * bytes
+  }
+
+  #customer(id: string): Customer {
+    const known = this.#customers.get(id)
     if (known) return known
-    const flow: Flow = { name, waiting: new Fifo(), running: 0, lined: false }
-    this.#flows.set(name, flow)
-    return flow
+    const customer = new Customer(id, (each) => this.#resume(each))
+    this.#customers.set(id, customer)
+    this.#shared ||= this.#customers.size > 1
+    return customer
   }
 
-  #forgetIfUnused(flow: Flow): void {
-    if (flow.running === 0 && flow.waiting.size === 0) this.#flows.delete(flow.name)
+  #resume(customer: Customer): void {
+    customer.parked = false
+    this.#ring.line(customer)
+    this.#advance()
   }
+
+  #forgetIfUnused(customer: Customer, flow: Flow): void {
+    if (flow.running === 0 && !flow.waits) customer.flows.delete(flow.name)
+    if (customer.waiting === 0 && customer.parked) {
+      customer.parked = false
+      this.#places?.unpark(customer.id, customer.resume)
+    }
+    if (customer.flows.size === 0) this.#customers.delete(customer.id)
+  }
+}
+
+function flowOf(customer: Customer, name: string): Flow {
+  const known = customer.flows.get(name)
+  if (known) return known
+  const flow = new Flow(name)
+  customer.flows.set(name, flow)
+  return flow
 }

@@ -26,10 +26,10 @@ export interface LookupsOptions {
   limits?: Partial<QueueLimits>
 }
 
-/** Of a process; a flow is a customer. */
-export const LOOKUP_LIMITS: QueueLimits & { perFlow: number } = {
+/** Of a process. */
+export const LOOKUP_LIMITS: QueueLimits & { perCustomer: number } = {
   atOnce: 512,
-  perFlow: 64,
+  perCustomer: 64,
   waiting: 10_000,
   waitingBytes: Number.POSITIVE_INFINITY,
 }
@@ -42,6 +42,8 @@ const MOST_KEPT_MS = 5_000
 /** No longer than the first retry waits by default: it asks again. Ms. */
 const FAILURE_KEPT_MS = 1_000
 const NAMES_KEPT = 10_000
+/** Lookups of a customer have one order. */
+const FLOW = ''
 
 interface Kept {
   readonly until: number
@@ -95,7 +97,8 @@ export class Lookups {
     const { promise, resolve, reject } = Promise.withResolvers<ResolvedAddress[]>()
     let stopWaiting = () => {}
     const turn: Turn = {
-      flow: customerId,
+      customerId,
+      flow: FLOW,
       bytes: 0,
       start: () => {
         stopWaiting()
@@ -118,12 +121,12 @@ export class Lookups {
   #start(name: string, customerId: string): Promise<ResolvedAddress[]> {
     const known = this.#known(name)
     if (known) {
-      this.#queue.leave(customerId)
+      this.#queue.leave({ customerId, flow: FLOW })
       return known
     }
     const lookup = this.#look(name).finally(() => {
       this.#underWay.delete(name)
-      this.#queue.leave(customerId)
+      this.#queue.leave({ customerId, flow: FLOW })
     })
     this.#underWay.set(name, lookup)
     return lookup

@@ -277,7 +277,7 @@ describe('lookups', () => {
       })
 
     it('are bounded together, and what becomes free goes to those with little', async () => {
-      lookups = open({ limits: { atOnce: 16, perFlow: 4 } })
+      lookups = open({ limits: { atOnce: 16, perCustomer: 4 } })
       const { promise, resolve } = Promise.withResolvers<void>()
       for (const n of range(4)) server.on(`a${n}.dead.test`, { addresses: ['127.0.0.1'], until: promise })
       const all = ['a', 'b', 'c', 'd', 'e'].flatMap((customerId) =>
@@ -294,7 +294,7 @@ describe('lookups', () => {
     })
 
     it('that wait for a name share the lookup that another began meanwhile', async () => {
-      lookups = open({ limits: { perFlow: 1 } })
+      lookups = open({ limits: { perCustomer: 1 } })
       const { promise, resolve } = Promise.withResolvers<void>()
       server.on('first.test', { addresses: ['127.0.0.1'], until: promise })
       const first = addresses('first.test', 'a')
