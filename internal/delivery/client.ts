@@ -6,7 +6,7 @@ import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
 import type { Connection } from './connection.ts'
 import { LookupWithheldError } from './dns/failure.ts'
 import { type Answer, Exchange } from './exchange.ts'
-import { ClosingError, failureOf } from './failure.ts'
+import { ClosingError, failureOf, lacksSocket } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
 import { OriginPool } from './origin-pool.ts'
 import { type PlaceLimits, Places } from './places.ts'
@@ -36,6 +36,8 @@ export interface DeliveryGauges {
 /** Of a whole attempt, connecting included, ms (docs/reference/api.md, "Limits"). */
 export const ATTEMPT_DEADLINE_MS = 10_000
 
+const NO_SOCKET = 'this process has no file descriptor or memory for another connection'
+
 /** Of one origin. */
 export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
 
@@ -51,8 +53,11 @@ export const ATTEMPT_PLACES: PlaceLimits = { atOnce: 8_192, perCustomer: 2_048 }
  *
  * The deadline and `durationMs` begin when the attempt's turn comes. Waiting for it is no failure of the
  * destination and never ends in one: an attempt that finds the queue full, is withdrawn, or cannot have its name
- * looked up for a reason of ours, comes back `unsent`. The wait is bounded, for the queue is, and each turn before it
- * ends within the deadline.
+ * looked up or its socket opened for a reason of ours, comes back `unsent`. The wait is bounded, for the queue is, and
+ * each turn before it ends within the deadline.
+ *
+ * A turn takes a connection of its origin and a place among all attempts of the process, both at once: what waits for
+ * one holds none of the other.
  *
  * An attempt is one request. It is not repeated here, not even when a kept-alive connection turns out to
  * be closed: the destination may have read it, and the number of attempts is the caller's to count.
@@ -218,6 +223,7 @@ export class DeliveryClient {
 
 function resultOf({ status, error, body }: Answer, durationMs: number): AttemptResult {
   if (error instanceof LookupWithheldError) return unsent(error.message, 'dns')
+  if (error && lacksSocket(error)) return unsent(NO_SOCKET, 'connection')
   if (error) return failed(error, durationMs)
   const outcome = outcomeOf(status)
   const hint = status >= 300 && status < 400 ? ' (redirects are not followed)' : ''
