@@ -12,8 +12,9 @@ import { SERIALIZER, UnknownSerializerError } from './body.ts'
 import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
 import type { AttemptName, PassedResults, RemoteAttempts } from './handover.ts'
 
-/** Before an attempt that could not begin is tried again. */
+/** Before an attempt that could not begin is tried again; twice as long each further time, up to the longest. */
 const UNSENT_PAUSE_MS = 200
+const LONGEST_UNSENT_PAUSE_MS = 6_400
 /** Before a batch that only a newer version can build is looked at again, if nobody took the shard meanwhile. */
 const UNBUILDABLE_PAUSE_MS = 60_000
 /** An attempt takes at most so long (docs/reference/api.md, "Limits"), with some time for its result to arrive. */
@@ -58,6 +59,8 @@ export class Attempts {
   readonly #underWay = new Map<SealedBatch, Promise<void>>()
   /** Of them, those that run at the last owner. */
   readonly #remote = new Set<SealedBatch>()
+  /** How often in a row nothing could be sent. */
+  readonly #unsent = new WeakMap<SealedBatch, number>()
   #draining = false
   #stopped = false
   #passed: PassedResults | undefined
@@ -118,13 +121,22 @@ export class Attempts {
     try {
       // Groups learn in slices that their node may have been replaced; nothing is sent meanwhile.
       const mayBegin = () => !this.#draining && mayAct() && group.machine.policy.state === 'active'
-      this.#ended(sealed, await scheduler.attempt(sealed, mayBegin), UNSENT_PAUSE_MS)
+      const result = await scheduler.attempt(sealed, mayBegin)
+      this.#ended(sealed, result, this.#pauseAfter(sealed, result))
     } catch (error) {
       if (error instanceof UnknownSerializerError) return this.#events.withdrawn(sealed, UNBUILDABLE_PAUSE_MS)
       await this.#events.unbuildable(sealed, error)
       // The next owner was told that this attempt runs.
       this.#passed?.tell(attemptNameOf(sealed), UNSENT)
     }
+  }
+
+  /** A batch waits at most twice as long as there is no room for it, and a crowd of them asks less and less often. */
+  #pauseAfter(sealed: SealedBatch, result: AttemptResult | null): number {
+    const before = this.#unsent.get(sealed) ?? 0
+    if (result?.unsent) this.#unsent.set(sealed, before + 1)
+    else this.#unsent.delete(sealed)
+    return result?.unsent ? Math.min(UNSENT_PAUSE_MS * 2 ** before, LONGEST_UNSENT_PAUSE_MS) : UNSENT_PAUSE_MS
   }
 
   async #remoteAttempt(sealed: SealedBatch): Promise<void> {

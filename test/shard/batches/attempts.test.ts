@@ -1,4 +1,4 @@
-/** What an owner makes of the result of an attempt that ran at the last one. */
+/** What an owner makes of the result of an attempt, here or at the last owner. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { Attempts, type AttemptsOptions } from '../../../internal/shard/batches/attempts.ts'
@@ -51,5 +51,63 @@ describe('the result of an attempt at the last owner', () => {
   it('counts of a batch that only a newer version can build when it was delivered, and not when it failed', async () => {
     expect(await outcomeOf(DELIVERED, SERIALIZER + 1)).to.deep.equal(['ended 200'])
     expect(await outcomeOf(REFUSED, SERIALIZER + 1)).to.deep.equal(['withdrawn 0'])
+  })
+})
+
+describe('an attempt of which nothing was sent', () => {
+  const UNSENT: AttemptResult = { ...REFUSED, statusCode: 0, unsent: true }
+  const MOST_MS = 6_400
+
+  /** What comes of these results, one attempt after the other. null: the batch was not to be sent any more. */
+  async function outcomesOf(results: readonly (AttemptResult | null)[]): Promise<string[]> {
+    const outcomes: string[] = []
+    const left = [...results]
+    const options = {
+      clock: new ManualClock(),
+      scheduler: { attempt: async () => left.shift() ?? null },
+      mayAct: () => true,
+    }
+    const attempts = new Attempts(options as unknown as AttemptsOptions, {
+      ended: (_, { statusCode }) => outcomes.push(`ended ${statusCode}`),
+      withdrawn: (_, pauseMs) => outcomes.push(`withdrawn ${pauseMs}`),
+      unbuildable: async () => {},
+    })
+    const group = { id: 'g', machine: { policy: { state: 'active' } } }
+    const sealed = { group, batch: { version: 7, attempt: 1 }, serializer: SERIALIZER }
+    for (let n = 0; n < results.length; n++) await attempts.begin(sealed as unknown as SealedBatch)
+    return outcomes
+  }
+
+  it('is tried again after a pause that doubles up to some seconds', async () => {
+    const pauses = (await outcomesOf(new Array(8).fill(UNSENT))).map((outcome) =>
+      Number(outcome.split(' ')[1]),
+    )
+    expect(pauses).to.deep.equal([200, 400, 800, 1_600, 3_200, MOST_MS, MOST_MS, MOST_MS])
+  })
+
+  it('comes no later after there is room than it has waited for it, and 200 ms', async () => {
+    const pauses = (await outcomesOf(new Array(8).fill(UNSENT))).map((outcome) =>
+      Number(outcome.split(' ')[1]),
+    )
+    let waited = 0
+    for (const pause of pauses) {
+      expect(pause).to.be.at.most(waited + 200)
+      waited += pause
+    }
+  })
+
+  it('begins with the shortest pause again once something was sent, or was not to be', async () => {
+    expect(await outcomesOf([UNSENT, UNSENT, DELIVERED, UNSENT])).to.deep.equal([
+      'withdrawn 200',
+      'withdrawn 400',
+      'ended 200',
+      'withdrawn 200',
+    ])
+    expect(await outcomesOf([UNSENT, UNSENT, null, UNSENT])).to.deep.equal([
+      'withdrawn 200',
+      'withdrawn 400',
+      'withdrawn 200',
+      'withdrawn 200',
+    ])
   })
 })
