@@ -3,8 +3,10 @@
  * its guard.
  */
 import type { Meter } from '@opentelemetry/api'
+import { attemptPlaces } from '../../internal/delivery/attempt-places.ts'
 import { DeliveryClient } from '../../internal/delivery/client.ts'
 import { Lookups } from '../../internal/delivery/dns/lookups.ts'
+import { openFileLimit } from '../../internal/runtime/open-files.ts'
 import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
 import type { Node } from './foundation.ts'
 
@@ -29,6 +31,7 @@ export async function openDeliveries(
         clock,
         version,
         allow: config.allowDestinations,
+        places: attemptPlaces(openFileLimit()),
         resolve: (hostname, customerId) => lookups.resolve(hostname, customerId),
       }),
     (it) => it.close(CLOSE_MS),

@@ -3,6 +3,7 @@ import type { DeliveryConfig, ErrorClass } from '../domain/model.ts'
 import { errorClassOf, outcomeOf } from '../domain/outcome.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
+import { ATTEMPT_PLACES } from './attempt-places.ts'
 import type { Connection } from './connection.ts'
 import { LookupWithheldError } from './dns/failure.ts'
 import { type Answer, Exchange } from './exchange.ts'
@@ -40,12 +41,6 @@ const NO_SOCKET = 'this process has no file descriptor or memory for another con
 
 /** Of one origin. */
 export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
-
-/**
- * Attempts at once of a process, over all origins: one of a silent destination takes a socket, 20 KB and its body for
- * 10 s. Four customers that abuse it do not fill them, and one has 200 a second even if each takes all of its time.
- */
-export const ATTEMPT_PLACES: PlaceLimits = { atOnce: 8_192, perCustomer: 2_048 }
 
 /**
  * Sends batches to their destinations (docs/architecture/protocol.md, "Delivery"): keep-alive, one bounded queue an

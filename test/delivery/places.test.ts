@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
+import { ATTEMPT_PLACES, attemptPlaces } from '../../internal/delivery/attempt-places.ts'
 import { Places } from '../../internal/delivery/places.ts'
 import { TurnQueue } from '../../internal/delivery/queue.ts'
 
@@ -131,6 +132,15 @@ describe('places that origins share', () => {
         },
       ),
     )
+  })
+})
+
+describe('the attempts at once of a process', () => {
+  it('are no more than its files have room for', () => {
+    expect(attemptPlaces(Number.POSITIVE_INFINITY)).to.deep.equal(ATTEMPT_PLACES)
+    expect(attemptPlaces(1_048_576)).to.deep.equal(ATTEMPT_PLACES)
+    expect(attemptPlaces(4_096)).to.deep.equal({ atOnce: 1_024, perCustomer: 256 })
+    expect(attemptPlaces(3)).to.deep.equal({ atOnce: 1, perCustomer: 1 })
   })
 })
 
