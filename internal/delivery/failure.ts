@@ -1,5 +1,6 @@
 /** Why no response arrived, in classes (docs/architecture/protocol.md, "Delivery"). */
 import type { ErrorClass } from '../domain/model.ts'
+import { isScarcity } from '../runtime/scarcity.ts'
 import { PERMITTING } from './addresses.ts'
 import { LookupError } from './dns/failure.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
@@ -38,16 +39,14 @@ export function failureOf(error: Error): Failure {
   return failureOfCode(error, codeOf(error instanceof HandshakeError ? error.cause : error))
 }
 
-/** What this process or machine has not left for another socket. */
-const OWN_WANTS: readonly (string | undefined)[] = ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']
 /** All that is called before a request is sent; undici opens its parser with the first connection of a process. */
 const BEFORE_SENDING: readonly (string | undefined)[] = ['connect', 'open']
 
 /** Whether there was no socket for the request, to one of the addresses at least: the destination has seen nothing. */
 export function lacksSocket(error: Error): boolean {
   if (error instanceof AggregateError) return error.errors.some(lacksSocket)
-  const { code, syscall }: NodeJS.ErrnoException = error
-  return BEFORE_SENDING.includes(syscall) && OWN_WANTS.includes(code)
+  const { syscall }: NodeJS.ErrnoException = error
+  return BEFORE_SENDING.includes(syscall) && isScarcity(error)
 }
 
 const texts: Readonly<Record<string, string>> = {

@@ -13,7 +13,12 @@ export class LookupError extends Error {
 
   /** Nobody answered. Whether the name's servers are silent or ours are, this does not say. */
   get silent(): boolean {
-    return this.code === 'ETIMEOUT' || this.code === 'ECONNREFUSED'
+    return this.code === 'ETIMEOUT' || this.refused
+  }
+
+  /** Our own servers could not be asked: they refuse, or this process has no socket to ask them with. */
+  get refused(): boolean {
+    return this.code === 'ECONNREFUSED'
   }
 }
 

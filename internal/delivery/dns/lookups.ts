@@ -154,8 +154,8 @@ export class Lookups {
     try {
       return await search(candidates, LOOKUP_MS, this.#clock, (each, ms) => this.#servers.ask(each, ms))
     } catch (error) {
-      const silent = error instanceof LookupError && error.silent
-      if (!silent || (await this.#servers.answeredSince(began))) throw error
+      if (!(error instanceof LookupError) || !error.silent) throw error
+      if (!error.refused && (await this.#servers.answeredSince(began))) throw error
       throw new LookupWithheldError('no name server answers', { cause: error })
     }
   }

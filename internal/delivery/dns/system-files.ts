@@ -5,6 +5,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { isScarcity } from '../../runtime/scarcity.ts'
 import { parseHosts } from './hosts-file.ts'
 import { parseResolvConf, type ResolvConf } from './resolv-conf.ts'
 
@@ -40,7 +41,7 @@ export class SystemFiles {
   }
 }
 
-/** A file that is missing or closed counts as empty. */
+/** A file that is missing or closed counts as empty. One that cannot be read for want of ours is read again later. */
 class ParsedFile<T> {
   readonly #path: string
   readonly #parse: (text: string) => T
@@ -55,10 +56,11 @@ class ParsedFile<T> {
 
   get value(): T {
     const version = versionOf(this.#path)
-    if (version !== this.#version) {
-      this.#value = this.#parse(textOf(this.#path))
-      this.#version = version
-    }
+    if (version === this.#version) return this.#value
+    const text = textOf(this.#path)
+    if (text === undefined) return this.#value
+    this.#version = version
+    this.#value = this.#parse(text)
     return this.#value
   }
 }
@@ -69,10 +71,11 @@ function versionOf(path: string): string {
   return stats ? `${stats.ino} ${stats.size} ${stats.mtimeMs}` : ''
 }
 
-function textOf(path: string): string {
+/** undefined when this process has no file descriptor for it. */
+function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
-  } catch {
-    return ''
+  } catch (error) {
+    return isScarcity(error) ? undefined : ''
   }
 }

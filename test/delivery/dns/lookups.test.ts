@@ -163,6 +163,18 @@ describe('lookups', () => {
       expect(outcomes).to.deep.equal(['unreachable', 'unreachable'])
     })
 
+    it('say nothing of the name when our name servers refuse, though they answer a moment later', async () => {
+      server.on('a.test', { addresses: ['127.0.0.1'] })
+      const servers = ['127.0.0.1:1']
+      lookups = open({ servers })
+      const refused = failure('a.test')
+      servers[0] = server.address
+      expect(await refused).to.be.instanceOf(LookupWithheldError)
+      clock.advance(FAILURE_KEPT_MS)
+      expect(await addresses('a.test')).to.deep.equal(['127.0.0.1'])
+      expect(outcomes).to.deep.equal(['unreachable', 'found'])
+    })
+
     it('say nothing of the name when our name servers know but what the search list makes', async () => {
       await write('resolv.conf', 'search svc.test\noptions ndots:5\n')
       for (const name of ['a.test', '.']) server.on(name, { silent: true })
