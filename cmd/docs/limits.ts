@@ -1,7 +1,7 @@
 /** The section Limits of docs/reference/api.md: numbers that a caller meets. Those of buffers stand with their fields. */
 import { ACTIVE_KEY_LIMIT, KEY_NAME_MAX_LENGTH } from '../../internal/auth/api-keys.ts'
 import { MAX_GRANT } from '../../internal/billing/credits.ts'
-import { ATTEMPT_PLACES, FILES_PER_ATTEMPT } from '../../internal/delivery/attempt-places.ts'
+import { ATTEMPT_PLACES, BODY_BYTES, FILES_PER_ATTEMPT } from '../../internal/delivery/attempt-places.ts'
 import { ATTEMPT_DEADLINE_MS, defaultLimits } from '../../internal/delivery/client.ts'
 import { LOOKUP_LIMITS, LOOKUP_MS, LOOKUP_WAIT_MS } from '../../internal/delivery/dns/lookups.ts'
 import { RESPONSE_KEPT_LIMIT, RESPONSE_READ_LIMIT } from '../../internal/delivery/exchange.ts'
@@ -154,6 +154,7 @@ function ofDeliveries(): Row[] {
   const { atOnce, waiting, waitingBytes } = defaultLimits
   const laterLookup = `the attempt waits ${seconds(LOOKUP_WAIT_MS)}, and then its batch`
   const queue = `${grouped(waiting)}, with ${waitingBytes / 1_048_576} MB of bodies; a customer has a share`
+  const bodies = `${BODY_BYTES / 1_048_576} MB, three quarters of it for one customer`
   const places = (count: number) => {
     const part = (FILES_PER_ATTEMPT * ATTEMPT_PLACES.atOnce) / count
     return `${grouped(count)}, or 1/${part} of the files that it may open, where that is less`
@@ -164,6 +165,7 @@ function ofDeliveries(): Row[] {
     ['Attempts of a process that wait for one destination', queue, 'the batch waits in its group'],
     ['Attempts of a customer at once, in a process', places(ATTEMPT_PLACES.perCustomer), 'attempts wait'],
     ['Attempts at once, in a process', places(ATTEMPT_PLACES.atOnce), 'attempts wait'],
+    ['Bodies of attempts that run or wait, in a process', bodies, 'the batch waits in its group'],
     ['Idle connections to destinations', 'as many as attempts at once', 'closed after the attempt'],
     ['Lookup of the host name of a destination', seconds(LOOKUP_MS), 'failed, class `dns`'],
     ['Lookups of a customer at once, in a process', grouped(LOOKUP_LIMITS.perCustomer), laterLookup],

@@ -6,6 +6,9 @@ import type { PlaceLimits } from './places.ts'
  */
 export const ATTEMPT_PLACES: PlaceLimits = { atOnce: 8_192, perCustomer: 2_048 }
 
+/** Of all bodies of a process that run or wait, over all origins: as much as its payload cache has. */
+export const BODY_BYTES = 256 * 1_048_576
+
 const OF_PROCESS = ATTEMPT_PLACES.atOnce / ATTEMPT_PLACES.perCustomer
 /** Attempts and idle connections each take a quarter of the files at most: the rest is for all other work. */
 export const FILES_PER_ATTEMPT = 4

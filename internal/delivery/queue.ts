@@ -108,14 +108,19 @@ export class TurnQueue {
     return this.#waiting
   }
 
-  /** Starts `turn` now or later; false when too much of its customer, or of its flow, waits already. */
+  /** Whether such a turn may enter now: false when too much of its customer, or of its flow, waits already. */
+  hasRoom(turn: Omit<Turn, 'start' | 'refuse'>): boolean {
+    const customer = this.#customers.get(turn.customerId)
+    if (!customer || customer.waiting === 0) return true
+    const flow = customer.flows.get(turn.flow)
+    return this.#mayWait(turn.bytes, customer, flow) || this.#mayStart(customer, flow)
+  }
+
+  /** Starts `turn` now or later; false when there is no room for it. */
   enter(turn: Turn): boolean {
+    if (!this.hasRoom(turn)) return false
     const customer = this.#customer(turn.customerId)
     const flow = flowOf(customer, turn.flow)
-    if (!this.#hasRoom(turn, customer, flow) && !this.#mayStart(customer, flow)) {
-      this.#forgetIfUnused(customer, flow)
-      return false
-    }
     flow.turns.push(turn)
     this.#count(turn, customer, flow, 1)
     customer.ring.line(flow)
@@ -160,18 +165,17 @@ export class TurnQueue {
     }
   }
 
-  #hasRoom(turn: Turn, customer: Customer, flow: Flow): boolean {
-    if (customer.waiting === 0) return true
+  #mayWait(bytes: number, customer: Customer, flow: Flow | undefined): boolean {
     const { waiting, waitingBytes } = this.#limits
     const turns = SHARE_PER_FREE * (waiting - this.#waiting) - customer.waiting
-    const bytes = SHARE_PER_FREE * (waitingBytes - this.#waitingBytes - turn.bytes) - customer.waitingBytes
-    return (!flow.waits || flow.turns.size < turns) && flow.waitingBytes < bytes
+    const room = SHARE_PER_FREE * (waitingBytes - this.#waitingBytes - bytes) - customer.waitingBytes
+    return (!flow?.waits || flow.turns.size < turns) && (flow?.waitingBytes ?? 0) < room
   }
 
-  #mayStart(customer: Customer, flow: Flow): boolean {
+  #mayStart(customer: Customer, flow: Flow | undefined): boolean {
     return (
       this.#mayRun(customer) &&
-      flow.running < SHARE_PER_FREE * this.#free &&
+      (flow?.running ?? 0) < SHARE_PER_FREE * this.#free &&
       (this.#places?.mayTake(customer.id) ?? true)
     )
   }

@@ -161,6 +161,8 @@ export interface AttemptResult {
 }
 
 export interface Deliverer {
+  /** Whether an attempt with a body of so many bytes would be taken now. False: it would come back `unsent` at once. */
+  hasRoom(record: BufferRecord, bytes: number): boolean
   /** One attempt with the record's current delivery configuration, at most 10 s in all; never rejects. */
   attempt(request: AttemptRequest): Promise<AttemptResult>
 }

@@ -102,6 +102,21 @@ describe('places that origins share', () => {
     expect(ended).to.equal(10_000)
   })
 
+  it('resume once what is parked, and nothing that was taken out again', () => {
+    const places = new Places({ atOnce: 1, perCustomer: 1 })
+    const resumed: string[] = []
+    const resumeOf = (name: string) => () => void resumed.push(name)
+    const withdrawn = resumeOf('withdrawn')
+    places.take('a')
+    places.park('b', withdrawn)
+    places.unpark('b', withdrawn)
+    for (const name of ['c', 'a']) places.park(name, resumeOf(name))
+    places.leave('a')
+    places.take('d')
+    places.leave('d')
+    expect(resumed).to.deep.equal(['c', 'a'])
+  })
+
   it('throw when a customer leaves that holds none', () => {
     expect(() => new Places({ atOnce: 1, perCustomer: 1 }).leave('a')).to.throw('holds no place')
   })

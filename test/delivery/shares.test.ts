@@ -170,4 +170,44 @@ describe('silent origins of one customer', () => {
     await send('quiet', urlOf(servers[0]!))
     expect(client.gauges().idleConnections).to.be.within(41, 42)
   })
+
+  it('hold no more bodies than the share of the customer, and another one goes on', async () => {
+    client = newClient({ clock, bodyBytes: 8_000_000 })
+    const body = new Uint8Array(1_000_000)
+    const record = (customerId: string, url: string) =>
+      ({ uid: `of ${customerId}`, buffer: { customerId, delivery: target(url) } }) as BufferRecord
+    const attempt = (customerId: string, url: string) =>
+      client.attempt({ record: record(customerId, url), key: 'k', body })
+    const room = (customerId: string) => client.hasRoom(record(customerId, sink.url()), body.length)
+    const hanging = servers.slice(0, 20).map((server) => attempt('greedy', urlOf(server)))
+    const refused = await Promise.all(hanging.slice(6))
+    expect(refused.map(({ unsent, error }) => unsent && error)).to.deep.equal(
+      refused.map(() => 'nothing was sent: too many bodies wait for destinations'),
+    )
+    expect([room('greedy'), room('quiet')]).to.deep.equal([false, true])
+    for (let n = 0; n < 20; n++) expect(await attempt('quiet', sink.url())).to.include({ delivered: true })
+    clock.advance(DEADLINE_MS)
+    for (const result of await Promise.all(hanging.slice(0, 6)))
+      expect(result).to.include({ errorClass: 'timeout' })
+    expect(room('greedy')).to.equal(true)
+  })
+
+  it('tell whether an attempt would find room, before its body is built', async () => {
+    client = newClient({ clock, limits: { atOnce: 1, waiting: 4 } })
+    const url = urlOf(servers[0]!)
+    const attempt = (customerId: string) => send(customerId, url)
+    const room = (customerId: string) =>
+      client.hasRoom(
+        { uid: `of ${customerId}`, buffer: { customerId, delivery: target(url) } } as BufferRecord,
+        batch.length,
+      )
+    const held = () => client.gauges().running + client.gauges().waiting
+    for (let n = 0; n < 10; n++) {
+      const [before, expected] = [held(), room('greedy')]
+      void attempt('greedy')
+      expect(held() - before, `attempt ${n}`).to.equal(expected ? 1 : 0)
+    }
+    expect(held()).to.be.within(2, 5)
+    expect([room('greedy'), room('quiet')]).to.deep.equal([false, true])
+  })
 })

@@ -170,6 +170,7 @@ function surroundings(options: OwnerOptions) {
         onChange: () => nothing,
       },
       deliverer: {
+        hasRoom: () => true,
         attempt: async (request: AttemptRequest) => {
           sent.push({ key: request.key, body: Buffer.from(request.body).toString() })
           return resultOf(await (options.destination ?? (() => 200))(request))

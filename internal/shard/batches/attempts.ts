@@ -9,7 +9,7 @@ import { sleep } from '../../runtime/sleep.ts'
 import type { OpenGroup } from '../held/live.ts'
 import type { AttemptResult } from '../ports.ts'
 import { SERIALIZER, UnknownSerializerError } from './body.ts'
-import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
+import { type DeliveryScheduler, type SealedBatch, UNSENT } from './delivery-scheduler.ts'
 import type { AttemptName, PassedResults, RemoteAttempts } from './handover.ts'
 
 /** Before an attempt that could not begin is tried again; twice as long each further time, up to the longest. */
@@ -21,18 +21,6 @@ const UNBUILDABLE_PAUSE_MS = 60_000
 export const ATTEMPT_MS = 11_000
 /** A result that came before its buffer was known is looked at again after this. */
 const CONFIGURED_EVERY_MS = 50
-
-/** What the next owner is told of an attempt that did not begin. */
-const UNSENT: AttemptResult = {
-  delivered: false,
-  retryable: true,
-  statusCode: 0,
-  errorClass: null,
-  error: null,
-  durationMs: 0,
-  responseBody: null,
-  unsent: true,
-}
 
 export interface AttemptEvents {
   /** The destination answered, or failed to. */

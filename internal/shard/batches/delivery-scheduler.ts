@@ -1,7 +1,8 @@
 /**
  * Attempts of sealed batches. One stalled destination must not delay other buffers of its shard, nor fill
  * memory: a buffer has a bounded number of attempts at once, and a batch that waits for its turn past a
- * budget gives its body back and is rebuilt from its items.
+ * budget gives its body back and is rebuilt from its items. So does one that finds no room among those that
+ * wait for its destination; it is only rebuilt once there is some.
  */
 
 import { idempotencyKey } from '../../domain/group.ts'
@@ -46,6 +47,18 @@ const NOWHERE: AttemptResult = {
   responseBody: null,
 }
 
+/** Of an attempt that did not begin. */
+export const UNSENT: AttemptResult = {
+  delivered: false,
+  retryable: true,
+  statusCode: 0,
+  errorClass: null,
+  error: null,
+  durationMs: 0,
+  responseBody: null,
+  unsent: true,
+}
+
 export interface DeliverySchedulerOptions {
   readonly payloads: PayloadCache
   readonly deliverer: Deliverer
@@ -75,13 +88,16 @@ export class DeliveryScheduler {
     if (!attempts.tryAcquire()) await this.#turn(attempts, sealed)
     try {
       if (!stillWanted()) return null
+      if (!sealed.body && !this.#hasRoom(sealed)) return UNSENT
       const body = await this.bodyOf(sealed)
       const record = sealed.group.buffer.record
       // The group may hear of a secret that cannot be read a moment later than its buffer.
       if (!record || record.unreadable?.delivery || !stillWanted()) return null
       if (record.removed) return NOWHERE
       const key = idempotencyKey(sealed.group.id, sealed.batch.version)
-      return await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
+      const result = await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
+      if (result.unsent) sealed.body = null
+      return result
     } finally {
       attempts.release()
       if (attempts.held === 0) this.#attempts.delete(uid)
@@ -106,6 +122,11 @@ export class DeliveryScheduler {
     }
     sealed.body = built.body
     return built.body
+  }
+
+  #hasRoom({ group, batch }: SealedBatch): boolean {
+    const { record } = group.buffer
+    return !record || this.#options.deliverer.hasRoom(record, batch.bytes)
   }
 
   #attemptsOf(uid: string): Semaphore {

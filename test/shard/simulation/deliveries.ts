@@ -24,6 +24,7 @@ export function destination(world: World, owner: Owner, life: ProcessLife, line:
   const { events } = world
   const wait = (ms: number) => new Promise<void>((resume) => void life.after(ms, resume))
   return {
+    hasRoom: () => true,
     attempt: async ({ record, key, body, proceed }) => {
       if (events.random() < QUEUED.share) await wait(events.between(0, QUEUED.ms))
       if (proceed && !proceed()) return { ...LOST, unsent: true }
