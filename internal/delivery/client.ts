@@ -4,6 +4,7 @@ import { errorClassOf, outcomeOf } from '../domain/outcome.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
 import { ATTEMPT_PLACES, BODY_BYTES } from './attempt-places.ts'
+import { Bodies } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { LookupWithheldError } from './dns/failure.ts'
 import { type Answer, Exchange } from './exchange.ts'
@@ -20,7 +21,7 @@ export interface DeliveryClientOptions extends GuardOptions {
   version: string
   /** Each origin's; a place is a connection. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
   limits?: Partial<QueueLimits>
-  /** Of all bodies that run or wait; one customer may hold three quarters of them. Default `BODY_BYTES`. */
+  /** All bodies that run or wait; a customer has a share. Default `BODY_BYTES`. */
   bodyBytes?: number
   /** Of the process: attempts at once, and the same number of idle connections. Default `ATTEMPT_PLACES`. */
   places?: PlaceLimits
@@ -64,7 +65,7 @@ export class DeliveryClient {
   readonly #guard: Guard
   readonly #limits: QueueLimits
   readonly #places: Places
-  readonly #bodies: Places
+  readonly #bodies: Bodies
   readonly #idlePlaces: Places
   readonly #deadlineMs: number
   readonly #userAgent: string
@@ -79,8 +80,7 @@ export class DeliveryClient {
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#places = new Places(options.places ?? ATTEMPT_PLACES)
     this.#idlePlaces = new Places(options.places ?? ATTEMPT_PLACES)
-    const bytes = options.bodyBytes ?? BODY_BYTES
-    this.#bodies = new Places({ atOnce: bytes, perCustomer: bytes })
+    this.#bodies = new Bodies(options.bodyBytes ?? BODY_BYTES)
     this.#deadlineMs = options.deadlineMs ?? ATTEMPT_DEADLINE_MS
     this.#userAgent = `Penstock/${options.version}`
   }
@@ -105,20 +105,21 @@ export class DeliveryClient {
     }
     const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
     const { flow = target.url, customerId = flow } = options
-    if (!this.#mayHold(customerId)) return Promise.resolve(unsent('too many bodies wait for destinations'))
-    const bytes = Math.max(1, body.length)
-    this.#bodies.take(customerId, bytes)
-    return this.#inTurn(this.#pool(url), request, bytes, { ...options, flow, customerId }).finally(() =>
-      this.#bodies.leave(customerId, bytes),
+    const taker = { flow, customerId }
+    if (!this.#bodies.hasRoom(taker)) return Promise.resolve(unsent('too many bodies wait for destinations'))
+    this.#bodies.take(taker, body.length)
+    return this.#inTurn(this.#pool(url), request, body.length, { ...options, ...taker }).finally(() =>
+      this.#bodies.leave(taker, body.length),
     )
   }
 
   /** Whether an attempt with a body of so many bytes would be taken now, or come back `unsent` at once. */
   hasRoom({ uid, buffer: { delivery, customerId } }: BufferRecord, bytes: number): boolean {
-    if (!this.#mayHold(customerId)) return false
+    const taker = { customerId, flow: uid }
+    if (!this.#bodies.hasRoom(taker)) return false
     const url = URL.parse(delivery.url)
     const pool = url && this.#pools.get(url.origin)
-    return !pool || pool.queue.hasRoom({ customerId, flow: uid, bytes })
+    return !pool || pool.queue.hasRoom({ ...taker, bytes })
   }
 
   gauges(): DeliveryGauges {
@@ -139,11 +140,6 @@ export class DeliveryClient {
   close(boundMs = this.#deadlineMs): Promise<void> {
     this.#closed ??= this.#close(boundMs)
     return this.#closed
-  }
-
-  /** A customer who holds nothing may always begin. */
-  #mayHold(customerId: string): boolean {
-    return !this.#bodies.holds(customerId) || this.#bodies.mayTake(customerId)
   }
 
   #pool(url: URL): OriginPool {

@@ -1,6 +1,6 @@
 /**
- * Places of a process that several queues share, such as the attempts at once of all origins, or the bytes of their
- * bodies. Pure: it counts, and calls `resume`.
+ * Places of a process that several queues share, such as the attempts at once of all origins. Pure: it counts, and calls
+ * `resume`.
  *
  * A customer may hold at most three times as many as are left free, and never more than `perCustomer`. So while a few
  * hold all they may, others find some free, and where many do, what becomes free goes to those with little. Customers
@@ -50,21 +50,17 @@ export class Places {
     return held < Math.min(perCustomer, SHARE_PER_FREE * (atOnce - this.#held))
   }
 
-  holds(customer: string): boolean {
-    return (this.#holders.get(customer)?.held ?? 0) > 0
+  /** After `mayTake`; ends with `leave`. */
+  take(customer: string): void {
+    this.#holder(customer).held++
+    this.#held++
   }
 
-  /** After `mayTake`; ends with `leave` of as many. */
-  take(customer: string, count = 1): void {
-    this.#holder(customer).held += count
-    this.#held += count
-  }
-
-  leave(customer: string, count = 1): void {
+  leave(customer: string): void {
     const holder = this.#holders.get(customer)
-    if (!holder || holder.held < count) throw new Error(`customer ${customer} holds no place`)
-    holder.held -= count
-    this.#held -= count
+    if (!holder || holder.held === 0) throw new Error(`customer ${customer} holds no place`)
+    holder.held--
+    this.#held--
     this.#forgetIfUnused(holder)
     this.#resume()
   }
