@@ -52,6 +52,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   dropped: 'Duplicates were dropped.',
   ownership: 'A shard changed its state on this node; `error` says why it ended.',
   problem: 'A shard met what it did not expect; `what` is one of the [problems](#problems).',
+  'no socket is left for deliveries':
+    'This process or machine has no file descriptor or memory for another connection; batches wait.',
   'no name server answers': 'Names of destinations cannot be looked up now; their batches wait.',
   'a name server answers again': 'They were looked up for ten seconds without such a failure.',
   'a log is nearly full': 'An inbox or a journal holds more than 80 % of its limit.',

@@ -6,7 +6,7 @@ import type { Meter } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { metrics } from '@opentelemetry/sdk-node'
 import type { AuditLoss, AuthenticationPlace, PresentedCredential } from '../../internal/audit/ports.ts'
-import type { LookupOutcome } from '../../internal/delivery/ports.ts'
+import type { LookupOutcome, Want } from '../../internal/delivery/ports.ts'
 import { errors, insufficientCredits, ServiceError } from '../../internal/domain/errors.ts'
 import type { DlqReason, ErrorClass, FlushReason } from '../../internal/domain/model.ts'
 import { accepted, refusal } from '../../internal/ingest/answer.ts'
@@ -14,6 +14,7 @@ import type { IngestTelemetry } from '../../internal/ingest/ports.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { LogUsage, ShardTelemetry } from '../../internal/shard/ports.ts'
 import { createAuditTelemetry } from '../../internal/telemetry/audit-telemetry.ts'
+import { createDeliveryTelemetry } from '../../internal/telemetry/delivery-telemetry.ts'
 import { createHttpTelemetry, RATE_LIMITS } from '../../internal/telemetry/http-telemetry.ts'
 import { createIngestTelemetry } from '../../internal/telemetry/ingest-telemetry.ts'
 import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
@@ -55,6 +56,7 @@ export const telemetrySources = {
   http: tellHttp,
   audit: tellAudit,
   shards: tellShards,
+  deliveries: tellWithheld,
   lookups: tellLookups,
   logs: tellLogs,
   secrets: tellSecrets,
@@ -179,6 +181,7 @@ const LOOKUPS = valuesOf<LookupOutcome>({
   refused: true,
   unreachable: true,
 })
+const WANTS = valuesOf<Want>({ room: true, socket: true })
 const PLACES = valuesOf<AuthenticationPlace>({ management: true, ingest: true })
 const CREDENTIALS = valuesOf<PresentedCredential>({ key: true, token: true, none: true })
 const LOSSES = valuesOf<AuditLoss>({ limit: true, full: true, refused: true, stopped: true })
@@ -273,6 +276,11 @@ function tellDeliveries(telemetry: ShardTelemetry, outcome: (typeof OUTCOMES)[nu
     for (const errorClass of delivered ? [null] : CLASSES)
       telemetry.delivery({ ...ATTEMPT, outcome, errorClass, error: errorClass, sampled })
   }
+}
+
+function tellWithheld(log: Logger, meter: Meter): void {
+  const telemetry = createDeliveryTelemetry(log, meter, { monotonic: () => 0 })
+  for (const want of WANTS) telemetry.withheld(want)
 }
 
 function tellLookups(log: Logger, meter: Meter): void {

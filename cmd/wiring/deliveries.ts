@@ -7,6 +7,7 @@ import { attemptPlaces } from '../../internal/delivery/attempt-places.ts'
 import { DeliveryClient } from '../../internal/delivery/client.ts'
 import { Lookups } from '../../internal/delivery/dns/lookups.ts'
 import { openFileLimit } from '../../internal/runtime/open-files.ts'
+import { createDeliveryTelemetry } from '../../internal/telemetry/delivery-telemetry.ts'
 import { createLookupTelemetry } from '../../internal/telemetry/lookup-telemetry.ts'
 import type { Node } from './foundation.ts'
 
@@ -29,6 +30,7 @@ export async function openDeliveries(
     () =>
       new DeliveryClient({
         clock,
+        telemetry: createDeliveryTelemetry(log, meter, clock),
         version,
         allow: config.allowDestinations,
         places: attemptPlaces(openFileLimit()),

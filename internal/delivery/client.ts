@@ -12,11 +12,13 @@ import { ClosingError, failureOf, lacksSocket } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
 import { OriginPool } from './origin-pool.ts'
 import { type PlaceLimits, Places } from './places.ts'
+import type { DeliveryTelemetry } from './ports.ts'
 import { type QueueLimits, type Taker, type Turn, TurnQueue } from './queue.ts'
 import { deliveryRequest } from './request.ts'
 
 export interface DeliveryClientOptions extends GuardOptions {
   clock: Clock
+  telemetry: DeliveryTelemetry
   /** Of the service, for the user agent. */
   version: string
   /** Each origin's; a place is a connection. Default: 64 connections, 10,000 waiting attempts, 64 MB of waiting bodies. */
@@ -62,6 +64,7 @@ export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waiting
  */
 export class DeliveryClient {
   readonly #clock: Clock
+  readonly #telemetry: DeliveryTelemetry
   readonly #guard: Guard
   readonly #limits: QueueLimits
   readonly #places: Places
@@ -76,6 +79,7 @@ export class DeliveryClient {
 
   constructor(options: DeliveryClientOptions) {
     this.#clock = options.clock
+    this.#telemetry = options.telemetry
     this.#guard = new Guard(options)
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#places = new Places(options.places ?? ATTEMPT_PLACES)
@@ -106,20 +110,22 @@ export class DeliveryClient {
     const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
     const { flow = target.url, customerId = flow } = options
     const taker = { flow, customerId }
-    if (!this.#bodies.hasRoom(taker)) return Promise.resolve(unsent('too many bodies wait for destinations'))
+    if (!this.#bodies.hasRoom(taker))
+      return Promise.resolve(this.#refused('too many bodies wait for destinations'))
     this.#bodies.take(taker, body.length)
     return this.#inTurn(this.#pool(url), request, body.length, { ...options, ...taker }).finally(() =>
       this.#bodies.leave(taker, body.length),
     )
   }
 
-  /** Whether an attempt with a body of so many bytes would be taken now, or come back `unsent` at once. */
+  /** Whether an attempt with a body of so many bytes would be taken now. No counts as one that was withheld. */
   hasRoom({ uid, buffer: { delivery, customerId } }: BufferRecord, bytes: number): boolean {
     const taker = { customerId, flow: uid }
-    if (!this.#bodies.hasRoom(taker)) return false
     const url = URL.parse(delivery.url)
-    const pool = url && this.#pools.get(url.origin)
-    return !pool || pool.queue.hasRoom({ ...taker, bytes })
+    const queue = url && this.#pools.get(url.origin)?.queue
+    const room = this.#bodies.hasRoom(taker) && (queue?.hasRoom({ ...taker, bytes }) ?? true)
+    if (!room) this.#telemetry.withheld('room')
+    return room
   }
 
   gauges(): DeliveryGauges {
@@ -140,6 +146,11 @@ export class DeliveryClient {
   close(boundMs = this.#deadlineMs): Promise<void> {
     this.#closed ??= this.#close(boundMs)
     return this.#closed
+  }
+
+  #refused(reason: string): AttemptResult {
+    this.#telemetry.withheld('room')
+    return unsent(reason)
   }
 
   #pool(url: URL): OriginPool {
@@ -175,7 +186,7 @@ export class DeliveryClient {
       },
     }
     if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(pool, turn, maxWaitMs)
-    if (!pool.queue.enter(turn)) turn.refuse('too many attempts wait for the destination')
+    if (!pool.queue.enter(turn)) resolve(this.#refused('too many attempts wait for the destination'))
     return promise
   }
 
@@ -199,6 +210,7 @@ export class DeliveryClient {
       connection = pool.take(customerId)
       const answer = await this.#exchange(connection, request())
       reusable = answer.reusable
+      if (answer.error && lacksSocket(answer.error)) this.#telemetry.withheld('socket')
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
     } finally {
       pool.leave({ customerId, flow }, connection, reusable)

@@ -12,7 +12,14 @@ export const loopback = ['127.0.0.0/8', '::1'].map((text) => parseCidr(text)!)
 export function newClient(options: Partial<DeliveryClientOptions> = {}): DeliveryClient {
   const lookups = newLookups({})
   const resolve = (hostname: string, customerId: string) => lookups.resolve(hostname, customerId)
-  return new DeliveryClient({ clock: realClock, version: '1.2.3', allow: loopback, resolve, ...options })
+  const defaults = {
+    clock: realClock,
+    telemetry: { withheld() {} },
+    version: '1.2.3',
+    allow: loopback,
+    resolve,
+  }
+  return new DeliveryClient({ ...defaults, ...options })
 }
 
 /** On real time. */

@@ -18,6 +18,7 @@ const UNMOVED = [
   'penstock_ingest_unavailable_total',
   'penstock_audit_lost_total',
   'penstock_secret_rows_without_key',
+  'penstock_withheld_attempts_total',
 ]
 
 describe('a running service', function () {

@@ -195,6 +195,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const lookups = new Lookups({ clock, telemetry: { lookup() {} } })
   const deliveries = new DeliveryClient({
     clock,
+    telemetry: { withheld() {} },
     version: '0.0.0',
     allow: LOOPBACK,
     resolve: (hostname, customerId) => lookups.resolve(hostname, customerId),
