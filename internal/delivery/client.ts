@@ -192,8 +192,7 @@ export class DeliveryClient {
 
   #limitWait(pool: OriginPool, turn: Turn, maxWaitMs: number): () => void {
     return this.#clock.after(maxWaitMs, () => {
-      if (pool.queue.withdraw(turn))
-        turn.refuse(`no free connection to the destination within ${maxWaitMs} ms`)
+      if (pool.withdraw(turn)) turn.refuse(`no free connection to the destination within ${maxWaitMs} ms`)
     })
   }
 

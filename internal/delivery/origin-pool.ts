@@ -1,7 +1,7 @@
 import { Connection } from './connection.ts'
 import type { Guard } from './guard.ts'
 import type { Places } from './places.ts'
-import type { Taker, TurnQueue } from './queue.ts'
+import type { Taker, Turn, TurnQueue } from './queue.ts'
 
 const done = new Error('no longer needed')
 
@@ -51,6 +51,13 @@ export class OriginPool {
     } else connection?.destroy(done)
     this.queue.leave(taker)
     this.#reportUnused()
+  }
+
+  /** Takes out what waits; false when it does not (any more). */
+  withdraw(turn: Turn): boolean {
+    const withdrawn = this.queue.withdraw(turn)
+    if (withdrawn) this.#reportUnused()
+    return withdrawn
   }
 
   async close(): Promise<void> {

@@ -2,9 +2,10 @@
  * Places of a process that several queues share, such as the attempts at once of all origins. Pure: it counts, and calls
  * `resume`.
  *
- * A customer may hold at most three times as many as are left free, and never more than `perCustomer`. So while a few
- * hold all they may, others find some free, and where many do, what becomes free goes to those with little. Customers
- * whose queues are held up take turns for it, and so do the queues of one customer.
+ * A customer may hold at most three times as many as are left free, and never more than `perCustomer`. One of its queues
+ * may hold at most three times as many as the customer may still take. So while a few hold all they may, others find some
+ * free, and where many do, what becomes free goes to those with little. Customers whose queues are held up take turns
+ * for it, and so do the queues of one customer.
  */
 import { Ring } from './ring.ts'
 
@@ -18,9 +19,17 @@ export interface PlaceLimits {
 /** What one may hold for each that is free: alone three quarters of all, two of them three sevenths each. */
 export const SHARE_PER_FREE = 3
 
+/** The turns of one customer in one queue. */
+export interface Waiter {
+  /** Those that run. */
+  readonly running: number
+  /** Called once, as soon as one may start and their turn has come. */
+  resume(): void
+}
+
 class Holder {
   readonly name: string
-  readonly parked = new Set<() => void>()
+  readonly parked = new Set<Waiter>()
   held = 0
   lined = false
 
@@ -44,10 +53,11 @@ export class Places {
     this.#limits = limits
   }
 
-  mayTake(customer: string): boolean {
+  /** `held`: how many of those that the customer has its queue holds. */
+  mayTake(customer: string, held = 0): boolean {
     const { atOnce, perCustomer } = this.#limits
-    const held = this.#holders.get(customer)?.held ?? 0
-    return held < Math.min(perCustomer, SHARE_PER_FREE * (atOnce - this.#held))
+    const share = Math.min(perCustomer, SHARE_PER_FREE * (atOnce - this.#held))
+    return held < SHARE_PER_FREE * (share - (this.#holders.get(customer)?.held ?? 0))
   }
 
   /** After `mayTake`; ends with `leave`. */
@@ -65,18 +75,17 @@ export class Places {
     this.#resume()
   }
 
-  /** `resume` is called once, as soon as the customer may take a place and its turn has come. */
-  park(customer: string, resume: () => void): void {
+  park(customer: string, waiter: Waiter): void {
     const holder = this.#holder(customer)
-    holder.parked.add(resume)
+    holder.parked.add(waiter)
     this.#ring.line(holder)
   }
 
   /** Nothing is left to resume. */
-  unpark(customer: string, resume: () => void): void {
+  unpark(customer: string, waiter: Waiter): void {
     const holder = this.#holders.get(customer)
     if (!holder) return
-    holder.parked.delete(resume)
+    holder.parked.delete(waiter)
     this.#forgetIfUnused(holder)
   }
 
@@ -85,22 +94,27 @@ export class Places {
     if (this.#resuming) return
     this.#resuming = true
     try {
-      for (let next = this.#next(); next; next = this.#next()) next()
+      for (let next = this.#next(); next; next = this.#next()) next.resume()
     } finally {
       this.#resuming = false
     }
   }
 
-  /** Those that are passed over hold three places or more, so they are not many. */
-  #next(): (() => void) | undefined {
+  #next(): Waiter | undefined {
     if (this.#held >= this.#limits.atOnce) return undefined
-    return this.#ring.next((holder) => {
-      const [resume] = holder.parked
-      if (!resume || !this.mayTake(holder.name)) return undefined
-      holder.parked.delete(resume)
+    return this.#ring.next((holder) => this.#waiterOf(holder))
+  }
+
+  /** Those that are passed over, customers and queues, hold three places or more: they are not many. */
+  #waiterOf(holder: Holder): Waiter | undefined {
+    if (!this.mayTake(holder.name)) return undefined
+    for (const waiter of holder.parked) {
+      if (!this.mayTake(holder.name, waiter.running)) continue
+      holder.parked.delete(waiter)
       this.#forgetIfUnused(holder)
-      return resume
-    })
+      return waiter
+    }
+    return undefined
   }
 
   #holder(name: string): Holder {

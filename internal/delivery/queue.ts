@@ -13,7 +13,7 @@
  * the bodies of its customer leave some.
  */
 import { Fifo } from '../runtime/fifo.ts'
-import { type Places, SHARE_PER_FREE } from './places.ts'
+import { type Places, SHARE_PER_FREE, type Waiter } from './places.ts'
 import { Ring } from './ring.ts'
 
 /** How many places there are, and how much may wait for them. */
@@ -58,13 +58,12 @@ class Flow {
   }
 }
 
-class Customer {
+class Customer implements Waiter {
   readonly id: string
   readonly flows = new Map<string, Flow>()
   /** Flows with a waiting turn. */
   readonly ring = new Ring<Flow>()
-  /** Stands in the ring of its queue again. */
-  readonly resume: () => void
+  readonly #onResume: (customer: Customer) => void
   /** No place of the process is left for it: it stands in no ring until one is. */
   parked = false
   waiting = 0
@@ -74,7 +73,11 @@ class Customer {
 
   constructor(id: string, onResume: (customer: Customer) => void) {
     this.id = id
-    this.resume = () => onResume(this)
+    this.#onResume = onResume
+  }
+
+  resume(): void {
+    this.#onResume(this)
   }
 
   get waits(): boolean {
@@ -176,7 +179,7 @@ export class TurnQueue {
     return (
       this.#mayRun(customer) &&
       (flow?.running ?? 0) < SHARE_PER_FREE * this.#free &&
-      (this.#places?.mayTake(customer.id) ?? true)
+      (this.#places?.mayTake(customer.id, customer.running) ?? true)
     )
   }
 
@@ -206,7 +209,7 @@ export class TurnQueue {
     if (this.#free <= 0) return undefined
     return this.#ring.next((customer) => {
       if (customer.waiting === 0 || !this.#mayRun(customer)) return undefined
-      if (this.#places?.mayTake(customer.id) === false) return this.#park(customer)
+      if (this.#places?.mayTake(customer.id, customer.running) === false) return this.#park(customer)
       return customer.ring.next((flow) => this.#begin(customer, flow))
     })
   }
@@ -225,7 +228,7 @@ export class TurnQueue {
 
   #park(customer: Customer): undefined {
     customer.parked = true
-    this.#places?.park(customer.id, customer.resume)
+    this.#places?.park(customer.id, customer)
   }
 
   /** `sign`: 1 for a turn that waits, -1 for one that does not any more. */
@@ -256,7 +259,7 @@ export class TurnQueue {
     if (flow.running === 0 && !flow.waits) customer.flows.delete(flow.name)
     if (customer.waiting === 0 && customer.parked) {
       customer.parked = false
-      this.#places?.unpark(customer.id, customer.resume)
+      this.#places?.unpark(customer.id, customer)
     }
     if (customer.flows.size === 0) this.#customers.delete(customer.id)
   }

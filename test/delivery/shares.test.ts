@@ -119,9 +119,10 @@ describe('silent origins of one customer', () => {
     await eventually(() => sockets.size === 40)
     expect(await send('quiet', sink.url())).to.include({ delivered: true })
     expect([client.gauges().running, client.gauges().waiting, sockets.size]).to.deep.equal([40, 160, 40])
-    const impatient = send('greedy', sink.url(), { maxWaitMs: 0 })
+    const impatient = send('greedy', 'http://127.0.0.1:1/', { maxWaitMs: 0 })
     clock.advance(0)
     expect(await impatient).to.include({ unsent: true })
+    expect(client.gauges().origins, 'its origin is forgotten').to.equal(ORIGINS + 1)
     for (let ended = 40; ended <= ORIGINS; ended += 40) {
       await eventually(() => client.gauges().running === 40 && sockets.size === 40)
       clock.advance(DEADLINE_MS)
@@ -130,6 +131,18 @@ describe('silent origins of one customer', () => {
     const results = await Promise.all(hanging)
     expect(results.filter(({ unsent, durationMs }) => unsent || durationMs !== DEADLINE_MS)).to.deep.equal([])
     expect(client.gauges()).to.include({ running: 0, waiting: 0 })
+  })
+
+  it('hold an origin of the same customer up for no longer than an attempt takes', async () => {
+    const few = servers.slice(0, 8)
+    for (const server of few)
+      for (let n = 0; n < 20; n++) void send('greedy', urlOf(server), { flow: `f${n}` })
+    await eventually(() => sockets.size === 40)
+    const first = send('greedy', sink.url())
+    clock.advance(DEADLINE_MS)
+    expect(await first).to.include({ delivered: true })
+    for (let n = 0; n < 20; n++) expect(await send('greedy', sink.url())).to.include({ delivered: true })
+    expect(client.gauges().waiting, 'the others still wait').to.be.above(50)
   })
 
   it('of two customers leave places to one that comes later', async () => {
