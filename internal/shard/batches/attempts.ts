@@ -107,8 +107,7 @@ export class Attempts {
     const { scheduler, mayAct } = this.#options
     const { group } = sealed
     try {
-      // Groups learn in slices that their node may have been replaced; nothing is sent meanwhile.
-      const mayBegin = () => !this.#draining && mayAct() && group.machine.policy.state === 'active'
+      const mayBegin = () => !this.#draining && mayAct() && isActive(group)
       const result = await scheduler.attempt(sealed, mayBegin)
       this.#ended(sealed, result, this.#pauseAfter(sealed, result))
     } catch (error) {
@@ -150,6 +149,11 @@ export class Attempts {
     else if (result && !result.unsent) this.#events.ended(sealed, result)
     else this.#events.withdrawn(sealed, pauseMs)
   }
+}
+
+/** Groups learn in slices that their node may have been replaced, or their buffer disabled; nothing is sent meanwhile. */
+function isActive({ machine, buffer }: OpenGroup): boolean {
+  return machine.policy.state === 'active' && buffer.policy.state === 'active'
 }
 
 function attemptNameOf({ group, batch }: SealedBatch): AttemptName {

@@ -1,12 +1,11 @@
 /** Buffers as the shard's groups see them: the current record, its group policy, and what it holds here. */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { BufferRecord } from '../../domain/model.ts'
 import { type GroupPolicy, UNKNOWN } from '../../group/model.ts'
 
 export class BufferState {
   readonly uid: string
-  /** Open groups of it. */
-  groups = 0
   record: BufferRecord | undefined
   /** What groups follow now. */
   policy: GroupPolicy = UNKNOWN
@@ -46,12 +45,14 @@ export class BufferState {
     this.#storedBytes -= storedBytes
   }
 
-  /** Takes a record that is not older than the known one; false when it is. */
+  /** Takes a record that is not older than the known one. Whether the groups follow another policy now: most changes are not theirs. */
   update(record: BufferRecord): boolean {
     if (this.record && record.version < this.record.version) return false
     this.record = record
-    this.policy = groupPolicy(record)
-    this.heldPolicy = { ...this.policy, state: 'held' }
+    const policy = groupPolicy(record)
+    if (isDeepStrictEqual(policy, this.policy)) return false
+    this.policy = policy
+    this.heldPolicy = { ...policy, state: 'held' }
     return true
   }
 }

@@ -7,10 +7,9 @@ import { sleep } from '../../runtime/sleep.ts'
 import type { Policies } from '../ports.ts'
 import { BufferState } from './buffer-state.ts'
 import type { OpenGroup } from './live.ts'
+import { type OpenBuffer, Telling } from './telling.ts'
 
 const LOAD_RETRY_MS = 500
-/** Groups that are told before others get the event loop: some milliseconds. */
-const TOLD_AT_ONCE = 1_000
 
 export interface GroupsOptions {
   readonly policies: Policies
@@ -21,7 +20,8 @@ export interface GroupsOptions {
 export class Groups {
   readonly #options: GroupsOptions
   readonly #open = new Map<string, OpenGroup>()
-  readonly #buffers = new Map<string, BufferState>()
+  readonly #buffers = new Map<string, OpenBuffer>()
+  readonly #telling: Telling
   readonly #unsubscribe: () => void
   #onPolicy: (group: OpenGroup) => void = () => {}
   #closed = false
@@ -29,6 +29,7 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#options = options
+    this.#telling = new Telling(options.clock, (group) => this.#onPolicy(group))
     this.#unsubscribe = options.policies.onChange((record) => this.#changed(record))
   }
 
@@ -46,12 +47,15 @@ export class Groups {
   pause(paused: boolean): void {
     if (this.#paused === paused) return
     this.#paused = paused
-    this.#tell([...this.#open.values()])
+    this.#telling.everyone(this, this.#open.values())
   }
 
   /** The replay is over: whoever was held for it goes on, but for those whose batches are still to be restored. */
   release(): void {
-    this.#tell([...this.#open.values()].filter((group) => group.restoring === 0))
+    this.#telling.everyone(
+      this,
+      this.#open.values().filter((group) => group.restoring === 0),
+    )
   }
 
   get size(): number {
@@ -59,7 +63,7 @@ export class Groups {
   }
 
   buffers(): Iterable<BufferState> {
-    return this.#buffers.values()
+    return this.#buffers.values().map(({ state }) => state)
   }
 
   get(id: string): OpenGroup | undefined {
@@ -70,7 +74,7 @@ export class Groups {
   open(id: string, bufferUid: string, held: boolean): OpenGroup {
     const known = this.#open.get(id)
     if (known) return known
-    const buffer = this.#buffer(bufferUid)
+    const { state: buffer, groups } = this.#buffer(bufferUid)
     const now = this.#options.clock.now()
     const group: OpenGroup = {
       id,
@@ -80,42 +84,47 @@ export class Groups {
       restoring: 0,
     }
     this.#open.set(id, group)
-    buffer.groups++
+    groups.add(group)
     return group
   }
 
   retire(group: OpenGroup): void {
     this.#open.delete(group.id)
     group.wakeAt = Number.POSITIVE_INFINITY
-    group.buffer.groups--
-    if (group.buffer.groups === 0) this.#buffers.delete(group.buffer.uid)
+    const { uid } = group.buffer
+    const groups = this.#buffers.get(uid)?.groups
+    groups?.delete(group)
+    if (groups?.size === 0) this.#buffers.delete(uid)
   }
 
   close(): void {
     this.#closed = true
+    this.#telling.close()
     this.#unsubscribe()
   }
 
-  #buffer(uid: string): BufferState {
+  #buffer(uid: string): OpenBuffer {
     const known = this.#buffers.get(uid)
     if (known) return known
-    const buffer = new BufferState(uid)
+    const state = new BufferState(uid)
+    const buffer: OpenBuffer = { state, groups: new Set(), restsUntil: 0 }
     this.#buffers.set(uid, buffer)
     const record = this.#options.policies.peek(uid)
-    if (record) buffer.update(record)
+    if (record) state.update(record)
     else void this.#load(buffer)
     return buffer
   }
 
   /** Until the record is known the buffer's groups are held. */
-  async #load(buffer: BufferState): Promise<void> {
-    while (!this.#closed && !buffer.record && this.#buffers.get(buffer.uid) === buffer) {
+  async #load(buffer: OpenBuffer): Promise<void> {
+    const { state } = buffer
+    while (!this.#closed && !state.record && this.#buffers.get(state.uid) === buffer) {
       try {
-        const record = await this.#options.policies.load(buffer.uid)
+        const record = await this.#options.policies.load(state.uid)
         if (record) return this.#changed(record)
         this.#options.onProblem(
           'items of a buffer that does not exist are held',
-          new Error(`buffer ${buffer.uid}`),
+          new Error(`buffer ${state.uid}`),
         )
       } catch (error) {
         this.#options.onProblem('the configuration of a buffer cannot be read', error)
@@ -126,18 +135,6 @@ export class Groups {
 
   #changed(record: BufferRecord): void {
     const buffer = this.#buffers.get(record.uid)
-    if (!buffer?.update(record)) return
-    // Changes are rare: no group pays for an index of its buffer's groups.
-    this.#tell([...this.#open.values()].filter((group) => group.buffer === buffer))
-  }
-
-  /** In slices: hundreds of thousands at once would keep the node's other shards and its lease waiting. */
-  #tell(groups: readonly OpenGroup[], from = 0): void {
-    const to = from + TOLD_AT_ONCE
-    for (const group of groups.slice(from, to)) {
-      if (this.#closed) return
-      if (this.#open.get(group.id) === group) this.#onPolicy(group)
-    }
-    if (to < groups.length) this.#options.clock.after(0, () => this.#tell(groups, to))
+    if (buffer?.state.update(record)) this.#telling.groupsOf(buffer)
   }
 }

@@ -111,3 +111,34 @@ describe('an attempt of which nothing was sent', () => {
     ])
   })
 })
+
+describe('an attempt here', () => {
+  async function outcomeIn(ofGroup: string, ofBuffer: string): Promise<string[]> {
+    const outcomes: string[] = []
+    const options = {
+      clock: new ManualClock(),
+      scheduler: {
+        attempt: async (_: SealedBatch, mayBegin: () => boolean) => (mayBegin() ? DELIVERED : null),
+      },
+      mayAct: () => true,
+    }
+    const attempts = new Attempts(options as unknown as AttemptsOptions, {
+      ended: (_, { statusCode }) => outcomes.push(`ended ${statusCode}`),
+      withdrawn: (_, pauseMs) => outcomes.push(`withdrawn ${pauseMs}`),
+      unbuildable: async () => {},
+    })
+    const group = {
+      id: 'g',
+      machine: { policy: { state: ofGroup } },
+      buffer: { policy: { state: ofBuffer } },
+    }
+    await attempts.begin({ group, batch: { version: 7, attempt: 1 } } as unknown as SealedBatch)
+    return outcomes
+  }
+
+  it('does not begin once its buffer is disabled, though its group was not told yet', async () => {
+    expect(await outcomeIn('active', 'active')).to.deep.equal(['ended 200'])
+    expect(await outcomeIn('active', 'held')).to.deep.equal(['withdrawn 200'])
+    expect(await outcomeIn('held', 'active')).to.deep.equal(['withdrawn 200'])
+  })
+})

@@ -68,4 +68,121 @@ describe('open groups of a shard', () => {
     expect(told).to.deep.equal(ids.slice(1, -1))
     groups.close()
   })
+
+  describe('whose buffer changes', () => {
+    /** More than are told at once. */
+    const GROUPS = 3_500
+
+    /** `many` open groups of a known buffer, and a few of another one. Groups are told the policies of their buffers. */
+    function openGroups(many: number) {
+      const clock = new ManualClock()
+      const told: { id: string; idleTimeoutMs: number }[] = []
+      let announce: (record: BufferRecord) => void = () => {}
+      const groups = new Groups({
+        policies: {
+          peek: (uid) => recordOf(uid, 1, {}),
+          load: () => new Promise(() => {}),
+          onChange(listener) {
+            announce = listener
+            return () => {}
+          },
+        },
+        clock,
+        onProblem: () => {},
+      })
+      groups.follow(({ id, buffer }) => told.push({ id, idleTimeoutMs: buffer.policy.idleTimeoutMs }))
+      for (let n = 0; n < many; n++) groups.open(`g${n}`, 'u', false)
+      for (let n = 0; n < 3; n++) groups.open(`other${n}`, 'other', false)
+      let version = 1
+      const change = (more: Parameters<typeof recordOf>[2], uid = 'u') => {
+        version += 1
+        announce(recordOf(uid, version, more))
+      }
+      /** As much time as `ms`, with all that is due in it. */
+      const pass = (ms: number) => {
+        for (let passed = 0; passed < ms; passed++) clock.advance(1)
+      }
+      return { clock, groups, told, change, pass }
+    }
+
+    function recordOf(
+      uid: string,
+      version: number,
+      { idleTimeoutMs = 5_000, name = 'x', enabled = true, url = 'https://a.example' },
+    ): BufferRecord {
+      const buffer = storedBuffer()
+      Object.assign(buffer, { name, enabled })
+      buffer.batch.idleTimeoutMs = idleTimeoutMs
+      buffer.delivery.url = url
+      return { uid, version, deleted: false, suspended: false, buffer }
+    }
+
+    it('tells them nothing of a change that is none of theirs, though the buffer takes it', () => {
+      const { groups, told, change, pass } = openGroups(3)
+      change({ name: 'another' })
+      change({ url: 'https://b.example' })
+      pass(2_000)
+      expect(told).to.deep.equal([])
+      expect(groups.get('g0')!.buffer.record!.buffer.delivery.url).to.equal('https://b.example')
+    })
+
+    it('tells its groups alone, and no others of the shard', () => {
+      const { told, change } = openGroups(3)
+      change({ idleTimeoutMs: 100 })
+      expect(told.map(({ id }) => id)).to.deep.equal(['g0', 'g1', 'g2'])
+    })
+
+    it('tells each of them the last policy, and none more than a second time, however often it changes', () => {
+      const { told, change, pass } = openGroups(GROUPS)
+      for (let n = 1; n <= 100; n++) {
+        change({ idleTimeoutMs: 100 + n })
+        pass(1)
+      }
+      pass(3_000)
+      const last = new Map(told.map(({ id, idleTimeoutMs }) => [id, idleTimeoutMs]))
+      expect(last.size).to.equal(GROUPS)
+      expect([...new Set(last.values())]).to.deep.equal([200])
+      expect(told.length).to.equal(2 * GROUPS)
+    })
+
+    it('begins a round a second while changes go on, and each round reaches the last group', () => {
+      const { told, change, pass } = openGroups(GROUPS)
+      for (let n = 1; n <= 1_000; n++) {
+        change({ idleTimeoutMs: 100 + n })
+        pass(10)
+      }
+      const ofLast = told.filter(({ id }) => id === `g${GROUPS - 1}`)
+      expect(ofLast.length).to.be.within(9, 10)
+      expect(told.length).to.be.at.most(11 * GROUPS)
+    })
+
+    it('keeps a buffer with few groups waiting for as many ms at most', () => {
+      const { told, change, pass } = openGroups(5)
+      change({ idleTimeoutMs: 100 })
+      change({ idleTimeoutMs: 200 })
+      expect(told).to.have.length(5)
+      pass(5)
+      expect(told).to.have.length(10)
+      expect(told.at(-1)).to.deep.equal({ id: 'g4', idleTimeoutMs: 200 })
+    })
+
+    it('lets another buffer pass one with many groups', () => {
+      const { told, change, pass } = openGroups(GROUPS)
+      change({ idleTimeoutMs: 100 })
+      change({ idleTimeoutMs: 100 }, 'other')
+      pass(2)
+      expect(told.length).to.be.below(GROUPS)
+      expect(told.filter(({ id }) => id.startsWith('other'))).to.have.length(3)
+    })
+
+    it('tells nobody once the shard is over', () => {
+      const { groups, told, change, pass } = openGroups(GROUPS)
+      change({ idleTimeoutMs: 100 })
+      change({ idleTimeoutMs: 200 })
+      const before = told.length
+      groups.close()
+      pass(3_000)
+      expect(told).to.have.length(before)
+    })
+  })
 })

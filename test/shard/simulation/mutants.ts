@@ -335,7 +335,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'an attempt that waits for its turn is withdrawn when its buffer is disabled',
     breaks: /while its buffer was disabled/,
     file: 'shard/batches/attempts.ts',
-    edits: [[" && group.machine.policy.state === 'active'", '']],
+    edits: [[' && isActive(group)', '']],
   },
   {
     name: 'deleted-enabled',
