@@ -8,10 +8,19 @@ export interface DeadLetterFilter {
   bufferId?: string | undefined
   /** 1 to 500. */
   limit: number
+  /** Only those behind this place. Its row may be gone. */
+  after?: DeadLetterPlace | undefined
+}
+
+/** A place in the lists: newest first, by time and then by id. */
+export interface DeadLetterPlace {
+  /** Unix ms. */
+  createdAt: number
+  dlqId: string
 }
 
 export interface DeadLetterStore {
-  /** Newest first. */
+  /** Newest first. Fewer than `limit` once they hold about 4 MB; none only when there are none. */
   list(scope: Scope, filter: DeadLetterFilter): Promise<DlqItem[]>
   /** Whether the scope holds a buffer with this id that is not deleted. */
   hasBuffer(scope: Scope, bufferId: string): Promise<boolean>

@@ -57,20 +57,71 @@ export function createDeadLetterStore(db: Database): DeadLetterStore {
   }
 }
 
-/** Each form walks one index from its newest entry; a project-scoped list reads at most `limit` rows a project. */
+/** JSON of the message ids of a page, bytes: once it has so many, it ends. */
+const PAGE_BYTES = 4_000_000
+/** Of a page: those of few items are one. */
+const MOST_PORTIONS = 16
+/** What a row takes in a page, bytes: an item its longest id, where it is plain text, and the rest its other columns. */
+const ID_BYTES = 515
+const REST_BYTES = 8_000
+
+interface Portion {
+  rows: (ItemRow & { bytes: number })[]
+  /** There is nothing behind them that the filter names. */
+  isLast: boolean
+}
+
+/**
+ * Ten thousand ids may be 5 MB, and their number alone is known before they are read. So a page is read in portions that
+ * are no larger than a page, whatever ids they hold.
+ */
 async function listItems(db: Database, scope: Scope, filter: DeadLetterFilter): Promise<ItemRow[]> {
-  const { bufferId, limit } = filter
+  const rows: ItemRow[] = []
+  let { after } = filter
+  let bytes = 0
+  for (let portions = 0; portions < MOST_PORTIONS && bytes < PAGE_BYTES; portions++) {
+    const left = { ...filter, after, limit: filter.limit - rows.length }
+    const portion = await readPortion(db, scope, left, PAGE_BYTES - bytes)
+    rows.push(...portion.rows)
+    const last = rows.at(-1)
+    if (portion.isLast || last === undefined) break
+    for (const row of portion.rows) bytes += row.bytes
+    after = { createdAt: last.created_at, dlqId: last.dlq_id }
+  }
+  return rows
+}
+
+/** The newest ones that take `bytes` at most together, and one in any case. */
+async function readPortion(
+  db: Database,
+  scope: Scope,
+  filter: DeadLetterFilter,
+  bytes: number,
+): Promise<Portion> {
+  const rows = await db<(ItemRow & { bytes: number; found: number })[]>`
+    SELECT *, octet_length(message_ids::text) AS bytes FROM (
+      SELECT i.*, count(*) OVER ()::int AS found, row_number() OVER newest AS nth,
+        sum(${ID_BYTES} * item_count::bigint + ${REST_BYTES}) OVER newest AS upto
+      FROM (${newestOf(db, scope, filter)}) AS i
+      WINDOW newest AS (ORDER BY created_at DESC, dlq_id DESC ROWS UNBOUNDED PRECEDING)
+    ) AS n WHERE upto <= ${bytes} OR nth = 1 ORDER BY nth`
+  return { rows, isLast: rows.length === (rows[0]?.found ?? 0) }
+}
+
+/** Each form walks one index from its newest entry; a project-scoped list reads at most `limit` rows a project. */
+function newestOf(db: Database, scope: Scope, { bufferId, limit, after }: DeadLetterFilter) {
   const newest = db`ORDER BY created_at DESC, dlq_id DESC LIMIT ${limit}`
+  const behind =
+    after === undefined ? db`` : db`AND (created_at, dlq_id) < (${after.createdAt}::bigint, ${after.dlqId})`
   if (bufferId !== undefined || scope.projectIds === null) {
     const ofBuffer = bufferId === undefined ? db`` : db`AND buffer_id = ${bufferId}`
-    return db<ItemRow[]>`
-      SELECT ${columns(db)} FROM dlq_items WHERE ${reachable(db, scope)} ${ofBuffer} ${newest}`
+    return db`SELECT ${columns(db)} FROM dlq_items WHERE ${reachable(db, scope)} ${ofBuffer} ${behind} ${newest}`
   }
   const projectIds = [...new Set(scope.projectIds)]
-  return db<ItemRow[]>`
+  return db`
     SELECT i.* FROM unnest(${projectIds}::text[]) AS p (id) CROSS JOIN LATERAL (
       SELECT ${columns(db)} FROM dlq_items
-      WHERE customer_id = ${scope.customerId} AND project_id = p.id ${newest}) AS i
+      WHERE customer_id = ${scope.customerId} AND project_id = p.id ${behind} ${newest}) AS i
     ${newest}`
 }
 

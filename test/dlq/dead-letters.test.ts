@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import { createDeadLetterQueue, type DeadLetterQueue } from '../../internal/dlq/dead-letters.ts'
+import type { DeadLetterStore } from '../../internal/dlq/ports.ts'
 import { ServiceError } from '../../internal/domain/errors.ts'
-import type { Principal, Scope } from '../../internal/domain/principal.ts'
+import type { Principal } from '../../internal/domain/principal.ts'
 import { connect, type Database, type Transaction } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
@@ -160,6 +161,102 @@ describe('dlq: the dead letter queue of a customer', () => {
       expect(await ids(owner, { bufferId: buffer.bufferId })).to.deep.equal([batch.dlqId])
     })
 
+    describe('in pages', () => {
+      type Page = Parameters<DeadLetterQueue['list']>[1]
+
+      const cursorOf = ({ createdAt, dlqId }: { createdAt: number; dlqId: string }) => `${createdAt}_${dlqId}`
+
+      /** All of them, page by page, each as the ids of its items. */
+      async function pages(principal: Principal, query: Page): Promise<string[][]> {
+        const found: string[][] = []
+        for (let cursor: string | undefined; ; ) {
+          const page = await queue.list(principal, { ...query, ...(cursor !== undefined && { cursor }) })
+          const last = page.at(-1)
+          if (last === undefined) return found
+          found.push(page.map(({ dlqId }) => dlqId))
+          cursor = cursorOf(last)
+        }
+      }
+
+      /** `rows` of `items` items with ids of 500 bytes each, newest first. */
+      async function large(rows: number, items: number): Promise<string[]> {
+        const dlqIds: string[] = []
+        for (let n = 0; n < rows; n++) {
+          const messageIds = Array.from({ length: items }, (_, id) => `${id}`.padEnd(500, 'x'))
+          const { dlqId } = await writeDeadLetter({ createdAt: n, itemCount: items, messageIds })
+          dlqIds.unshift(dlqId)
+        }
+        return dlqIds
+      }
+
+      it('behind the last entry of the page before, also when it was removed since, for every form of list', async () => {
+        const made = await Promise.all(Array.from({ length: 7 }, () => writeDeadLetter({ createdAt: 5_000 })))
+        const sorted = made.map(({ dlqId }) => dlqId).sort((a, b) => (a < b ? 1 : -1))
+        const split = [sorted.slice(0, 3), sorted.slice(3, 6), sorted.slice(6)]
+        expect(await pages(owner, { limit: 3 })).to.deep.equal(split)
+        expect(await pages(owner, { limit: 3, bufferId: buffer.bufferId })).to.deep.equal(split)
+        const scoped: Principal = { ...owner, projectIds: [buffer.projectId, 'none'] }
+        expect(await pages(scoped, { limit: 3 })).to.deep.equal(split)
+        const [first] = sorted
+        await queue.remove(owner, first!)
+        const cursor = cursorOf({ createdAt: 5_000, dlqId: first! })
+        const rest = await queue.list(owner, { limit: 500, cursor })
+        expect(rest.map(({ dlqId }) => dlqId)).to.deep.equal(sorted.slice(1))
+      })
+
+      it('of about 4 MB, and of one dead letter that is larger', async () => {
+        // 2.5 MB each.
+        const dlqIds = await large(5, 5_000)
+        const halves = [dlqIds.slice(0, 2), dlqIds.slice(2, 4), dlqIds.slice(4)]
+        expect(await pages(owner, { limit: 100 })).to.deep.equal(halves)
+        expect(await pages({ ...owner, projectIds: [buffer.projectId] }, { limit: 100 })).to.deep.equal(
+          halves,
+        )
+      })
+
+      it('that hold as many as are asked for, when their ids are short', async () => {
+        const short = Array.from({ length: 2_000 }, (_, n) => `${n}`)
+        const made: string[] = []
+        for (let n = 0; n < 20; n++)
+          made.unshift((await writeDeadLetter({ createdAt: n, itemCount: 2_000, messageIds: short })).dlqId)
+        expect(await ids(owner)).to.deep.equal(made)
+      })
+
+      it('that read no ids of what they leave out', async () => {
+        const [newest] = await large(20, 5_000)
+        const scope = { customerId: buffer.customerId, projectIds: null }
+        const one = await rowsRead((store) => store.find(newest!), 'toast')
+        expect(one).to.be.greaterThan(0)
+        const page = await rowsRead((store) => store.list(scope, { limit: 100 }), 'toast')
+        // Two rows, each of which is measured and answered.
+        expect(page).to.be.within(2 * one, 5 * one)
+      })
+
+      it('the last of which is empty, also of a buffer that is deleted', async () => {
+        const { createdAt, dlqId } = await writeDeadLetter()
+        await db`UPDATE buffers SET deleted_at = now(), deleted_state = 'enabled' WHERE uid = ${buffer.uid}`
+        const query = { limit: 5, bufferId: buffer.bufferId }
+        expect(await queue.list(owner, query)).to.have.length(1)
+        expect(await queue.list(owner, { ...query, cursor: cursorOf({ createdAt, dlqId }) })).to.deep.equal(
+          [],
+        )
+      })
+
+      it('and not for a cursor that names no place', async () => {
+        for (const cursor of [
+          'x',
+          '5',
+          '_',
+          '5_',
+          '-1_a',
+          '5_a\u0000',
+          `1234567890123456_a`,
+          `5_${'a'.repeat(129)}`,
+        ])
+          expect(await refusal(queue.list(owner, { limit: 5, cursor })), cursor).to.equal(400)
+      })
+    })
+
     it('reads what it answers, not the history of the customer', async function () {
       this.timeout(120_000)
       const other = await insertBuffer(db, buffer.customerId)
@@ -182,24 +279,29 @@ describe('dlq: the dead letter queue of a customer', () => {
         [one, { limit: 5 }],
         [one, { limit: 5, bufferId: buffer.bufferId }],
       ] as const) {
-        expect(await rowsRead(reach, filter), JSON.stringify([reach, filter])).to.be.at.most(20)
+        const read = await rowsRead((store) => store.list(reach, filter), 'table')
+        expect(read, JSON.stringify([reach, filter])).to.be.at.most(20)
       }
     })
   })
 
-  /** Rows of `dlq_items` that a list touches. */
-  function rowsRead(scope: Scope, filter: { limit: number; bufferId?: string }): Promise<number> {
+  /** Rows of `dlq_items` that `work` touches, or pieces of values too large to stand in their rows. */
+  function rowsRead(
+    work: (store: DeadLetterStore) => Promise<unknown>,
+    of: 'table' | 'toast',
+  ): Promise<number> {
     return db.begin(async (transaction) => {
-      const before = await rowsTouched(transaction)
-      await createDeadLetterStore(transaction as unknown as Database).list(scope, filter)
-      return (await rowsTouched(transaction)) - before
+      const before = await rowsTouched(transaction, of)
+      await work(createDeadLetterStore(transaction as unknown as Database))
+      return (await rowsTouched(transaction, of)) - before
     })
   }
 
-  async function rowsTouched(transaction: Transaction): Promise<number> {
+  async function rowsTouched(transaction: Transaction, of: 'table' | 'toast'): Promise<number> {
     const [touched] = await transaction<{ rows: number }[]>`
-      SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows FROM pg_stat_xact_user_tables
-      WHERE relname = 'dlq_items'`
+      SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows FROM pg_stat_xact_all_tables
+      WHERE relid = (SELECT ${of === 'table' ? transaction`oid` : transaction`reltoastrelid`}
+        FROM pg_class WHERE oid = 'dlq_items'::regclass)`
     return touched!.rows
   }
 })

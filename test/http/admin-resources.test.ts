@@ -249,6 +249,9 @@ describe('resources of the management API', () => {
       const list = await harness.viewer.get('/v1/dlq?customerId=acme&bufferId=orders')
       expect(list.status, list.text).to.equal(200)
       expect((list.json as { dlqId: string }[]).map((item) => item.dlqId)).to.have.members(['d1', 'd2'])
+      const second = await harness.viewer.get('/v1/dlq?customerId=acme&bufferId=orders&cursor=3_d2')
+      expect((second.json as { dlqId: string }[]).map((item) => item.dlqId)).to.deep.equal(['d1'])
+      await refuses(harness.owner.get('/v1/dlq?customerId=acme&cursor=d2'), 400)
       expect((await harness.viewer.get('/v1/dlq/d1?customerId=acme')).json).to.include({
         dlqId: 'd1',
         attempt: 2,

@@ -33,6 +33,21 @@ describe('runtime: long lists in turns', () => {
     expect(await turnsOfOthers(jsonInTurns(values))).to.be.within(17, 21)
   })
 
+  it('others have their turn after each piece of a short list whose entries are large', async () => {
+    const entries = Array.from({ length: 20 }, (_, n) => ({ n, text: 'ä'.repeat(300_000) }))
+    const written = jsonInTurns(entries)
+    expect(await turnsOfOthers(written)).to.be.within(17, 21)
+    expect((await written).toString()).to.equal(`${JSON.stringify(entries)}\n`)
+  })
+
+  it('what JSON lacks is null in a list', async () => {
+    expect((await jsonInTurns([undefined, 1])).toString()).to.equal('[null,1]\n')
+  })
+
+  it('a turn takes as few entries as it is told', async () => {
+    expect(await turnsOfOthers(mapInTurns(numbers(20), (n) => n, 1))).to.be.within(17, 21)
+  })
+
   it('an error of one entry is the error of the whole', async () => {
     const failing = mapInTurns(numbers(3 * ENTRIES_A_TURN), (n) => {
       if (n === 2 * ENTRIES_A_TURN) throw new Error('no such entry')

@@ -5,8 +5,8 @@ import { type Route, route } from './route.ts'
 
 /** The use case of dead letters that these rows call. */
 export interface DeadLettersService {
-  /** Newest first; 404 for a `bufferId` that the principal cannot see. */
-  list(principal: Principal, filter: { bufferId?: string; limit: number }): Promise<DlqItem[]>
+  /** Newest first; 404 for a `bufferId` that the principal cannot see, 400 for a cursor that names no place. */
+  list(principal: Principal, query: Wanted): Promise<DlqItem[]>
   /** 403 foreign, 404 unknown. */
   read(principal: Principal, dlqId: string): Promise<DlqItem>
   /** The exact body that failed; 409 `payload_unavailable`. */
@@ -23,27 +23,44 @@ interface Named {
   dlqId: string
 }
 
+interface Wanted {
+  bufferId?: string
+  limit: number
+  cursor?: string
+}
+
 /** docs/reference/api.md, "Dead letters". */
 export function deadLetterRoutes(deadLetters: DeadLettersService): Route[] {
   return [list(deadLetters), read(deadLetters), remove(deadLetters), batch(deadLetters), retry(deadLetters)]
 }
 
 function list(deadLetters: DeadLettersService): Route {
-  return route<unknown, { bufferId?: string; limit: number }, unknown>({
+  return route<unknown, Wanted, unknown>({
     method: 'GET',
     path: COLLECTION,
     operationId: 'listDeadLetters',
     summary: 'List dead letters',
     action: 'read',
     customerId: 'required',
-    query: { bufferId: identifier('Only dead letters of this buffer'), limit: limit(100) },
+    query: {
+      bufferId: identifier('Only dead letters of this buffer'),
+      limit: limit(100),
+      cursor: {
+        type: 'string',
+        description:
+          'Only dead letters behind this one: `createdAt` of the last entry of the page before, `_` and its `dlqId`.',
+        minLength: 1,
+        maxLength: 160,
+      },
+    },
     answers: { status: 200, schema: 'DlqItem', array: true },
     errors: ['bufferNotFound'],
-    handler: async ({ principal, query }) => ({
+    handler: async ({ principal, query: { bufferId, limit: most, cursor } }) => ({
       status: 200,
       body: await deadLetters.list(principal, {
-        limit: query.limit,
-        ...(query.bufferId !== undefined && { bufferId: query.bufferId }),
+        limit: most,
+        ...(bufferId !== undefined && { bufferId }),
+        ...(cursor !== undefined && { cursor }),
       }),
     }),
   })

@@ -6,7 +6,7 @@ import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import { ENTRIES_A_TURN, jsonInTurns } from '../../runtime/turns.ts'
+import { jsonInTurns } from '../../runtime/turns.ts'
 import { type NoBody, readBody } from '../body.ts'
 import type { BodyShares } from '../body-shares.ts'
 import { authenticate } from '../credential.ts'
@@ -193,9 +193,5 @@ async function answer(ctx: Context, { status, body }: Reply): Promise<void> {
   if (body === undefined) return
   ctx.type = 'application/json'
   if (body instanceof Uint8Array) ctx.body = Buffer.from(body.buffer, body.byteOffset, body.length)
-  else ctx.body = isLong(body) ? await jsonInTurns(body) : body
-}
-
-function isLong(body: unknown): body is readonly unknown[] {
-  return Array.isArray(body) && body.length > ENTRIES_A_TURN
+  else ctx.body = Array.isArray(body) ? await jsonInTurns(body) : body
 }
