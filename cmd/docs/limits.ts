@@ -25,6 +25,7 @@ import { documentedTable } from '../../internal/http/openapi/document.ts'
 import {
   AT_ONCE,
   BURST_SECONDS,
+  BYTES_A_TOKEN,
   CUSTOMER_RATIO,
   PROVIDER_AT_ONCE,
   PROVIDER_PER_MINUTE,
@@ -33,6 +34,7 @@ import { MAX_ADMIN_BODY_BYTES } from '../../internal/http/routes/mount.ts'
 import { querySchemas } from '../../internal/http/routes/request-shape.ts'
 import { TOKEN_LIFETIME_S } from '../../internal/identity/id-tokens.ts'
 import { IDS_RATIO } from '../../internal/postgres/caps.ts'
+import { PAGE_BYTES } from '../../internal/postgres/dlq-items.ts'
 import { REVOKED_KEYS_KEPT } from '../../internal/postgres/revoked-keys.ts'
 import { CUSTOMER_SHARE, SHARE } from '../../internal/shard/status/shares.ts'
 import { readConfig } from '../config/config.ts'
@@ -60,6 +62,8 @@ function ofRequests(): Row[] {
   const { keyRequestsPerSecond: rate, testsPerMinute } = readConfig(LEAST, 'admin')
   const ofKeys = `${rate} a second in a process, ${BURST_SECONDS * rate} at once, by [\`PENSTOCK_KEY_REQUESTS_PER_SECOND\`](configuration.md)`
   const ofCustomers = `${CUSTOMER_RATIO} times those of a key`
+  const { list, bytes } = BYTES_A_TOKEN
+  const large = `a list counts once more for each full ${grouped(list)} bytes, a stored batch for each ${grouped(bytes)}`
   const tests = `${testsPerMinute} a minute in a process, ${TESTS_AT_ONCE} at once, by [\`PENSTOCK_TESTS_PER_MINUTE\`](configuration.md)`
   return [
     ['Price of a webhook', price, beyond('insufficientCredits')],
@@ -84,6 +88,7 @@ function ofRequests(): Row[] {
       `${CUSTOMER_RATIO * BURST_SECONDS * rate} in a process`,
       beyond('requestRate'),
     ],
+    ['Large answers to management requests', large, beyond('requestRate')],
     [
       'Checkouts, cancellations and portal URLs of a customer',
       `${PROVIDER_PER_MINUTE} a minute in a process, ${PROVIDER_AT_ONCE} at once, where requests of keys are limited`,
@@ -143,6 +148,11 @@ function ofResources(): Row[] {
 function ofLists(): Row[] {
   return [
     ['`limit` of dead letters', integerOf('/v1/dlq', 'limit'), NAMED],
+    [
+      'A page of dead letters',
+      `about ${grouped(PAGE_BYTES)} bytes of message ids`,
+      'the page ends, and [`cursor`](#dead-letters) goes on',
+    ],
     ['`limit` of credit transactions', integerOf('/v1/admin/credits/transactions', 'limit'), NAMED],
     ['`limit` of invoices', integerOf('/v1/admin/invoices', 'limit'), NAMED],
     ['`limit` of the audit', integerOf('/v1/admin/audit', 'limit'), NAMED],

@@ -12,11 +12,21 @@ export interface RequestLimits {
   refusal(principal: Principal, waitsFor?: Route['waitsFor']): ServiceError | null
   /**
    * Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. 429 when as many wait as may come at
-   * once. Without a rate nothing waits.
+   * once, or when answers before it cost so much that it is not run. Without a rate nothing waits.
    */
-  inTurn<T>(customerId: string, work: () => Promise<T>): Promise<T>
+  inTurn<T>(principal: Principal, work: () => Promise<T>): Promise<T>
   /** As `inTurn`, with turns of their own that end when `left` resolves, which is called once `work` is done. */
   answering<T>(customerId: string, work: () => Promise<T>, left: () => Promise<void>): Promise<T>
+  /** Takes what an answer costs, once it is known, out of the buckets that the request was taken from. */
+  charge(principal: Principal, answer: Answered): void
+}
+
+/** What an answer was made of. */
+export interface Answered {
+  /** Of its body. */
+  readonly bytes: number
+  /** Of a `list` each entry was read, opened and written as JSON; `bytes` were passed on as they are stored. */
+  readonly kind: 'list' | 'bytes'
 }
 
 export interface RequestLimitsOptions {
@@ -46,6 +56,12 @@ export const AT_ONCE = 2
 /** When to come again where too many wait for their turn, ms. */
 const REFUSAL_RETRY_MS = 1_000
 
+/**
+ * Bytes of an answer that cost as much as a request: some ms of the event loop. Without it one customer could take whole
+ * cores by lists of a thousand buffers.
+ */
+export const BYTES_A_TOKEN = { list: 100_000, bytes: 1_000_000 } as const
+
 export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimitsOptions): RequestLimits {
   const bucketsOf = (rate: number) =>
     new TokenBuckets({ clock, perSecond: rate, burst: Math.max(1, rate * BURST_SECONDS) })
@@ -71,11 +87,28 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
     if (turns.waiting(customerId) >= mostWaiting) throw refused('customer', REFUSAL_RETRY_MS)
     return turns.run(customerId, work, left)
   }
+  function demandNoDebt(principal: Principal): void {
+    const ofCredential = credentials.owes(credentialOf(principal))
+    if (ofCredential > 0) throw refused('key', ofCredential)
+    const ofCustomer = customers.owes(principal.customerId)
+    if (ofCustomer > 0) throw refused('customer', ofCustomer)
+  }
   return {
-    inTurn: (customerId, work) => run(works, customerId, work),
+    inTurn: (principal, work) =>
+      run(works, principal.customerId, async () => {
+        // Whoever waited was let in before the answers ahead of it were charged.
+        demandNoDebt(principal)
+        return work()
+      }),
+    charge(principal, { bytes, kind }) {
+      const tokens = Math.floor(bytes / BYTES_A_TOKEN[kind])
+      credentials.spend(credentialOf(principal), tokens)
+      customers.spend(principal.customerId, tokens)
+    },
     answering: (customerId, work, left) => run(answers, customerId, work, left),
-    refusal({ customerId, keyId }, waitsFor) {
-      const ofCredential = credentials.take(keyId ?? `token ${customerId}`)
+    refusal(principal, waitsFor) {
+      const { customerId } = principal
+      const ofCredential = credentials.take(credentialOf(principal))
       if (ofCredential > 0) return refused('key', ofCredential)
       // One that its own bucket refuses takes nothing from the others of its customer.
       const ofCustomer = customers.take(customerId)
@@ -84,4 +117,8 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
       return ofProvider > 0 ? refused('payment-provider', ofProvider) : null
     },
   }
+}
+
+function credentialOf({ customerId, keyId }: Principal): string {
+  return keyId ?? `token ${customerId}`
 }

@@ -58,7 +58,7 @@ export function createDeadLetterStore(db: Database): DeadLetterStore {
 }
 
 /** JSON of the message ids of a page, bytes: once it has so many, it ends. */
-const PAGE_BYTES = 4_000_000
+export const PAGE_BYTES = 4_000_000
 /** Of a page: those of few items are one. */
 const MOST_PORTIONS = 16
 /** What a row takes in a page, bytes: an item its longest id, where it is plain text, and the rest its other columns. */

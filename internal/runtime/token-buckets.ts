@@ -44,6 +44,20 @@ export class TokenBuckets {
     return 0
   }
 
+  /** Takes so many tokens of this bucket, 0 or more, also those that are still to come. */
+  spend(name: string, tokens: number): void {
+    if (this.#every === 0 || tokens === 0) return
+    const now = this.#clock.monotonic()
+    this.#fullAt.set(name, Math.max(this.#fullAt.get(name) ?? 0, now) + tokens * this.#every)
+  }
+
+  /** How long until this bucket has all the tokens that were spent in advance, ms; 0: it owes none. */
+  owes(name: string): number {
+    if (this.#every === 0) return 0
+    const empty = this.#clock.monotonic() + this.#ahead + this.#every
+    return Math.max(0, (this.#fullAt.get(name) ?? 0) - empty)
+  }
+
   /** Buckets that are held. */
   get size(): number {
     return this.#fullAt.size

@@ -119,6 +119,30 @@ describe('limits of a tenant', () => {
       }
     })
 
+    it('whose answers are large cost more, and those that wait behind them are not run', async () => {
+      await serviceWith({ keyRequestsPerSecond: 2 })
+      const [acme, other] = [await owner('acme'), await owner('other')]
+      await acme.post('/v1/admin/projects', PROJECT)
+      const headers = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`x-${n}`, 'x'.repeat(1_500)]))
+      const delivery = { url: 'http://127.0.0.1:9/', headers }
+      for (let n = 0; n < 40; n++) {
+        clock.advance(500)
+        expect(
+          (await acme.post('/v1/admin/buffers', bufferBody(`b${n}`, 'p', { delivery }))).status,
+        ).to.equal(201)
+      }
+      clock.advance(60_000)
+      // 620 KB: six tokens besides the one of each request. A key has four, and gets two a second.
+      const list = (projectId: string) => acme.get(`/v1/admin/buffers?customerId=acme&projectId=${projectId}`)
+      const answers = await Promise.all(Array.from({ length: 4 }, () => list('p')))
+      expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 200, 429, 429])
+      clock.advance(4_000)
+      expect((await list('none')).json).to.include({ code: 'rate_limited' })
+      expect((await other.get('/v1/admin/credits')).status, 'of somebody else').to.equal(200)
+      clock.advance(3_000)
+      expect((await list('none')).status).to.equal(200)
+    })
+
     it('with a wrong credential count for nobody', async () => {
       await serviceWith({ keyRequestsPerSecond: 1 })
       const stranger = adminOf(service.url, `svk_${'0'.repeat(48)}`)

@@ -52,6 +52,27 @@ describe('runtime: token buckets', () => {
     expect([drain('a'), drain('b'), drain('a')]).to.deep.equal([2, 2, 0])
   })
 
+  it('can be spent in advance: the tokens that come pay for it first', () => {
+    const { clock, buckets, drain } = bucketsOf(10, 5)
+    buckets.spend('a', 2)
+    expect(buckets.owes('a')).to.equal(0)
+    expect(drain('a'), 'what is left').to.equal(3)
+    buckets.spend('a', 20)
+    expect(buckets.owes('a')).to.be.closeTo(2_000, 1e-6)
+    expect(buckets.take('a'), 'one more').to.be.closeTo(2_100, 1e-6)
+    clock.advance(2_000)
+    expect(buckets.owes('a')).to.be.closeTo(0, 1e-6)
+    clock.advance(100)
+    expect(drain('a')).to.equal(1)
+    expect([buckets.owes('b'), drain('b')], 'another one').to.deep.equal([0, 5])
+  })
+
+  it('without a rate owe nothing', () => {
+    const { buckets } = bucketsOf(Number.POSITIVE_INFINITY, 5)
+    buckets.spend('a', 1_000_000)
+    expect([buckets.owes('a'), buckets.take('a'), buckets.size]).to.deep.equal([0, 0, 0])
+  })
+
   it('keep nothing of those that are full', () => {
     const { clock, buckets } = bucketsOf(1, 2)
     for (let n = 0; n < 5_000; n++) {

@@ -12,7 +12,7 @@ import type { BodyShares } from '../body-shares.ts'
 import { authenticate } from '../credential.ts'
 import { answerEarly } from '../early-answer.ts'
 import type { Authenticator } from '../ports.ts'
-import type { RequestLimits } from '../request-limits.ts'
+import type { Answered, RequestLimits } from '../request-limits.ts'
 import { type Auditing, audited, type Seen } from './audited.ts'
 import { areIdentifiers, compileShape, createCompiler, type RequestShape } from './request-shape.ts'
 import { type Call, isRead, type Reply, type Route } from './route.ts'
@@ -104,15 +104,16 @@ async function perform(
   seen: Seen,
 ): Promise<void> {
   const handle = () => (row.handler as (call: Call) => Promise<Reply>)(call)
-  const give = (reply: Reply): Promise<void> => {
+  const { principal } = call
+  const give = async (reply: Reply): Promise<void> => {
     seen.answer = reply.body
-    return answer(ctx, reply)
+    const answered = await answer(ctx, reply)
+    if (answered !== null) options.limits.charge(principal, answered)
   }
-  const { customerId } = call.principal
   const answering = (work: () => Promise<void>): Promise<void> =>
-    options.limits.answering(customerId, work, () => leftOf(ctx))
+    options.limits.answering(principal.customerId, work, () => leftOf(ctx))
   if (row.waitsFor === undefined) {
-    const work = () => options.limits.inTurn(customerId, async () => give(await handle()))
+    const work = () => options.limits.inTurn(principal, async () => give(await handle()))
     return isRead(row) ? answering(work) : work()
   }
   const reply = await handle()
@@ -188,10 +189,20 @@ function checkOwnership(
   if (!areIdentifiers(params)) throw new ServiceError(row.notFound ?? 'routeNotFound')
 }
 
-async function answer(ctx: Context, { status, body }: Reply): Promise<void> {
+/** null: it cost no more than any request. */
+async function answer(ctx: Context, { status, body }: Reply): Promise<Answered | null> {
   ctx.status = status
-  if (body === undefined) return
+  if (body === undefined) return null
   ctx.type = 'application/json'
-  if (body instanceof Uint8Array) ctx.body = Buffer.from(body.buffer, body.byteOffset, body.length)
-  else ctx.body = Array.isArray(body) ? await jsonInTurns(body) : body
+  if (body instanceof Uint8Array) {
+    ctx.body = Buffer.from(body.buffer, body.byteOffset, body.length)
+    return { kind: 'bytes', bytes: body.length }
+  }
+  if (!Array.isArray(body)) {
+    ctx.body = body
+    return null
+  }
+  const list = await jsonInTurns(body)
+  ctx.body = list
+  return { kind: 'list', bytes: list.length }
 }
