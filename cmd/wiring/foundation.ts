@@ -59,7 +59,6 @@ export async function openStore(
   databaseUrl: string,
   secretKeys: SecretKey[],
   secrets: Pick<SecretTelemetry, 'unreadable'>,
-  runsShards = true,
 ): Promise<Store> {
   const { lifecycle, clock, log } = node
   const db = await lifecycle.acquire(
@@ -70,7 +69,7 @@ export async function openStore(
   await checkSchema(db)
   const box = createSecretBox(secretKeys)
   const rows = createBufferRows(db, box, oncePerVersion(secrets))
-  const buffers = createBufferCache({ rows, clock, keepsDeleted: runsShards })
+  const buffers = createBufferCache({ rows, clock })
   const onError = (error: unknown) => log.warn({ error: String(error) }, 'the last uses of keys wait')
   const bufferChanges = new BufferChanges({ customersOf: (uids) => customersOfBuffers(db, uids) })
   const keys = createKeyCache({ rows: createApiKeyRows(db), clock, onError })

@@ -135,7 +135,7 @@ async function start(
   const backends = await program.backends(node, service)
   const secrets = createSecretTelemetry(log, metrics.meter)
   const hasShards = runsShards(program, node.config)
-  const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets, hasShards)
+  const store = await openStore(node, backends.databaseUrl, backends.secretKeys, secrets)
   const areSecretsReadable = await startSecretWatch(node, store, secrets)
   const logs = await openLogs(node, store.db, backends)
   const role = program.actor && !hasShards ? 'ingress' : program.role

@@ -5,10 +5,9 @@
  *
  * Invariants: a record never gives way to an older version of itself; that an id is unknown is never
  * remembered, so what was just created works everywhere. By id nothing is answered that is known to have changed, or
- * that may have changed longer ago than a minute: then Postgres is asked. Where shards run, records of deleted buffers
- * stay by uid, for the shards still hold their items; about 2 KB a buffer that this node ever asked for. They go when a
- * re-read does not find their rows. Elsewhere they go at once: whoever creates and deletes without end must not fill
- * memory.
+ * that may have changed longer ago than a minute: then Postgres is asked. Of a deleted buffer the record stays only
+ * while a shard here still holds items of it; of all others no more than the version, or whoever creates and deletes
+ * without end would fill the memory.
  */
 
 import { isIdentifier } from '../domain/identifiers.ts'
@@ -21,9 +20,9 @@ import type { Moment } from '../runtime/moment.ts'
 import type { BufferRows } from './ports.ts'
 
 export interface BufferCache {
-  /** By uid, without waiting; deleted ones too where they are kept. */
+  /** By uid, without waiting; deleted ones that a shard holds, too. */
   peek(uid: string): BufferRecord | undefined
-  /** By uid; undefined: no such row. Rejects while the database is away and the record is not here. */
+  /** By uid, deleted ones too; undefined: no such row, or it was deleted while it was read. Rejects while the database is away and the record is not here. */
   load(uid: string): Promise<BufferRecord | undefined>
   /** By id; undefined: unknown, deleted, not here yet, or not certain any more. */
   peekById(bufferId: string): BufferRecord | undefined
@@ -40,30 +39,33 @@ export interface BufferCache {
   reset(): Promise<void>
   /** Every change that was committed before `at` was told. */
   caughtUp(at: Moment): void
-  /** Called after each change of a record; returns the unsubscriber. */
-  onChange(listener: (record: BufferRecord) => void): () => void
+  /** Called after each change of a record; returns the unsubscriber. `holds`: whose records stay when they are deleted. */
+  onChange(listener: (record: BufferRecord) => void, holds?: (uid: string) => boolean): () => void
 }
 
 export interface BufferCacheOptions {
   rows: BufferRows
   clock: Clock
-  /** Whether shards run here, which ask for deleted buffers by uid. Default true. */
-  keepsDeleted?: boolean
 }
 
-/** Of so many a read that began before their deletion is known to be outdated: more than are deleted while one runs. */
-const DELETED_KNOWN = 5_000
+/** So many deleted records are here before those that nobody holds any more are looked for. */
+const SWEEP_FROM = 100
+/** Versions of deleted buffers that are known at least: far more than are deleted while a read of an earlier one is under way. */
+const VERSIONS_KEPT = 10_000
 
-export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCacheOptions): BufferCache {
+export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCache {
   const byUid = new Map<string, BufferRecord>()
   /** What ingest is answered. */
   const byId = new Map<string, BufferRecord>()
-  const listeners = new Set<(record: BufferRecord) => void>()
+  const listeners = new Map<(record: BufferRecord) => void, (uid: string) => boolean>()
+  /** Those of `byUid` that are deleted. */
+  const deleted = new Set<string>()
+  let sweepAt = SWEEP_FROM
+  /** Of buffers that were deleted last: nothing that was read earlier takes their places. */
+  let lastVersions = new Generations<string, number>(VERSIONS_KEPT)
   const freshness = createFreshness(clock)
   /** Records from before a reset: they give way to whatever is read. */
   let doubtful = new Set<string>()
-  /** Versions of deleted ones that are not kept. */
-  let gone = new Generations<string, number>(DELETED_KNOWN)
 
   const identity = (record: BufferRecord): string => record.uid
   const uidReads = createGatheredReads({ read: rows.byUids, identity, keep, clock })
@@ -77,20 +79,43 @@ export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCa
   }
 
   function accept(record: BufferRecord): void {
-    const known = byUid.get(record.uid)?.version ?? gone.get(record.uid)
-    const outdated = known !== undefined && record.version <= known
-    if (outdated && !doubtful.delete(record.uid)) return
+    if (isOutdated(record) && !doubtful.delete(record.uid)) return
     doubtful.delete(record.uid)
-    if (record.deleted && !keepsDeleted) letGo(record)
-    else byUid.set(record.uid, record)
+    const isKnown = !byUid.has(record.uid) && lastVersions.get(record.uid) === record.version
+    hold(record)
     index(record)
-    for (const listener of listeners) listener(record)
+    // Whoever reads a deleted buffer again hears of it as the answer.
+    if (isKnown) return
+    for (const listener of listeners.keys()) listener(record)
   }
 
-  /** Its version stays, so that a read that began before does not bring it back. */
-  function letGo({ uid, version }: BufferRecord): void {
-    byUid.delete(uid)
-    gone.set(uid, version)
+  function isOutdated({ uid, version }: BufferRecord): boolean {
+    const held = byUid.get(uid)
+    return held === undefined ? version < (lastVersions.get(uid) ?? 0) : version <= held.version
+  }
+
+  function hold(record: BufferRecord): void {
+    const { uid, version } = record
+    if (record.deleted) lastVersions.set(uid, version)
+    if (record.deleted && !isHeld(uid)) byUid.delete(uid)
+    else byUid.set(uid, record)
+    if (record.deleted && byUid.has(uid)) deleted.add(uid)
+    else deleted.delete(uid)
+    if (deleted.size >= sweepAt) sweep()
+  }
+
+  function isHeld(uid: string): boolean {
+    return listeners.values().some((holds) => holds(uid))
+  }
+
+  function sweep(): void {
+    for (const uid of deleted) {
+      if (isHeld(uid)) continue
+      deleted.delete(uid)
+      doubtful.delete(uid)
+      byUid.delete(uid)
+    }
+    sweepAt = Math.max(SWEEP_FROM, 2 * deleted.size)
   }
 
   /** An id belongs to one buffer that is not deleted; of two, the one created later. */
@@ -108,6 +133,7 @@ export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCa
 
   function drop(record: BufferRecord): void {
     byUid.delete(record.uid)
+    deleted.delete(record.uid)
     doubtful.delete(record.uid)
     unindex(record)
   }
@@ -121,13 +147,16 @@ export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCa
     await Promise.all(reads)
   }
 
+  async function load(uid: string): Promise<BufferRecord | undefined> {
+    if (byUid.has(uid)) return byUid.get(uid)
+    const read = await uidReads.get(uid)
+    // What was read may be outdated already. A deleted buffer that no shard holds is told, and not kept.
+    return byUid.get(uid) ?? (read?.deleted ? read : undefined)
+  }
+
   return {
     peek: (uid) => byUid.get(uid),
-    async load(uid) {
-      if (!byUid.has(uid)) await uidReads.get(uid)
-      // Not what was read: it may be outdated already.
-      return byUid.get(uid)
-    },
+    load,
     peekById: (bufferId) => (freshness.holds() ? byId.get(bufferId) : undefined),
     async loadById(bufferId) {
       // Text that is no id could spoil the statement that others share, and names nothing.
@@ -150,13 +179,13 @@ export function createBufferCache({ rows, clock, keepsDeleted = true }: BufferCa
       uidReads.allChanged()
       idReads.allChanged()
       byId.clear()
-      gone = new Generations(DELETED_KNOWN)
+      lastVersions = new Generations(VERSIONS_KEPT)
       doubtful = new Set(byUid.keys())
       await reread([...byUid.values()])
     },
     caughtUp: freshness.caughtUp,
-    onChange(listener) {
-      listeners.add(listener)
+    onChange(listener, holds = () => false) {
+      listeners.set(listener, holds)
       return () => listeners.delete(listener)
     },
   }

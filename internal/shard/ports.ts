@@ -7,8 +7,11 @@ export interface Policies {
   peek(uid: string): BufferRecord | undefined
   /** Cache, else the database. undefined: no such row. Rejects while the database is away and the cache is cold. */
   load(uid: string): Promise<BufferRecord | undefined>
-  /** Called after each change of a record; returns the unsubscriber. */
-  onChange(listener: (record: BufferRecord) => void): () => void
+  /**
+   * Called after each change of a record; returns the unsubscriber. `holds`: which buffers must not be missed, also once
+   * they are deleted.
+   */
+  onChange(listener: (record: BufferRecord) => void, holds: (uid: string) => boolean): () => void
 }
 
 export type { BatchName }

@@ -240,7 +240,7 @@ describe('buffers', () => {
         if (!enabled) await pause(id)
         const { uid, version } = await node.buffers.record(acme, id)
         await node.buffers.remove(acme, id)
-        const record = node.bufferCache.peek(uid) as BufferRecord
+        const record = (await node.bufferCache.load(uid)) as BufferRecord
         expect(record).to.include({ deleted: true, version: version + 1 })
         expect(record.buffer.enabled).to.equal(enabled)
       }

@@ -52,7 +52,7 @@ describe('the cache of buffers on Postgres', () => {
     await node.buffers.remove(acme, 'b')
     expect(node.bufferCache.peekById('b')).to.equal(undefined)
     expect(await node.bufferCache.loadById('b')).to.equal(undefined)
-    expect(node.bufferCache.peek(uid)).to.include({ deleted: true })
+    expect(await node.bufferCache.load(uid)).to.include({ deleted: true })
     expect(told.map(({ version }) => version)).to.deep.equal([1, 2, 3])
     off()
     await node.buffers.create(acme, bufferBody('b', 'p'))
@@ -262,6 +262,82 @@ describe('the cache of buffers', () => {
     expect((await loading)?.uid).to.equal('early')
   })
 
+  describe('that are deleted', () => {
+    const deletedOf = (uid: string, version = 2) => recordOf(uid, version, { deleted: true })
+
+    it('are not kept when no shard holds them, however many come and go', () => {
+      for (let n = 0; n < 1_000; n++) {
+        cache.accept(recordOf(`u${n}`, 1, { createdAt: n }))
+        cache.accept(deletedOf(`u${n}`))
+      }
+      const kept = Array.from({ length: 1_000 }, (_, n) => cache.peek(`u${n}`)).filter(Boolean)
+      expect(kept).to.deep.equal([])
+    })
+
+    it('are not taken for live ones by what was read or committed before, though nothing of them is kept', async () => {
+      const [byId, byUid] = [cache.loadById('b'), cache.load('u')]
+      cache.accept(recordOf('u', 2))
+      cache.accept(deletedOf('u', 3))
+      for (const version of [1, 2]) cache.accept(recordOf('u', version))
+      for (const { answer } of script.asked) answer([recordOf('u', 2)])
+      expect([await byId, await byUid]).to.deep.equal([undefined, undefined])
+      expect([cache.peekById('b'), cache.peek('u')]).to.deep.equal([undefined, undefined])
+    })
+
+    it('are read again for a shard that comes to hold them, and stay while it does', async () => {
+      const held = new Set<string>()
+      cache.onChange(
+        () => {},
+        (uid) => held.has(uid),
+      )
+      cache.accept(recordOf('u', 1))
+      cache.accept(deletedOf('u'))
+      held.add('u')
+      const loading = cache.load('u')
+      script.asked[0]!.answer([deletedOf('u')])
+      expect(await loading).to.include({ version: 2, deleted: true })
+      expect(cache.peek('u')).to.include({ version: 2 })
+      for (let n = 0; n < 1_000; n++) cache.accept(deletedOf(`x${n}`))
+      expect(cache.peek('u')).to.include({ version: 2 })
+    })
+
+    it('stay while a shard holds them, which is told of their changes, and not much longer', async () => {
+      const held = new Set(Array.from({ length: 300 }, (_, n) => `u${n}`))
+      const told: BufferRecord[] = []
+      cache.onChange(
+        (record) => told.push(record),
+        (uid) => held.has(uid),
+      )
+      for (const uid of held) {
+        cache.accept(recordOf(uid, 1))
+        cache.accept(deletedOf(uid))
+      }
+      const changing = cache.changed(['u7'])
+      script.asked[0]!.answer([{ ...deletedOf('u7', 3), suspended: true }])
+      await changing
+      expect(told.at(-1)).to.include({ uid: 'u7', version: 3, suspended: true })
+      const known = () => [...held].filter((uid) => cache.peek(uid)).length
+      expect(known()).to.equal(300)
+      const before = [...held]
+      held.clear()
+      for (let n = 0; n < 1_000; n++) {
+        held.clear()
+        held.add(`y${n}`)
+        cache.accept(deletedOf(`y${n}`))
+      }
+      expect(before.filter((uid) => cache.peek(uid))).to.deep.equal([])
+    })
+
+    it('may live again in a database that was restored', async () => {
+      cache.accept(recordOf('u', 4))
+      cache.accept(deletedOf('u', 5))
+      await cache.reset()
+      const loading = cache.loadById('b')
+      script.asked[0]!.answer([recordOf('u', 4)])
+      expect((await loading)?.version).to.equal(4)
+    })
+  })
+
   it('rejects for the row that cannot be read, and not for its neighbours', async () => {
     const first = cache.load('x')
     const [bad, good] = [cache.load('bad').catch((error) => error), cache.load('u')]
@@ -334,7 +410,7 @@ describe('the cache of buffers where no shards run', () => {
   let cache: ReturnType<typeof createBufferCache>
   beforeEach(() => {
     script = scriptedRows()
-    cache = createBufferCache({ rows: script.rows, clock: systemClock(), keepsDeleted: false })
+    cache = createBufferCache({ rows: script.rows, clock: systemClock() })
   })
 
   it('keeps nothing of deleted buffers, whoever tells of the deletion', async () => {

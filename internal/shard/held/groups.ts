@@ -30,7 +30,10 @@ export class Groups {
   constructor(options: GroupsOptions) {
     this.#options = options
     this.#telling = new Telling(options.clock, (group) => this.#onPolicy(group))
-    this.#unsubscribe = options.policies.onChange((record) => this.#changed(record))
+    this.#unsubscribe = options.policies.onChange(
+      (record) => this.#changed(record),
+      (uid) => this.#buffers.has(uid),
+    )
   }
 
   /** From now on `onPolicy` is called for each group whose policy is another one now. */

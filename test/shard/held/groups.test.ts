@@ -69,6 +69,29 @@ describe('open groups of a shard', () => {
     groups.close()
   })
 
+  it('hold their buffers while one of them is open', () => {
+    let holds: (uid: string) => boolean = () => false
+    const groups = new Groups({
+      policies: {
+        peek: () => undefined,
+        load: () => new Promise(() => {}),
+        onChange(_, holdsBuffer) {
+          holds = holdsBuffer
+          return () => {}
+        },
+      },
+      clock: new ManualClock(),
+      onProblem: () => {},
+    })
+    const [one, two] = [groups.open('one', 'u', false), groups.open('two', 'u', false)]
+    expect([holds('u'), holds('v')]).to.deep.equal([true, false])
+    groups.retire(one)
+    expect(holds('u')).to.equal(true)
+    groups.retire(two)
+    expect(holds('u')).to.equal(false)
+    groups.close()
+  })
+
   describe('whose buffer changes', () => {
     /** More than are told at once. */
     const GROUPS = 3_500
