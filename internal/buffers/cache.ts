@@ -22,7 +22,10 @@ import type { BufferRows } from './ports.ts'
 export interface BufferCache {
   /** By uid, without waiting; deleted ones that a shard holds, too. */
   peek(uid: string): BufferRecord | undefined
-  /** By uid, deleted ones too; undefined: no such row, or it was deleted while it was read. Rejects while the database is away and the record is not here. */
+  /**
+   * By uid, deleted ones too; undefined: no such row, or it was deleted while it was read. Rejects while the database is
+   * away and the record is not here.
+   */
   load(uid: string): Promise<BufferRecord | undefined>
   /** By id; undefined: unknown, deleted, not here yet, or not certain any more. */
   peekById(bufferId: string): BufferRecord | undefined
@@ -50,7 +53,7 @@ export interface BufferCacheOptions {
 
 /** So many deleted records are here before those that nobody holds any more are looked for. */
 const SWEEP_FROM = 100
-/** Versions of deleted buffers that are known at least: far more than are deleted while a read of an earlier one is under way. */
+/** Versions of deleted buffers that are known at least: more than are deleted while a read from before is under way. */
 const VERSIONS_KEPT = 10_000
 
 export function createBufferCache({ rows, clock }: BufferCacheOptions): BufferCache {

@@ -73,7 +73,7 @@ interface Portion {
 
 /**
  * Ten thousand ids may be 5 MB, and their number alone is known before they are read. So a page is read in portions that
- * are no larger than a page, whatever ids they hold.
+ * are no larger than a page by the number of their ids. Ids of control characters are up to six times as large in JSON.
  */
 async function listItems(db: Database, scope: Scope, filter: DeadLetterFilter): Promise<ItemRow[]> {
   const rows: ItemRow[] = []

@@ -45,7 +45,10 @@ export class BufferState {
     this.#storedBytes -= storedBytes
   }
 
-  /** Takes a record that is not older than the known one. Whether the groups follow another policy now: most changes are not theirs. */
+  /**
+   * Takes a record that is not older than the known one. Whether its groups follow another policy now: most changes are
+   * none of theirs.
+   */
   update(record: BufferRecord): boolean {
     if (this.record && record.version < this.record.version) return false
     this.record = record

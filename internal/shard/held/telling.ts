@@ -37,7 +37,7 @@ export class Telling {
     this.#tell = tell
   }
 
-  /** Of what concerns all groups. It replaces what `owner` had told before, also when that is not over. */
+  /** Of what concerns all groups. It takes the place of what `owner` had told before and is not over. */
   everyone(owner: object, groups: Iterator<OpenGroup>): void {
     this.#begin(owner, groups)
   }
