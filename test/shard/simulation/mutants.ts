@@ -37,7 +37,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'one-in-flight',
     rule: 'one commit is in flight: the next sequence is not predicted',
     breaks: /behind the claim/,
-    seed: 14,
+    seed: 19,
     file: 'shard/journal/journal.ts',
     edits: [
       ['if (this.#scheduled || this.#flying) return', 'if (this.#scheduled) return'],
