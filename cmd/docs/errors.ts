@@ -240,7 +240,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   requestRate: {
     means:
-      'This API key, or all credentials of the account together, send more requests than `PENSTOCK_KEY_REQUESTS_PER_SECOND` allows; a large answer counts as several. Or too many of the account ask for the states of buffers at the same time, or wait while the account does not read its answers.',
+      'This API key, or all credentials of the account together, send more requests than `PENSTOCK_KEY_REQUESTS_PER_SECOND` allows, or read more than it allows for the size of answers. Or too many of the account ask for the states of buffers at the same time, or wait while the account does not read its answers.',
     action: 'Send it again after `Retry-After` seconds, and send fewer at once.',
   },
   signUpRate: {

@@ -63,7 +63,7 @@ function ofRequests(): Row[] {
   const ofKeys = `${rate} a second in a process, ${BURST_SECONDS * rate} at once, by [\`PENSTOCK_KEY_REQUESTS_PER_SECOND\`](configuration.md)`
   const ofCustomers = `${CUSTOMER_RATIO} times those of a key`
   const { list, bytes } = BYTES_A_TOKEN
-  const large = `a list counts once more for each full ${grouped(list)} bytes, a stored batch for each ${grouped(bytes)}`
+  const large = `as many a second as requests: ${grouped(list)} bytes of lists each, ${grouped(bytes)} of stored batches`
   const tests = `${testsPerMinute} a minute in a process, ${TESTS_AT_ONCE} at once, by [\`PENSTOCK_TESTS_PER_MINUTE\`](configuration.md)`
   return [
     ['Price of a webhook', price, beyond('insufficientCredits')],
@@ -88,7 +88,7 @@ function ofRequests(): Row[] {
       `${CUSTOMER_RATIO * BURST_SECONDS * rate} in a process`,
       beyond('requestRate'),
     ],
-    ['Large answers to management requests', large, beyond('requestRate')],
+    ['Large answers to reads of a key, and of a customer', large, beyond('requestRate')],
     [
       'Checkouts, cancellations and portal URLs of a customer',
       `${PROVIDER_PER_MINUTE} a minute in a process, ${PROVIDER_AT_ONCE} at once, where requests of keys are limited`,

@@ -12,12 +12,12 @@ export interface RequestLimits {
   refusal(principal: Principal, waitsFor?: Route['waitsFor']): ServiceError | null
   /**
    * Runs `work` of a customer, once fewer than `AT_ONCE` others of the customer run. 429 when as many wait as may come at
-   * once, or when answers before it cost so much that it is not run. Without a rate nothing waits.
+   * once, or when it is a read and the answers before it were so large that it is not run. Without a rate nothing waits.
    */
-  inTurn<T>(principal: Principal, work: () => Promise<T>): Promise<T>
+  inTurn<T>(principal: Principal, kind: 'read' | 'change', work: () => Promise<T>): Promise<T>
   /** As `inTurn`, with turns of their own that end when `left` resolves, which is called once `work` is done. */
   answering<T>(customerId: string, work: () => Promise<T>, left: () => Promise<void>): Promise<T>
-  /** Takes what an answer costs, once it is known, out of the buckets that the request was taken from. */
+  /** Counts the size of an answer to a read, once it is known: the next reads pay for it. */
   charge(principal: Principal, answer: Answered): void
 }
 
@@ -67,6 +67,8 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
     new TokenBuckets({ clock, perSecond: rate, burst: Math.max(1, rate * BURST_SECONDS) })
   const credentials = bucketsOf(perSecond)
   const customers = bucketsOf(perSecond * CUSTOMER_RATIO)
+  // Of their own: a key that leaked can be revoked, whatever is read with it.
+  const sizes = { credentials: bucketsOf(perSecond), customers: bucketsOf(perSecond * CUSTOMER_RATIO) }
   // A request that waits holds a connection, and those of all customers are bounded.
   const mostWaiting = perSecond * CUSTOMER_RATIO * BURST_SECONDS
   const isLimited = perSecond !== Number.POSITIVE_INFINITY
@@ -88,22 +90,22 @@ export function createRequestLimits({ clock, perSecond, telemetry }: RequestLimi
     return turns.run(customerId, work, left)
   }
   function demandNoDebt(principal: Principal): void {
-    const ofCredential = credentials.owes(credentialOf(principal))
+    const ofCredential = sizes.credentials.owes(credentialOf(principal))
     if (ofCredential > 0) throw refused('key', ofCredential)
-    const ofCustomer = customers.owes(principal.customerId)
+    const ofCustomer = sizes.customers.owes(principal.customerId)
     if (ofCustomer > 0) throw refused('customer', ofCustomer)
   }
   return {
-    inTurn: (principal, work) =>
+    inTurn: (principal, kind, work) =>
       run(works, principal.customerId, async () => {
         // Whoever waited was let in before the answers ahead of it were charged.
-        demandNoDebt(principal)
+        if (kind === 'read') demandNoDebt(principal)
         return work()
       }),
     charge(principal, { bytes, kind }) {
       const tokens = Math.floor(bytes / BYTES_A_TOKEN[kind])
-      credentials.spend(credentialOf(principal), tokens)
-      customers.spend(principal.customerId, tokens)
+      sizes.credentials.spend(credentialOf(principal), tokens)
+      sizes.customers.spend(principal.customerId, tokens)
     },
     answering: (customerId, work, left) => run(answers, customerId, work, left),
     refusal(principal, waitsFor) {

@@ -49,6 +49,7 @@ export class TokenBuckets {
     if (this.#every === 0 || tokens === 0) return
     const now = this.#clock.monotonic()
     this.#fullAt.set(name, Math.max(this.#fullAt.get(name) ?? 0, now) + tokens * this.#every)
+    if (this.#fullAt.size >= this.#sweepAt) this.#sweep(now)
   }
 
   /** How long until this bucket has all the tokens that were spent in advance, ms; 0: it owes none. */

@@ -113,8 +113,9 @@ async function perform(
   const answering = (work: () => Promise<void>): Promise<void> =>
     options.limits.answering(principal.customerId, work, () => leftOf(ctx))
   if (row.waitsFor === undefined) {
-    const work = () => options.limits.inTurn(principal, async () => give(await handle()))
-    return isRead(row) ? answering(work) : work()
+    const kind = isRead(row) ? 'read' : 'change'
+    const work = () => options.limits.inTurn(principal, kind, async () => give(await handle()))
+    return kind === 'read' ? answering(work) : work()
   }
   const reply = await handle()
   if (row.waitsFor !== 'change') return give(reply)
