@@ -6,8 +6,11 @@ import type { PlaceLimits } from './places.ts'
  */
 export const ATTEMPT_PLACES: PlaceLimits = { atOnce: 8_192, perCustomer: 2_048 }
 
-/** Of all bodies of a process that run or wait, over all origins: as much as its payload cache has. */
-export const BODY_BYTES = 256 * 1_048_576
+/**
+ * Of all bodies of a process that run or wait, over all origins: half of what its payload cache has. With that cache and the
+ * heap they fit into the 1 GiB that the chart gives an actor.
+ */
+export const BODY_BYTES = 128 * 1_048_576
 
 const OF_PROCESS = ATTEMPT_PLACES.atOnce / ATTEMPT_PLACES.perCustomer
 /** Attempts and idle connections each take a quarter of the files at most: the rest is for all other work. */
