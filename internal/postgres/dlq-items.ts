@@ -61,9 +61,12 @@ export function createDeadLetterStore(db: Database): DeadLetterStore {
 export const PAGE_BYTES = 4_000_000
 /** Of a page: those of few items are one. */
 const MOST_PORTIONS = 16
-/** What a row takes in a page, bytes: an item its longest id, where it is plain text, and the rest its other columns. */
+/**
+ * What a row takes in a page, bytes: an item its longest id, where it is plain text, and the rest its other columns. So 500
+ * rows of one item each are read in one portion.
+ */
 const ID_BYTES = 515
-const REST_BYTES = 8_000
+const REST_BYTES = 7_000
 
 interface Portion {
   rows: (ItemRow & { bytes: number })[]
