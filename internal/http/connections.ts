@@ -53,12 +53,14 @@ export class ConnectionBound {
   underWay(handler: Handler): Handler {
     const connections = this
     // One for all: a closure a request costs more than all the rest.
-    function answered(this: ServerResponse): void {
-      connections.#answered(this.req.socket)
+    function answered(this: TrackedResponse): void {
+      connections.#answered(this[CONNECTION])
     }
-    return (req, res) => {
+    return (req, res: TrackedResponse) => {
       const connection = this.#open.get(req.socket)
-      if (connection !== undefined) this.#idle.delete(connection)
+      if (connection === undefined) return handler(req, res)
+      this.#idle.delete(connection)
+      res[CONNECTION] = connection
       res.on('finish', answered)
       return handler(req, res)
     }
@@ -87,11 +89,11 @@ export class ConnectionBound {
     this.#idle.add(connection, this.#clock.monotonic())
   }
 
-  /** The next request of the connection may have come meanwhile. */
-  #answered(socket: HttpSocket): void {
-    if (socket._httpMessage) return
-    const connection = this.#open.get(socket)
-    if (connection !== undefined) this.#idle.add(connection, this.#clock.monotonic())
+  /** The next request of the connection may have come meanwhile, or it may have closed. */
+  #answered(connection: Connection | undefined): void {
+    if (connection === undefined || !this.#open.has(connection.socket)) return
+    const { _httpMessage: next }: HttpSocket = connection.socket
+    if (!next) this.#idle.add(connection, this.#clock.monotonic())
   }
 
   /** Whether there was room, or others made it. */
@@ -118,6 +120,11 @@ export class ConnectionBound {
     if (connection.isServed) this.#served--
   }
 }
+
+/** Kept with the answer, whose request may have no socket any more when it is out. */
+const CONNECTION = Symbol('connection')
+
+type TrackedResponse = ServerResponse & { [CONNECTION]?: Connection }
 
 /** In the order in which they began to idle. A Map would do, but its first entry stands behind all holes before it. */
 class IdleConnections {

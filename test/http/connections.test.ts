@@ -1,5 +1,5 @@
 /** Who is served when there are as many connections as may be (docs/architecture/protocol.md, "Connections"). */
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { SPARED_MS } from '../../internal/http/connections.ts'
@@ -28,9 +28,11 @@ describe('connections at their bound', () => {
     clients = []
     held = []
     refused = []
-    const handler = ({ url }: { url?: string }, res: ServerResponse) => {
-      if (url === '/held') held.push(res)
+    const handler = (req: IncomingMessage, res: ServerResponse) => {
+      if (req.url === '/held') held.push(res)
       else res.end('{}')
+      // As undici does to a request whose body it has passed on.
+      if (req.url === '/passed-on') Object.assign(req, { socket: null })
     }
     const onRefused = (status: number) => refused.push(status)
     const options = { host: '127.0.0.1', port: 0, maxConnections: LIMIT, onRefused }
@@ -89,6 +91,17 @@ describe('connections at their bound', () => {
     for (const client of closed) await client.closed()
     for (const client of idling) if (!closed.includes(client)) await isServed(client)
   }
+
+  it('idle again after a request that was passed on', async () => {
+    for (let n = 0; n < LIMIT; n++) {
+      const client = await open()
+      client.socket.write('GET /passed-on HTTP/1.1\r\nHost: x\r\n\r\n')
+      expect((await client.answer()).status).to.equal(200)
+    }
+    clock.advance(SPARED_MS)
+    await isServed(await open())
+    await eventually(() => clients[0]!.ended)
+  })
 
   it('give the place of the one that has idled longest to whoever comes', async () => {
     const idling = await idle()
