@@ -8,6 +8,7 @@ import { BufferReconciler } from '../../../operator/reconcile/reconciler.ts'
 import { type BufferResource, PAUSE_ANNOTATION } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { type Given, KEY, resource, secret, stored } from './fixtures.ts'
+import { quietParts, writerTo } from './quiet-parts.ts'
 
 const { signal } = new AbortController()
 const BAD_KEY = `svk_${'bd'.repeat(24)}`
@@ -59,22 +60,15 @@ function fixture() {
     return written
   }
   const reconciler = new BufferReconciler({
+    ...quietParts,
     admin,
     clock,
     resources: store,
     claims: new BufferIdClaims(store, clock),
-    randomness: { fraction: () => 0.5, bytes: (size) => new Uint8Array(size) },
     verifyMs: 300_000,
     secrets: { ...store, get: (key) => secrets.get(key), list: () => [], byIndex: () => [] },
     values: { read: async (known) => known as SecretResource },
-    writer: {
-      setFinalizers: (each, finalizers) => write({ ...each, metadata: { ...each.metadata, finalizers } }),
-      applyStatus: (each, status) => write({ ...each, status }),
-    },
-    events: { record: () => {} },
-    log: { info: () => {} },
-    service: { returns: 0, answered: () => {}, missed: () => {}, forget: () => {} },
-    follower: { use: () => {} },
+    writer: writerTo(write),
   })
   const pass = (key: string) => reconciler.reconcile(key, signal)
   /** Ms until the good Buffer is ready; the bad one gets a pass each second where it tries. */

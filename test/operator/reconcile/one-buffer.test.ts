@@ -12,6 +12,7 @@ import { type BufferResource, PAUSE_ANNOTATION } from '../../../operator/resourc
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { seededFractions } from '../../support/seeded.ts'
 import { resource, SECRETS, spec, stored } from './fixtures.ts'
+import { quietParts, writerTo } from './quiet-parts.ts'
 
 const { signal } = new AbortController()
 const NAMES = ['one', 'two', 'three']
@@ -122,22 +123,15 @@ class World {
     }
     const find = (key: string) => SECRETS.find(({ metadata }) => metadata.name === key.split('/')[1])
     return new BufferReconciler({
+      ...quietParts,
       clock,
       admin: this.service.admin,
       resources: store,
       claims: new BufferIdClaims(store, clock),
-      randomness: { fraction: () => 0.5, bytes: (size) => new Uint8Array(size) },
       verifyMs: 1_000,
       secrets: { get: find, list: () => [], byIndex: () => [] },
       values: { read: async (known) => known as SecretResource },
-      writer: {
-        setFinalizers: (each, finalizers) => write({ ...each, metadata: { ...each.metadata, finalizers } }),
-        applyStatus: (each, status) => write({ ...each, status }),
-      },
-      events: { record: () => {} },
-      log: { info: () => {} },
-      service: { returns: 0, answered: () => {}, missed: () => {}, forget: () => {} },
-      follower: { use: () => {} },
+      writer: writerTo(write),
     })
   }
 }

@@ -14,6 +14,7 @@ import { BufferReconciler } from '../../../operator/reconcile/reconciler.ts'
 import type { BufferResource } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { resource, SECRETS, SYNCED, stored } from './fixtures.ts'
+import { quietParts, writerTo } from './quiet-parts.ts'
 
 const { signal } = new AbortController()
 const KEY = 'shop/orders'
@@ -63,11 +64,11 @@ function fixture(first: BufferResource, remote: Buffer = stored()) {
   }
   const clock = new ManualClock()
   const reconciler = new BufferReconciler({
+    ...quietParts,
     admin,
     resources: store,
     claims: new BufferIdClaims(store, clock),
     clock,
-    randomness: { fraction: () => 0.5, bytes: (size) => new Uint8Array(size) },
     verifyMs: 300_000,
     secrets: { ...store, get: find, list: () => SECRETS, byIndex: () => [] },
     values: {
@@ -76,14 +77,7 @@ function fixture(first: BufferResource, remote: Buffer = stored()) {
         return known as SecretResource
       },
     },
-    writer: {
-      setFinalizers: (each, finalizers) => write({ ...each, metadata: { ...each.metadata, finalizers } }),
-      applyStatus: (each, status) => write({ ...each, status }),
-    },
-    events: { record: () => {} },
-    log: { info: () => {} },
-    service: { returns: 0, answered: () => {}, missed: () => {}, forget: () => {} },
-    follower: { use: () => {} },
+    writer: writerTo(write),
   })
   return { reconciler, resources, asked, gates, service }
 }
