@@ -23,7 +23,7 @@ export interface BodyRoom {
   /** false: there is no room, and nothing is taken. */
   take(bytes: number): boolean
   giveBack(bytes: number): void
-  /** The body begins to arrive. `giveUp` is called, once at most, when it has to make room: it gives back what it holds. */
+  /** The body stays incomplete for now. `giveUp` is called, once at most, when it has to make room: it gives back what it holds. */
   arrives(giveUp: () => void): void
   /** All of it is here, or nothing more is wanted: it makes room no more. */
   arrived(): void
@@ -52,14 +52,11 @@ export class BodyShares {
   }
 }
 
-interface Holder {
-  held: number
-  readonly arriving: Set<Room>
-}
-
-/** Whoever holds something, or whose bodies arrive. */
+/** What is held, and which bodies still arrive. */
 class Holders {
-  readonly #byName = new Map<string, Holder>()
+  /** Bytes of whoever holds any. */
+  readonly #held = new Map<string, number>()
+  readonly arriving = new Set<Room>()
   readonly clock: Pick<Clock, 'monotonic'>
   readonly limit: number
   free: number
@@ -71,44 +68,36 @@ class Holders {
   }
 
   held(name: string): number {
-    return this.#byName.get(name)?.held ?? 0
+    return this.#held.get(name) ?? 0
   }
 
-  /** It has to be forgotten. */
-  named(name: string): Holder {
-    const known = this.#byName.get(name)
-    if (known !== undefined) return known
-    const holder = { held: 0, arriving: new Set<Room>() }
-    this.#byName.set(name, holder)
-    return holder
-  }
-
-  forget(name: string, { held, arriving }: Holder): void {
-    if (held === 0 && arriving.size === 0) this.#byName.delete(name)
+  /** `bytes` of less than 0 are given back. */
+  hold(name: string, bytes: number): void {
+    const held = this.held(name) + bytes
+    this.free -= bytes
+    if (held === 0) this.#held.delete(name)
+    else this.#held.set(name, held)
   }
 
   /** Slow bodies that make room for this holder once it holds so much: of who holds most first, then the largest. */
   slow(name: string, held: number): Room[] {
     const before = this.clock.monotonic() - SLOW_MS
-    return [...this.#byName]
-      .filter(([each, holder]) => each === name || holder.held >= held)
-      .sort(([, a], [, b]) => b.held - a.held)
-      .flatMap(([, { arriving }]) =>
-        [...arriving].filter(({ since }) => since <= before).sort((a, b) => b.own - a.own),
-      )
+    return [...this.arriving]
+      .filter((room) => room.since <= before && (room.name === name || this.held(room.name) >= held))
+      .sort((a, b) => this.held(b.name) - this.held(a.name) || b.own - a.own)
   }
 }
 
 class Room implements BodyRoom {
   readonly #all: Holders
-  readonly #name: string
+  readonly name: string
   #giveUp = (): void => {}
   own = 0
   since = 0
 
   constructor(all: Holders, name: string) {
     this.#all = all
-    this.#name = name
+    this.name = name
   }
 
   has(bytes: number): boolean {
@@ -117,36 +106,30 @@ class Room implements BodyRoom {
 
   take(bytes: number): boolean {
     if (!this.#fits(bytes) && !this.#crowdOut(bytes)) return false
-    this.#all.free -= bytes
-    this.#all.named(this.#name).held += bytes
+    this.#all.hold(this.name, bytes)
     this.own += bytes
     return true
   }
 
   giveBack(bytes: number): void {
-    const holder = this.#all.named(this.#name)
-    this.#all.free += bytes
-    holder.held -= bytes
+    this.#all.hold(this.name, -bytes)
     this.own -= bytes
-    this.#all.forget(this.#name, holder)
   }
 
   arrives(giveUp: () => void): void {
     this.#giveUp = giveUp
     this.since = this.#all.clock.monotonic()
-    this.#all.named(this.#name).arriving.add(this)
+    this.#all.arriving.add(this)
   }
 
   arrived(): void {
-    const holder = this.#all.named(this.#name)
-    holder.arriving.delete(this)
-    this.#all.forget(this.#name, holder)
+    this.#all.arriving.delete(this)
   }
 
   /** Once these have made room. */
   #fits(bytes: number, gone: readonly Room[] = []): boolean {
     const free = this.#all.free + sumOf(gone) - bytes
-    const held = this.#all.held(this.#name) - sumOf(gone.filter((room) => room.#name === this.#name))
+    const held = this.#all.held(this.name) - sumOf(gone.filter((room) => room.name === this.name))
     return free >= 0 && (held <= this.own || held + bytes <= free)
   }
 
@@ -163,8 +146,8 @@ class Room implements BodyRoom {
   }
 
   #slow(bytes: number): Room[] {
-    const held = this.#all.held(this.#name) + bytes
-    return this.#all.slow(this.#name, held).filter((room) => room !== this)
+    const held = this.#all.held(this.name) + bytes
+    return this.#all.slow(this.name, held).filter((room) => room !== this)
   }
 }
 

@@ -54,6 +54,7 @@ export function awaitsContinue(req: IncomingMessage): boolean {
 
 function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<ReadBody> {
   return new Promise((resolve) => {
+    const announced = Number(req.headers['content-length'])
     const chunks: Buffer[] = []
     let size = 0
     // What is only announced takes no room: announcing a body and sending nothing costs next to nothing.
@@ -63,11 +64,14 @@ function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<R
       else {
         size += chunk.length
         chunks.push(chunk)
+        // A body that came in one piece, as most do, never makes room: it is not worth the bookkeeping.
+        if (chunks.length === 1 && size !== announced) room.arrives(giveUp)
       }
     }
     // Most bodies arrive in one piece: those are not copied.
     const onEnd = (): void => finish(chunks.length > 1 ? Buffer.concat(chunks, size) : (chunks[0] ?? EMPTY))
     const onError = (): void => finish('aborted')
+    const giveUp = (): void => finish('busy')
     const finish = (result: ReadBody): void => {
       req.off('data', onData)
       req.off('end', onEnd)
@@ -77,7 +81,6 @@ function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<R
       size = 0
       resolve(result)
     }
-    room.arrives(() => finish('busy'))
     req.on('data', onData)
     req.on('end', onEnd)
     req.on('error', onError)
