@@ -98,6 +98,7 @@ function settingsOfAll({ config, servers }: NodesOptions): Record<string, string
     PENSTOCK_DATABASE_URL: servers.postgres.url,
     PENSTOCK_DATA_DIR: servers.dataDir,
     PENSTOCK_REPLICAS: String(config.replicas),
+    PENSTOCK_SYNC: config.sync,
     PENSTOCK_SHARDS: String(shardsOf(config, servers.dataDir)),
     PENSTOCK_LOCAL: String(config.local),
     PENSTOCK_SECRET_KEY: process.env.PENSTOCK_SECRET_KEY || secretKeyText(servers.dataDir),

@@ -12,6 +12,7 @@ import { isLoopback } from '../../internal/http/own-requests.ts'
 import type { SecretKey } from '../../internal/postgres/secrets.ts'
 import type { Setting } from './setting.ts'
 import { type OwnerKey, SETTINGS } from './settings.ts'
+import { NATS_SYNC } from './sync.ts'
 
 export type ProcessRole = 'penstock' | 'cluster' | 'ingress' | 'admin' | 'actor' | 'operator' | 'migrate'
 
@@ -67,7 +68,7 @@ export interface Config {
   subjects: 'group' | 'shard'
   processes: number
   catalogFile: string | undefined
-  /** `always`, or an interval as nats-server reads it. */
+  /** When the broker writes to disk: `always`, or an interval as nats-server reads it. */
   sync: string
   /** undefined: customer `local` with a generated key. */
   ownerKeys: OwnerKey[] | undefined
@@ -218,7 +219,8 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     subjects: given.subjects ?? 'group',
     processes: given.processes ?? (role === 'penstock' ? defaultProcesses() : 1),
     catalogFile: given.catalogFile,
-    sync: given.sync ?? 'always',
+    // A broker of somebody else is taken for one that is not configured.
+    sync: given.sync ?? (given.natsUrls === undefined ? 'always' : NATS_SYNC),
     ownerKeys: given.ownerKeys,
     secretKeys: given.secretKeys,
     allowDestinations:

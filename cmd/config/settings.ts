@@ -6,6 +6,7 @@ import { isIdentifier } from '../../internal/domain/identifiers.ts'
 import { accept, type Parsed, refuse } from '../../internal/domain/parsed.ts'
 import { parseSecretKeys } from '../../internal/postgres/secrets.ts'
 import { flag, hasScheme, integer, list, oneOf, type Setting, text, url } from './setting.ts'
+import { parseSync, SYNC } from './sync.ts'
 
 export interface OwnerKey {
   customerId: string
@@ -18,7 +19,6 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 const NATS_URLS = 'nats:// or tls:// URLs, comma-separated'
 const OWNER_KEYS = 'customer=svk_ pairs (48 lower-case hexadecimal characters after svk_), comma-separated'
 const SECRET_KEYS = 'base64 of 32 bytes, or keyid:base64 pairs, comma-separated'
-const SYNC = 'always or an interval such as 10s'
 const BASE_URL = 'an http or https URL without credentials and query'
 const BLOCKS = 'address blocks such as 10.0.0.0/8, comma-separated'
 const NAME_SERVERS = 'addresses of name servers such as 10.0.0.10 or [fd00::10]:5353, comma-separated'
@@ -43,7 +43,7 @@ export const SETTINGS = {
   subjects: oneOf('PENSTOCK_SUBJECTS', ['group', 'shard']),
   processes: integer('PENSTOCK_PROCESSES', 1, 64),
   catalogFile: text('PENSTOCK_CATALOG'),
-  sync: { name: 'PENSTOCK_SYNC', accepts: SYNC, parse: syncInterval },
+  sync: { name: 'PENSTOCK_SYNC', accepts: SYNC, parse: parseSync },
   ownerKeys: { ...list('PENSTOCK_OWNER_KEYS', OWNER_KEYS, ownerKey), secret: true },
   secretKeys: { name: 'PENSTOCK_SECRET_KEY', accepts: SECRET_KEYS, parse: parseSecretKeys, secret: true },
   stripeKey: { name: 'PENSTOCK_STRIPE_KEY', accepts: STRIPE_KEY, parse: stripeKey, secret: true },
@@ -131,8 +131,4 @@ function stripeKey(text: string): Parsed<string> {
 
 function stripeSecret(text: string): Parsed<string> {
   return /^whsec_[\w+/=]{8,255}$/.test(text) ? accept(text) : refuse(`must be ${STRIPE_SECRETS}`)
-}
-
-function syncInterval(text: string): Parsed<string> {
-  return text === 'always' || /^[1-9]\d{0,5}(ms|s|m|h)$/.test(text) ? accept(text) : refuse(`must be ${SYNC}`)
 }

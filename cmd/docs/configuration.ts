@@ -103,8 +103,9 @@ export const variables: Readonly<Record<Key, Variable>> = {
   },
   sync: {
     meaning:
-      'When the embedded broker writes to disk: at each message, or at an interval, whose messages a power cut takes.',
-    readers: ['penstock', 'cluster'],
+      'When the broker writes to disk: at each message, or at an interval, whose messages a power cut takes. The embedded broker is set to it. Of your own broker it has to be the `sync_interval`: a log is cut only so long after what allows it was acknowledged.',
+    unset: '`always` for the embedded broker, `2m` for your own',
+    readers: ['penstock', 'cluster', 'actor'],
     commands: ['repair'],
   },
   ownerKeys: {

@@ -117,6 +117,7 @@ function settingsOf({ config }: Node, { natsUrls, databaseUrl }: Backends): Reco
     PENSTOCK_DATABASE_URL: databaseUrl,
     PENSTOCK_SECRET_KEY: process.env.PENSTOCK_SECRET_KEY || secretKeyText(config.dataDir),
     PENSTOCK_DATA_DIR: config.dataDir,
+    PENSTOCK_SYNC: config.sync,
     PENSTOCK_LOCAL: String(config.local),
     PENSTOCK_PROCESSES: '',
   })

@@ -16,6 +16,7 @@ import {
 import { SharePublisher } from '../../internal/shard/status/shares.ts'
 import { createLogUsageTelemetry } from '../../internal/telemetry/log-usage-telemetry.ts'
 import { createShardTelemetry } from '../../internal/telemetry/shard-telemetry.ts'
+import { syncLagMs } from '../config/sync.ts'
 import type { Logs, Node, Store } from './foundation.ts'
 
 /** Payloads kept in memory over all shards of a node, bytes. */
@@ -45,7 +46,7 @@ export async function startActor(
   deliveries: DeliveryClient,
   nodes: { leases: Membership; isOver: (boot: string) => boolean },
 ): Promise<ActorNode> {
-  const { lifecycle, clock, log, boot, watched } = node
+  const { config, lifecycle, clock, log, boot, watched } = node
   const actor = await lifecycle.acquire(
     'shards',
     async () => {
@@ -68,7 +69,7 @@ export async function startActor(
           payloadMs: PAYLOAD_MS,
           attemptsPerBuffer: ATTEMPTS_PER_BUFFER,
           factsAtOnce: FACTS_AT_ONCE,
-          housekeeping: HOUSEKEEPING_LIMITS,
+          housekeeping: { ...HOUSEKEEPING_LIMITS, syncLagMs: syncLagMs(config.sync) },
         },
       })
       await actor.start()

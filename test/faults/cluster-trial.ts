@@ -49,6 +49,8 @@ export interface ClusterTrialOptions {
 export interface TrialServers {
   readonly broker: Brokers
   readonly databaseUrl: string
+  /** When the broker writes to disk, as PENSTOCK_SYNC; default: nobody cuts its power. */
+  readonly sync?: string
 }
 
 export class ClusterTrial {
@@ -98,11 +100,16 @@ export class ClusterTrial {
   /** A new installation that runs and has no buffer. */
   static async open(options: ClusterTrialOptions): Promise<ClusterTrial> {
     const { seed, shards = 6, ingresses = 2, actors = 3, brokers = 1 } = options
-    const { broker: servers, databaseUrl } = options.servers ?? (await ownServers(brokers))
+    const {
+      broker: servers,
+      databaseUrl,
+      sync,
+    }: TrialServers = options.servers ?? (await ownServers(brokers))
     const cluster = await Cluster.create({
       PENSTOCK_NATS_URL: servers.natsUrls.join(','),
       PENSTOCK_DATABASE_URL: databaseUrl,
       PENSTOCK_REPLICAS: String(servers.brokers.length),
+      ...(sync !== undefined && { PENSTOCK_SYNC: sync }),
       PENSTOCK_SHARDS: String(shards),
       PENSTOCK_INITIAL_CREDITS: String(CREDITS),
       PENSTOCK_LOG_LEVEL: 'info',

@@ -34,6 +34,7 @@ import { alone } from '../support/alone.ts'
 const LIMITS: HousekeepingLimits = {
   everyMs: 50,
   purgeLagMs: 200,
+  syncLagMs: 0,
   keepRatio: 1,
   keepBytes: 20_000,
   snapshotBytes: 4_000,

@@ -89,6 +89,7 @@ export class Trial {
         ...(own && {
           PENSTOCK_NATS_URL: own.proxy.through(own.nats.url),
           PENSTOCK_DATABASE_URL: own.databaseUrl,
+          PENSTOCK_SYNC: 'always',
         }),
       },
     })

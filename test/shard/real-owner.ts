@@ -185,7 +185,7 @@ function surroundings(options: OwnerOptions) {
         payloadMs: options.payloadMs ?? 60_000,
         attemptsPerBuffer: options.attemptsPerBuffer ?? 16,
         factsAtOnce: 5_000,
-        housekeeping: { ...HOUSEKEEPING_LIMITS, ...options.housekeeping },
+        housekeeping: { ...HOUSEKEEPING_LIMITS, syncLagMs: 0, ...options.housekeeping },
       },
     },
   }

@@ -151,6 +151,8 @@ export async function createInstallation(options: InstallationOptions = {}): Pro
     ? {
         PENSTOCK_NATS_URL: (await natsAccount()).url,
         PENSTOCK_DATABASE_URL: await freshDatabase(),
+        // Nobody cuts the power of these servers.
+        PENSTOCK_SYNC: 'always',
         PENSTOCK_SHARDS: String(SHARDS),
       }
     : {}

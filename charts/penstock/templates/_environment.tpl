@@ -17,10 +17,12 @@ PENSTOCK_LOG_LEVEL: {{ .logLevel }}
 {{- if eq $.Values.mode "local" }}
 {{- /* It listens for the Services, and by itself no such start is a local one. */}}
 PENSTOCK_LOCAL: "true"
-PENSTOCK_SYNC: {{ .sync | quote }}
 PENSTOCK_DATA_DIR: /data/penstock
 {{- /* By itself it would take as many as the node's cores ask for. */}}
 PENSTOCK_PROCESSES: "1"
+{{- end }}
+{{- with .sync }}
+PENSTOCK_SYNC: {{ . | quote }}
 {{- end }}
 {{- with .allowDestinations }}
 PENSTOCK_ALLOW_DESTINATIONS: {{ join "," . | quote }}

@@ -15,6 +15,7 @@ import type { ReplayState } from '../held/replay.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
 import { SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
+import { AllowedPurges } from './allowed-purges.ts'
 import { carry, fitting, laggingItems } from './keeping.ts'
 
 export interface HousekeepingLimits {
@@ -22,6 +23,8 @@ export interface HousekeepingLimits {
   readonly everyMs: number
   /** Purges of the inbox stay so far behind (ms): behind all retries of an append. */
   readonly purgeLagMs: number
+  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. Purges follow what is on disk. */
+  readonly syncLagMs: number
   /**
    * What is over above the horizon is carried around when it outweighs what is live so many times. While it is carried
    * it stands in both logs, so 1.5 is what keeps them together below four times what is live …
@@ -35,7 +38,8 @@ export interface HousekeepingLimits {
   readonly fullShare: number
 }
 
-export const HOUSEKEEPING_LIMITS: HousekeepingLimits = {
+/** All that do not depend on the broker. */
+export const HOUSEKEEPING_LIMITS: Omit<HousekeepingLimits, 'syncLagMs'> = {
   everyMs: 1_000,
   purgeLagMs: 30_000,
   keepRatio: 1.5,
@@ -87,6 +91,8 @@ interface Mark {
 export class Housekeeping {
   readonly #options: HousekeepingOptions
   #marks: Mark[] = []
+  readonly #inboxPurges: AllowedPurges
+  readonly #journalPurges: AllowedPurges
   #purgedInbox = 0
   #purgedJournal = 0
   #snapshotSize = 0
@@ -98,7 +104,10 @@ export class Housekeeping {
 
   /** @param journalBytes size of the journal at the claim, bytes. */
   constructor(options: HousekeepingOptions, journalBytes: number) {
+    const { clock, limits } = options
     this.#options = options
+    this.#inboxPurges = new AllowedPurges(clock, limits.syncLagMs)
+    this.#journalPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#grownSince = -journalBytes
     this.#arm()
   }
@@ -171,7 +180,8 @@ export class Housekeeping {
     const { state, clock, limits, inboxLog } = this.#options
     const before = clock.monotonic() - limits.purgeLagMs
     const old = this.#marks.findLast((mark) => mark.at <= before)
-    const target = Math.min(state.horizon, old?.cursor ?? 0)
+    this.#inboxPurges.allow(Math.min(state.horizon, old?.cursor ?? 0))
+    const target = this.#inboxPurges.due()
     if (target <= this.#purgedInbox) return
     await inboxLog.purgeBelow(target)
     this.#purgedInbox = target
@@ -233,6 +243,8 @@ export class Housekeeping {
         new Error(`${projector.waiting} wait`),
       )
     } else target = Math.min(target, counted)
+    this.#journalPurges.allow(target)
+    target = this.#journalPurges.due()
     if (target <= this.#purgedJournal) return
     await journalLog.purgeBelow(target)
     this.#purgedJournal = target

@@ -198,7 +198,7 @@ describe('the configuration', () => {
     PENSTOCK_REPLICAS: ['0', '6'],
     PENSTOCK_SUBJECTS: ['groups', 'Group'],
     PENSTOCK_PROCESSES: ['0'],
-    PENSTOCK_SYNC: ['never', '0s', '10', 'always; store_dir: /'],
+    PENSTOCK_SYNC: ['never', '0s', '10', 'always; store_dir: /', '61m', '2h'],
     PENSTOCK_OWNER_KEYS: ['acme', `acme=svk_${'0'.repeat(47)}`, `a/b=${OWNER_KEY}`, `=${OWNER_KEY}`],
     PENSTOCK_SECRET_KEY: ['short', `a:${KEY},a:${KEY}`],
     PENSTOCK_LOCAL: ['yes', 'TRUE', '1'],

@@ -25,6 +25,7 @@ const LIMITS = {
   housekeeping: {
     everyMs: 150,
     purgeLagMs: REPEATS_MS + 100,
+    syncLagMs: 0,
     keepRatio: 1,
     keepBytes: 600,
     snapshotBytes: 1_500,
