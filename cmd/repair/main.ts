@@ -8,10 +8,12 @@ import { parseArgs } from 'node:util'
 import { createJournalCopies } from '../../internal/nats/log/journal-copies.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { createRemembered } from '../../internal/postgres/remembered.ts'
+import { Semaphore } from '../../internal/runtime/semaphore.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { examine, needsRepair } from '../../internal/shard/repair/examination.ts'
 import { type RepairOptions, repairShard } from '../../internal/shard/repair/repair.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { syncLagMs } from '../config/sync.ts'
 import { type CommandLogs, openCommandLogs } from '../wiring/command-logs.ts'
 import { findingLines } from './report.ts'
 import { openServers } from './servers.ts'
@@ -20,6 +22,8 @@ import { refuseOwned } from './standing.ts'
 const USAGE = 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n'
 /** What was found is not repaired yet. */
 const NEEDS_REPAIR = 3
+/** Shards. What they hold is in memory meanwhile, and they wait together for the disk of the broker. */
+const AT_ONCE = 8
 
 interface Arguments {
   /** null: all. */
@@ -58,7 +62,7 @@ async function run(given: Arguments, config: Config): Promise<void> {
 /** `alone`: the servers run for this command only, so nobody else can own a shard. */
 async function repair(
   given: Arguments,
-  { replicas }: Config,
+  { replicas, sync }: Config,
   { connection, broker, shards }: CommandLogs,
   databaseUrl: string,
   alone: boolean,
@@ -70,30 +74,61 @@ async function repair(
   const db = connect(databaseUrl, { max: 1 })
   const copies = createJournalCopies({ connection, clock, replicas })
   try {
-    const ports = { broker, clock, copies, remembered: createRemembered(db), renew: given.renew }
-    for (const shard of numbers) {
-      const options = { ...ports, shard, boot: randomUUID() }
-      if (given.yes) await carryOut(options)
-      else await explain(options)
+    const lag = syncLagMs(sync)
+    const ports = {
+      broker,
+      clock,
+      copies,
+      remembered: createRemembered(db),
+      renew: given.renew,
+      syncLagMs: lag,
     }
+    const slots = new Semaphore(AT_ONCE)
+    const endOf = async (shard: number): Promise<string | Error> => {
+      const options = { ...ports, shard, boot: randomUUID(), onWhole: () => sayWhole(shard, lag) }
+      await slots.acquire()
+      try {
+        return given.yes ? await carryOut(options) : await explain(options)
+      } catch (error) {
+        return error as Error
+      } finally {
+        slots.release()
+      }
+    }
+    for (const end of numbers.map(endOf)) tell(await end)
   } finally {
     copies.close()
     await db.end({ timeout: 2 })
   }
 }
 
-async function explain(options: RepairOptions): Promise<void> {
-  const findings = await examine(options)
-  process.stdout.write(findingLines(findings))
-  if (!needsRepair(findings)) return
-  process.stdout.write('Nothing was changed: add --yes to repair it.\n')
-  process.exitCode = NEEDS_REPAIR
+function tell(end: string | Error): void {
+  if (typeof end === 'string') process.stdout.write(end)
+  else {
+    process.stderr.write(`${end.message}\n`)
+    process.exitCode = 1
+  }
 }
 
-async function carryOut(options: RepairOptions): Promise<void> {
+/** `lagMs` as `syncLagMs`. */
+function sayWhole(shard: number, lagMs: number): void {
+  if (lagMs === 0) return
+  const text = `Shard ${shard}: a node may run it from now on. Its old journal is kept for ${lagMs / 1_000} s, until the broker has the new one on disk.\n`
+  process.stdout.write(text)
+}
+
+async function explain(options: RepairOptions): Promise<string> {
+  const findings = await examine(options)
+  if (!needsRepair(findings)) return findingLines(findings)
+  // Not over an error.
+  process.exitCode ??= NEEDS_REPAIR
+  return `${findingLines(findings)}Nothing was changed: add --yes to repair it.\n`
+}
+
+async function carryOut(options: RepairOptions): Promise<string> {
   const findings = await repairShard(options)
-  process.stdout.write(findingLines(findings ?? (await examine(options))))
-  if (findings) process.stdout.write('Repaired: a node may run it.\n')
+  if (findings === null) return findingLines(await examine(options))
+  return `${findingLines(findings)}Repaired: a node may run it.\n`
 }
 
 const given = argumentsOf(process.argv.slice(2))

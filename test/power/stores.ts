@@ -32,7 +32,7 @@ async function natsStores(guest: Guest, { cache, sync, inside, beside }: PowerKi
     stop: () => nats.close(),
   }
   return {
-    servers: { broker, databaseUrl: await freshDatabase() },
+    servers: { broker, databaseUrl: await freshDatabase(), sync },
     machine,
     member: beside > 0 ? nats.inside[0]! : null,
     untilReady: () => nats.untilReady(),

@@ -29,6 +29,10 @@ export interface JournalRepairOptions {
   readonly shard: number
   readonly copies: JournalCopies
   readonly clock: Clock
+  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
+  readonly syncLagMs: number
+  /** Nodes may run the shard from now on, while the new journal comes to the disk. */
+  readonly onWhole: () => void
   /** UUID of this repair. */
   readonly boot: string
   readonly findings: JournalFindings
@@ -36,15 +40,21 @@ export interface JournalRepairOptions {
   readonly lostBelow: number | null
 }
 
-/** Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. */
+/**
+ * Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. What is replaced is
+ * removed only when its replacement is on the broker's disk: a power cut could leave neither.
+ */
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
-  const { journal, shard, copies, clock, findings } = options
+  const { journal, shard, copies, clock, syncLagMs, findings } = options
   const messages = findings.truncatedWithoutSnapshot ? await oldCopy(options) : await newCopy(options)
+  if (!findings.truncatedWithoutSnapshot) await sleep(clock, syncLagMs)
   const { lastSeq } = await journal.state()
   const { epoch, counted } = findings.known
   const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
   await copies.emptyJournal(shard, first)
   await writeAnew(options, messages, first)
+  options.onWhole()
+  await sleep(clock, syncLagMs)
   await copies.remove(shard)
 }
 

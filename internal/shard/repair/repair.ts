@@ -1,9 +1,11 @@
 /** The repair of one shard, from what is wrong to a shard that any node may claim (docs/architecture/repair.md). */
 import { type ExaminationOptions, examine, type Findings, needsRepair } from './examination.ts'
 import { type InboxRepairOptions, repairInbox } from './inbox-repair.ts'
-import { repairJournal } from './journal-repair.ts'
+import { type JournalRepairOptions, repairJournal } from './journal-repair.ts'
 
-export type RepairOptions = ExaminationOptions & InboxRepairOptions
+export type RepairOptions = ExaminationOptions &
+  InboxRepairOptions &
+  Pick<JournalRepairOptions, 'syncLagMs' | 'onWhole'>
 
 /**
  * What was wrong; null when nothing is. Nobody may own the shard meanwhile. It may be interrupted at any moment:

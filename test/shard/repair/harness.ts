@@ -90,6 +90,8 @@ export class RepairHarness {
       broker: this.nats.broker,
       shard: this.shard,
       clock,
+      syncLagMs: 0,
+      onWhole: () => {},
       copies,
       boot: randomUUID(),
       remembered: createRemembered(this.db),

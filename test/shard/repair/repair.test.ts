@@ -17,6 +17,7 @@ import { freshDatabase, natsAccount } from '../../support/servers.ts'
 import { journalRecords, numbersOf, type Owner } from '../real-owner.ts'
 import { numbersSent, RepairHarness } from './harness.ts'
 import { Interruption, interrupted } from './interruption.ts'
+import { notingSteps } from './steps.ts'
 
 const SHARDS = 40
 /** Everything is due at once. */
@@ -249,6 +250,45 @@ describe('the repair of a shard', function () {
     for (const { key, body } of next.sent) if (body.includes('"d"')) expect(former).to.not.include(key)
     harness.expectOneBodyAKey()
     expect(await repairShard(harness.repairOptions())).to.equal(null)
+    await next.shard.abandon()
+  })
+
+  it('finds what a snapshot replaces when a power cut takes the snapshot alone', async () => {
+    const kept = { everyMs: 20, purgeLagMs: 0, keepBytes: 1, keepRatio: 0.1, snapshotBytes: 200 }
+    const owner = await harness.own(['b'], { housekeeping: { ...kept, syncLagMs: 600_000 } })
+    await harness.send({ key: 'c', n: 5, pad: 200 })
+    for (let n = 30; n < 40; n++) await harness.send({ key: 'a', n, pad: 200 })
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('keep', 1)
+    await harness.wrote('done', 5)
+    const { journal: synced } = await harness.lastSeqs()
+    for (let n = 40; n < 60; n++) await harness.send({ key: 'a', n, pad: 200 })
+    await harness.wrote('done', 15)
+    const { firstSeq } = await harness.journal.state()
+    const snapshots = (await journalRecords(nats.broker, harness.shard)).filter(
+      ({ record, seq }) => record.type === 'snapshot-end' && seq > synced,
+    )
+    expect(snapshots).to.not.deep.equal([])
+    await owner.shard.abandon()
+    expect((await harness.journal.state()).firstSeq).to.equal(firstSeq)
+    await harness.lose('journal', synced)
+    await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+    await repairShard(harness.repairOptions())
+    const next = await untilSent([3, 4, 5])
+    harness.expectOneBodyAKey()
+    await next.shard.abandon()
+  })
+
+  it('removes what it replaces only when the replacement is on disk', async () => {
+    const owner = await harness.own(['b'])
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('seal', 1)
+    await owner.shard.abandon()
+    await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+    const steps: string[] = []
+    await repairShard(notingSteps(harness.repairOptions(), steps))
+    expect(steps).to.deep.equal(['save', 'wait', 'emptyJournal', 'whole', 'wait', 'remove'])
+    const next = await untilSent([3, 4])
     await next.shard.abandon()
   })
 

@@ -1,0 +1,35 @@
+import type { JournalCopies } from '../../../internal/shard/repair/ports.ts'
+import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
+
+const SYNC_LAG_MS = 600_000
+
+/** A repair on a broker that syncs now and then. Its waits for that end at once; they and what it removes are noted. */
+export function notingSteps(options: RepairOptions, steps: string[]): RepairOptions {
+  const noting =
+    <A extends unknown[], R>(step: string, call: (...args: A) => R) =>
+    (...args: A): R => {
+      steps.push(step)
+      return call(...args)
+    }
+  const { copies, clock } = options
+  const noted: JournalCopies = {
+    load: (shard) => copies.load(shard),
+    save: noting('save', (shard, messages) => copies.save(shard, messages)),
+    remove: noting('remove', (shard) => copies.remove(shard)),
+    emptyJournal: noting('emptyJournal', (shard, seq) => copies.emptyJournal(shard, seq)),
+  }
+  return {
+    ...options,
+    syncLagMs: SYNC_LAG_MS,
+    onWhole: () => steps.push('whole'),
+    copies: noted,
+    clock: {
+      ...clock,
+      after: (ms, call) => {
+        if (ms !== SYNC_LAG_MS) return clock.after(ms, call)
+        steps.push('wait')
+        return clock.after(0, call)
+      },
+    },
+  }
+}
