@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createBufferCache } from '../../internal/buffers/cache.ts'
-import type { BufferRows } from '../../internal/buffers/ports.ts'
 import type { BufferRecord } from '../../internal/domain/model.ts'
 import type { BufferDirectory } from '../../internal/ingest/ports.ts'
 import { momentOf } from '../../internal/runtime/moment.ts'
@@ -10,6 +9,7 @@ import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Policies } from '../../internal/shard/ports.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { type AccountsNode, accountsNode, bufferBody, principal } from '../support/accounts.ts'
+import { recordOf, scriptedRows, turn } from './scripted-rows.ts'
 
 const acme = principal('acme')
 
@@ -95,41 +95,6 @@ describe('the cache of buffers on Postgres', () => {
     expect(error).to.include({ name: 'ServiceError', status: 503 })
   })
 })
-
-/** Rows that answer when they are told to: the order of events is the test's. */
-function scriptedRows() {
-  const asked: { keys: readonly string[]; answer: (records: (BufferRecord | Error)[]) => void }[] = []
-  const by = (key: (record: BufferRecord) => string) => (keys: readonly string[]) =>
-    new Promise<Map<string, BufferRecord | Error>>((resolve) => {
-      const answer = (records: (BufferRecord | Error)[]) =>
-        resolve(
-          new Map(
-            records.map((record, index) => [record instanceof Error ? keys[index]! : key(record), record]),
-          ),
-        )
-      asked.push({ keys, answer })
-    })
-  const rows: BufferRows = { byUids: by(({ uid }) => uid), byIds: by(({ buffer }) => buffer.bufferId) }
-  return { rows, asked }
-}
-
-function recordOf(
-  uid: string,
-  version: number,
-  more: { deleted?: boolean; createdAt?: number } = {},
-): BufferRecord {
-  const buffer = { bufferId: 'b', name: `v${version}`, createdAt: more.createdAt ?? 1 }
-  return {
-    uid,
-    version,
-    deleted: more.deleted ?? false,
-    suspended: false,
-    buffer: buffer as BufferRecord['buffer'],
-  }
-}
-
-/** Lets settled promises run their consequences. */
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('the cache of buffers', () => {
   let script: ReturnType<typeof scriptedRows>
@@ -262,82 +227,6 @@ describe('the cache of buffers', () => {
     expect((await loading)?.uid).to.equal('early')
   })
 
-  describe('that are deleted', () => {
-    const deletedOf = (uid: string, version = 2) => recordOf(uid, version, { deleted: true })
-
-    it('are not kept when no shard holds them, however many come and go', () => {
-      for (let n = 0; n < 1_000; n++) {
-        cache.accept(recordOf(`u${n}`, 1, { createdAt: n }))
-        cache.accept(deletedOf(`u${n}`))
-      }
-      const kept = Array.from({ length: 1_000 }, (_, n) => cache.peek(`u${n}`)).filter(Boolean)
-      expect(kept).to.deep.equal([])
-    })
-
-    it('are not taken for live ones by what was read or committed before, though nothing of them is kept', async () => {
-      const [byId, byUid] = [cache.loadById('b'), cache.load('u')]
-      cache.accept(recordOf('u', 2))
-      cache.accept(deletedOf('u', 3))
-      for (const version of [1, 2]) cache.accept(recordOf('u', version))
-      for (const { answer } of script.asked) answer([recordOf('u', 2)])
-      expect([await byId, await byUid]).to.deep.equal([undefined, undefined])
-      expect([cache.peekById('b'), cache.peek('u')]).to.deep.equal([undefined, undefined])
-    })
-
-    it('are read again for a shard that comes to hold them, and stay while it does', async () => {
-      const held = new Set<string>()
-      cache.onChange(
-        () => {},
-        (uid) => held.has(uid),
-      )
-      cache.accept(recordOf('u', 1))
-      cache.accept(deletedOf('u'))
-      held.add('u')
-      const loading = cache.load('u')
-      script.asked[0]!.answer([deletedOf('u')])
-      expect(await loading).to.include({ version: 2, deleted: true })
-      expect(cache.peek('u')).to.include({ version: 2 })
-      for (let n = 0; n < 1_000; n++) cache.accept(deletedOf(`x${n}`))
-      expect(cache.peek('u')).to.include({ version: 2 })
-    })
-
-    it('stay while a shard holds them, which is told of their changes, and not much longer', async () => {
-      const held = new Set(Array.from({ length: 300 }, (_, n) => `u${n}`))
-      const told: BufferRecord[] = []
-      cache.onChange(
-        (record) => told.push(record),
-        (uid) => held.has(uid),
-      )
-      for (const uid of held) {
-        cache.accept(recordOf(uid, 1))
-        cache.accept(deletedOf(uid))
-      }
-      const changing = cache.changed(['u7'])
-      script.asked[0]!.answer([{ ...deletedOf('u7', 3), suspended: true }])
-      await changing
-      expect(told.at(-1)).to.include({ uid: 'u7', version: 3, suspended: true })
-      const known = () => [...held].filter((uid) => cache.peek(uid)).length
-      expect(known()).to.equal(300)
-      const before = [...held]
-      held.clear()
-      for (let n = 0; n < 1_000; n++) {
-        held.clear()
-        held.add(`y${n}`)
-        cache.accept(deletedOf(`y${n}`))
-      }
-      expect(before.filter((uid) => cache.peek(uid))).to.deep.equal([])
-    })
-
-    it('may live again in a database that was restored', async () => {
-      cache.accept(recordOf('u', 4))
-      cache.accept(deletedOf('u', 5))
-      await cache.reset()
-      const loading = cache.loadById('b')
-      script.asked[0]!.answer([recordOf('u', 4)])
-      expect((await loading)?.version).to.equal(4)
-    })
-  })
-
   it('rejects for the row that cannot be read, and not for its neighbours', async () => {
     const first = cache.load('x')
     const [bad, good] = [cache.load('bad').catch((error) => error), cache.load('u')]
@@ -402,46 +291,5 @@ describe('the cache of buffers, a minute after it last heard that it knows all c
     const anew = cache.loadById('b')
     script.asked[1]!.answer([recordOf('new', 1, { createdAt: 2 })])
     expect((await anew)?.uid).to.equal('new')
-  })
-})
-
-describe('the cache of buffers where no shards run', () => {
-  let script: ReturnType<typeof scriptedRows>
-  let cache: ReturnType<typeof createBufferCache>
-  beforeEach(() => {
-    script = scriptedRows()
-    cache = createBufferCache({ rows: script.rows, clock: systemClock() })
-  })
-
-  it('keeps nothing of deleted buffers, whoever tells of the deletion', async () => {
-    for (const uid of ['here', 'elsewhere']) cache.accept(recordOf(uid, 1, { createdAt: uid.length }))
-    cache.accept(recordOf('here', 2, { deleted: true }))
-    expect(cache.peek('here')).to.equal(undefined)
-    expect(cache.peekById('b')?.uid).to.equal('elsewhere')
-    const changing = cache.changed(['elsewhere'])
-    script.asked[0]!.answer([recordOf('elsewhere', 2, { deleted: true })])
-    await changing
-    expect(cache.peek('elsewhere')).to.equal(undefined)
-    expect(cache.peekById('b')).to.equal(undefined)
-  })
-
-  it('brings none back by a read that began before the deletion', async () => {
-    cache.accept(recordOf('v', 1))
-    const loading = cache.loadById('c')
-    const deleted = recordOf('u', 2, { deleted: true })
-    cache.accept({ ...deleted, buffer: { ...deleted.buffer, bufferId: 'c' } })
-    const stale = recordOf('u', 1)
-    script.asked[0]!.answer([{ ...stale, buffer: { ...stale.buffer, bufferId: 'c' } }])
-    expect(await loading).to.equal(undefined)
-    expect([cache.peek('u'), cache.peekById('c')]).to.deep.equal([undefined, undefined])
-    expect(cache.peekById('b')?.uid).to.equal('v')
-  })
-
-  it('takes one back when the database went back to before its deletion', async () => {
-    cache.accept(recordOf('u', 2, { deleted: true }))
-    await cache.reset()
-    const loading = cache.loadById('b')
-    script.asked[0]!.answer([recordOf('u', 1)])
-    expect((await loading)?.uid).to.equal('u')
   })
 })
