@@ -1,8 +1,9 @@
 /** One owner of a shard on the run's real NATS and Postgres; only the destination is a function of the test. */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { groupToken } from '../../internal/domain/group.ts'
 import type { BufferRecord } from '../../internal/domain/model.ts'
-import { encodePack } from '../../internal/domain/pack.ts'
+import { encodePack, withPackId } from '../../internal/domain/pack.ts'
+import { PACK_ID_BYTES } from '../../internal/domain/pack-id.ts'
 import type { Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
@@ -276,6 +277,17 @@ export async function repetitionOf(broker: Broker, seq: number, shard = 0): Prom
     if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))
     return answer.seq
   }
+}
+
+/** Stores the items of the pack at `seq` once more in a pack of another id, as a repair does. */
+export async function copyOf(broker: Broker, seq: number, shard = 0): Promise<void> {
+  const inbox = broker.inbox(shard)
+  const message = await inbox.get(seq)
+  if (message === undefined) throw new Error(`nothing stands at ${seq}`)
+  const packId = randomBytes(PACK_ID_BYTES)
+  const copy = { subject: `items.${shard}.mixed`, msgId: randomUUID(), timeoutMs: 10_000 }
+  const answer = await inbox.append(withPackId(message.data, packId), copy)
+  if (answer.kind !== 'stored') throw new Error(JSON.stringify(answer))
 }
 
 /** The `n` of every item of a body, in order. */

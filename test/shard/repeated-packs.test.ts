@@ -11,7 +11,16 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
 import { refusingCommits } from './hindered-brokers.ts'
-import { createOwner, ingest, journalRecords, numbersOf, type Owner, repetitionOf } from './real-owner.ts'
+import {
+  copyOf,
+  createOwner,
+  ingest,
+  journalRecords,
+  numbersOf,
+  type Owner,
+  type OwnerOptions,
+  repetitionOf,
+} from './real-owner.ts'
 
 const ADA = [1, 2].map((n) => ({ key: 'ada', n }))
 const BY_COUNT = { maxItems: 2, idleTimeoutMs: 3_600_000, maxWaitFromFirstMs: 3_600_000 }
@@ -35,7 +44,7 @@ describe('a pack that the broker stored twice', function () {
     await db.end({ timeout: 2 })
   })
 
-  async function own(options: { broker?: Broker } = {}): Promise<Owner> {
+  async function own(options: Pick<OwnerOptions, 'housekeeping'> & { broker?: Broker } = {}): Promise<Owner> {
     const housekeeping = { everyMs: 50, purgeLagMs: 0 }
     const owner = createOwner({ broker: nats.broker, db, buffer, batch: BY_COUNT, housekeeping, ...options })
     owners.push(owner)
@@ -112,6 +121,19 @@ describe('a pack that the broker stored twice', function () {
     expect(await untilRead(second, 101)).to.deep.equal([])
     const drops = (await journalRecords(nats.broker)).filter(({ record }) => record.type === 'drop')
     expect(drops.map(({ boot }) => boot)).to.deep.equal([second.boot, second.boot])
+  })
+
+  it('drops its duplicates at both places: the next owner finds neither when the original is over', async () => {
+    const original = { key: 'ada', n: 1, messageId: 'm' }
+    await ingest(nats.broker, buffer, [original])
+    await copyOf(nats.broker, await ingest(nats.broker, buffer, [{ ...original, n: 2 }]))
+    const first = await own({ housekeeping: { everyMs: 600_000 } })
+    await ingest(nats.broker, buffer, [{ key: 'ada', n: 3 }])
+    expect(await untilRead(first, 100)).to.deep.equal([[1, 3]])
+    await first.shard.stop(5_000)
+    const second = await own()
+    await ingest(nats.broker, buffer, [{ key: 'ada', n: 4 }])
+    expect(await untilRead(second, 101)).to.deep.equal([])
   })
 
   it('does not hold the inbox', async () => {

@@ -152,7 +152,8 @@ export class Intake {
     const given = view.explicit ? { itemId: view.itemId, messageId: view.messageId } : null
     if (given !== null && !batch) {
       const { itemId, messageId } = given
-      if (duplicates.isDropping(itemId)) return
+      // The same item at a second place, as after a repair: the next owner must not find it there without its original.
+      if (duplicates.isDropping(itemId)) return duplicates.refuse(position, itemId)
       const original = duplicates.original(token, messageId)
       if (original) {
         duplicates.drop({ ...position, itemId }, original, verdict)

@@ -122,7 +122,7 @@ export class Duplicates {
   }
 
   /**
-   * Drops an item of a pack that was appended again. Nobody is told: the verdict is that on the first one. So the horizon
+   * Drops an item that stands further below already. Nobody is told: the verdict is that on the first one. So the horizon
    * may pass it before the drop is committed.
    */
   refuse(position: Position, itemId: string): void {
