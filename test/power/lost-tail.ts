@@ -34,8 +34,8 @@ export function shortened(before: Tails, after: Tails): number[] {
   return before.flatMap((ends, shard) => (ends.some((end, log) => after[shard]![log]! < end) ? [shard] : []))
 }
 
-/** Waits until these shards say that they are lost, and repairs every shard with all actors stopped. */
-export async function repairLost(trial: ClusterTrial, shards: readonly number[]): Promise<Repair> {
+/** Waits until these shards say that they are lost, and stops all actors. */
+export async function stopLost(trial: ClusterTrial, shards: readonly number[]): Promise<Repair> {
   const began = performance.now()
   const lost = await eventually(
     async () => {
@@ -45,17 +45,21 @@ export async function repairLost(trial: ClusterTrial, shards: readonly number[])
     { timeoutMs: NOTICE_MS, everyMs: 50 },
   )
   const noticeMs = Math.round(performance.now() - began)
-  const actors = trial.placesOf('actor')
-  const ends = await Promise.all(actors.map((place) => place.end('SIGTERM')))
+  const ends = await Promise.all(trial.placesOf('actor').map((place) => place.end('SIGTERM')))
   if (ends.some((end) => end !== 0)) throw new Error(`the actors ended with ${ends.join(', ')}`)
-  const { code, stdout, stderr } = await runCommand(
-    'cmd/repair/main.ts',
-    ['--all', '--yes'],
-    trial.cluster.environment,
-  )
-  if (code !== 0) throw new Error(`the repair ended with ${code}: ${stderr}${stdout}`)
-  await Promise.all(actors.map((place) => place.start()))
   return { noticeMs, shards: lost }
+}
+
+/** Repairs every shard; how that ended. */
+export function repairAll(trial: ClusterTrial): ReturnType<typeof runCommand> {
+  return runCommand('cmd/repair/main.ts', ['--all', '--yes'], trial.cluster.environment)
+}
+
+/** Repairs every shard, and starts the actors again. */
+export async function bringBack(trial: ClusterTrial): Promise<void> {
+  const { code, stdout, stderr } = await repairAll(trial)
+  if (code !== 0) throw new Error(`the repair ended with ${code}: ${stderr}${stdout}`)
+  await Promise.all(trial.placesOf('actor').map((place) => place.start()))
 }
 
 /** Also of an actor that restarts and does not answer now: it has none. */

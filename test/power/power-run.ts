@@ -9,9 +9,17 @@ import type { Load } from '../faults/load.ts'
 import { within } from '../faults/trial.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Guest } from './guest.ts'
-import { checkRepaired, cutOf, lostOf, onHostClock, type Withdrawn, withdraw } from './judgement.ts'
+import {
+  checkRepaired,
+  cutOf,
+  lostOf,
+  onHostClock,
+  type PowerCut,
+  type Withdrawn,
+  withdraw,
+} from './judgement.ts'
 import { POWER_KINDS, type PowerKind } from './kinds.ts'
-import { type Repair, readTails, repairLost, shortened, type Tails } from './lost-tail.ts'
+import { bringBack, type Repair, readTails, repairAll, shortened, stopLost, type Tails } from './lost-tail.ts'
 import { giveLead } from './nats-machine.ts'
 import { openStores, type PowerStores } from './stores.ts'
 
@@ -23,6 +31,10 @@ const PAUSE_MS = 250
 const PATIENCE_MS = 180_000
 /** Cuts of a member of a cluster before which the lead of the streams goes to it. */
 const TO_LEAD = 0.5
+/** Repairs during which the power goes again. */
+const REPAIRS_CUT = 0.5
+/** A repair takes about so long: it waits twice for an interval of 5 s, ms. */
+const REPAIR_MS = 30_000
 /** Items accepted before a cut. */
 const LEAST_ITEMS = 20
 const MORE_ITEMS = 40
@@ -45,6 +57,8 @@ export interface PowerSummary {
   readonly torn: number
   /** Cuts after which a log of the broker ended below where it had ended. */
   readonly shortened: number
+  /** Cuts during the repairs that followed. */
+  readonly repairsCut: number
   /** Items that were accepted and never came out, and the age of the oldest of them at its cut, ms. */
   readonly lost: number
   readonly oldestLostMs: number
@@ -62,6 +76,7 @@ interface Cut {
   readonly torn: number
   readonly withdrawn: readonly Withdrawn[]
   readonly repair: Repair | null
+  readonly repairsCut: number
   readonly downMs: number
   readonly healMs: number
 }
@@ -126,28 +141,60 @@ async function cutOnce(run: Run): Promise<Cut> {
   if (stores.member !== null && trial.random() < TO_LEAD) await lead(trial, stores.member)
   const before = await tailsOf(run)
   const began = performance.now()
+  const first = await cutPower(run)
+  const back = performance.now()
+  const repair = await stopAfter(run, before)
+  const cuts = repair ? [first, ...(await repaired(run))] : [first]
+  const withdrawn = kind.losesMs === 0 ? [] : cuts.flatMap(({ fault }) => withdraw(trial.history, fault))
+  await trial.untilHealed()
+  for (const { fault } of cuts) fault.to = Date.now()
+  const [downMs, healMs] = [Math.round(back - began), Math.round(performance.now() - back)]
+  const [unflushed, torn] = [sum(cuts, (cut) => cut.unflushed), sum(cuts, (cut) => cut.torn)]
+  return { unflushed, torn, withdrawn, repair, repairsCut: cuts.length - 1, downMs, healMs }
+}
+
+interface PowerLoss {
+  readonly fault: PowerCut
+  readonly unflushed: number
+  readonly torn: number
+}
+
+/** Resolves when the servers answer again. */
+async function cutPower({ kind, stores, trial }: Run): Promise<PowerLoss> {
   const { unflushed, lost: torn } = await stores.machine.cut(trial.random)
   const fault = cutOf(`${kind.server}-cut`, Date.now(), kind.losesMs)
   trial.history.faults.push(fault)
   stores.machine.start()
   await stores.untilReady()
-  const back = performance.now()
-  const repair = await repairAfter(run, before)
-  const withdrawn = kind.losesMs === 0 ? [] : withdraw(trial.history, fault)
-  await trial.untilHealed()
-  fault.to = Date.now()
-  const [downMs, healMs] = [Math.round(back - began), Math.round(performance.now() - back)]
-  return { unflushed, torn, withdrawn, repair, downMs, healMs }
+  return { fault, unflushed, torn }
+}
+
+/** Brings the shards back; the cuts that came in between. */
+async function repaired(run: Run): Promise<PowerLoss[]> {
+  const { trial } = run
+  const cuts = trial.random() < REPAIRS_CUT ? [await cutRepair(run)] : []
+  await bringBack(trial)
+  return cuts
+}
+
+/** The power goes at any time of a repair, or right behind it. */
+async function cutRepair(run: Run): Promise<PowerLoss> {
+  const { trial } = run
+  const repair = repairAll(trial)
+  await delay(trial.random() * REPAIR_MS)
+  const cut = await cutPower(run)
+  await within(repair, PATIENCE_MS, 'the repair does not end')
+  return cut
 }
 
 /** null: the logs end where they ended, or above. */
-async function repairAfter(run: Run, before: Tails | null): Promise<Repair | null> {
+async function stopAfter(run: Run, before: Tails | null): Promise<Repair | null> {
   const { kind, trial } = run
   const after = await tailsOf(run)
   const lost = before && after ? shortened(before, after) : []
   if (lost.length === 0) return null
   if (kind.losesMs === 0) throw trial.failure([{ rule: 'tail', detail: { before, after } }])
-  return repairLost(trial, lost)
+  return stopLost(trial, lost)
 }
 
 async function lead(trial: ClusterTrial, server: string): Promise<void> {
@@ -189,6 +236,7 @@ function summary({ trial, load }: Run, cuts: readonly Cut[]): PowerSummary {
     unflushed: sum(cuts, ({ unflushed }) => unflushed),
     torn: sum(cuts, ({ torn }) => torn),
     shortened: cuts.filter(({ repair }) => repair !== null).length,
+    repairsCut: sum(cuts, ({ repairsCut }) => repairsCut),
     lost: lost.length,
     oldestLostMs: Math.max(0, ...lost.map(({ ageMs }) => ageMs)),
     noticeMs: cuts.flatMap(({ repair }) => (repair ? [repair.noticeMs] : [])),

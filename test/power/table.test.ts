@@ -29,6 +29,7 @@ describe('the table of power cuts', () => {
       unflushed: 0,
       torn: 0,
       shortened: 0,
+      repairsCut: 0,
       lost: 0,
       oldestLostMs: 0,
       noticeMs: [],
@@ -36,7 +37,15 @@ describe('the table of power cuts', () => {
       healMs: [900, 300],
       duplicates: 1,
     }
-    const lossy = { ...summary, unflushed: 40, torn: 13, shortened: 2, lost: 7, oldestLostMs: 4_210 }
+    const lossy = {
+      ...summary,
+      unflushed: 40,
+      torn: 13,
+      shortened: 2,
+      repairsCut: 1,
+      lost: 7,
+      oldestLostMs: 4_210,
+    }
     const table = powerTable(
       new Map([
         ['always', summary],
@@ -45,8 +54,8 @@ describe('the table of power cuts', () => {
     )
     const cells = table.split('\n').map((row) => row.slice(2, -2).split(' | ').slice(2).join(' | '))
     expect(cells.slice(2)).to.deep.equal([
-      '2 | 300 |  | 0 | 0 |  | 6.0 | 0.9 | 1',
-      '2 | 300 | 13 of 40 | 2 | 7, 4.2 s | 3.4 | 6.0 | 0.9 | 1',
+      '2 | 300 |  | 0 | 0 | 0 |  | 6.0 | 0.9 | 1',
+      '2 | 300 | 13 of 40 | 2 | 1 | 7, 4.2 s | 3.4 | 6.0 | 0.9 | 1',
     ])
   })
 })

@@ -3,8 +3,8 @@ import { POWER_KINDS } from './kinds.ts'
 import type { PowerSummary } from './power-run.ts'
 
 const HEAD = [
-  '| kind | | cuts | items | sectors torn | cuts that took a tail | items lost, oldest | longest time to notice, s | down, s | to heal, s | batches sent again |',
-  '|---|---|---|---|---|---|---|---|---|---|---|',
+  '| kind | | cuts | items | sectors torn | cuts that took a tail | repairs cut | items lost, oldest | longest time to notice, s | down, s | to heal, s | batches sent again |',
+  '|---|---|---|---|---|---|---|---|---|---|---|---|',
 ]
 
 /** Markdown. Times are the longest of a kind. */
@@ -22,6 +22,7 @@ function row(kind: string, summary: PowerSummary): string {
     accepted,
     unflushed === 0 ? '' : `${torn} of ${unflushed}`,
     summary.shortened,
+    summary.repairsCut,
     lost === 0 ? 0 : `${lost}, ${seconds([oldestLostMs])} s`,
     noticeMs.length === 0 ? '' : seconds(noticeMs),
     seconds(downMs),
