@@ -10,6 +10,10 @@ import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
 import { STREAM_NOT_FOUND } from './stream-api.ts'
 
+export const NAME_IN_USE = 10058
+/** Storage or account limits, whichever the broker meets first. */
+export const tooLarge: ReadonlySet<number> = new Set([10002, 10005, 10023, 10028, 10047])
+
 const TEMPORARILY_UNAVAILABLE = 10008
 /** The store of a stream cannot be created. */
 const NOT_CREATED = 10049

@@ -9,7 +9,8 @@ import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
 import type { LogName } from '../names.ts'
 import { type StreamSizes, sizeStreams, sizesFor, streamConfig } from './stream-config.ts'
-import { addStream, codeOf, lookUp, mayPass } from './stream-lookup.ts'
+import { addStream, codeOf, lookUp, mayPass, NAME_IN_USE, tooLarge } from './stream-lookup.ts'
+import { refusalOfRoom } from './stream-room.ts'
 
 export interface StreamOptions {
   clock: Clock
@@ -33,10 +34,6 @@ export const SHARDS_KEY = 'penstock.shards'
 /** When neither configuration nor account says what the store holds, bytes; halved until it fits. */
 const ASSUMED_STORE_BYTES = 64 * 1024 ** 3
 
-const NAME_IN_USE = 10058
-/** Storage or account limits, whichever the broker meets first. */
-const tooLarge = new Set([10002, 10005, 10023, 10028, 10047])
-
 export class StreamMaking {
   readonly #manager: JetStreamManager
   readonly #options: StreamOptions
@@ -49,8 +46,7 @@ export class StreamMaking {
   /** Makes them, as large as the broker has room for. Rejects with UnusableBrokerError when it has none. */
   async create(missing: readonly Wanted[]): Promise<void> {
     const made = new Set<string>()
-    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? ASSUMED_STORE_BYTES
-    let refusal: string | undefined
+    let { storeBytes, refusal } = await this.#room(missing)
     while (missing.length > made.size) {
       const sizes = sizeStreams(storeBytes, this.#options.shards)
       if (sizes === undefined) {
@@ -61,6 +57,26 @@ export class StreamMaking {
       storeBytes = Math.floor(storeBytes / 2)
       if (refusal === undefined) return
     }
+  }
+
+  /**
+   * Bytes of the store of which all that is missing fits at once, halved as often as it takes, with the last refusal. A log
+   * with replicas is never made larger than that (docs/architecture/protocol.md, "Logs").
+   */
+  async #room(missing: readonly Wanted[]): Promise<{ storeBytes: number; refusal: string | undefined }> {
+    const { replicas, shards } = this.#options
+    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? ASSUMED_STORE_BYTES
+    let refusal: string | undefined
+    while (missing.length > 0 && replicas > 1) {
+      const sizes = sizeStreams(storeBytes, shards)
+      if (sizes === undefined) break
+      const bytes = missing.reduce((sum, { bytesOf }) => sum + bytesOf(sizes), 0)
+      const refused = await refusalOfRoom(this.#manager, this.#options, bytes)
+      if (refused === undefined) break
+      refusal = refused
+      storeBytes = Math.floor(storeBytes / 2)
+    }
+    return { storeBytes, refusal }
   }
 
   /** What the account may store on each server, undefined when that is not limited. */
