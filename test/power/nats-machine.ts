@@ -87,11 +87,13 @@ export class NatsMachine {
     return nats
   }
 
-  /** Resolves when JetStream answers in the machine, and no copy of a stream is behind its leader. */
+  /** Resolves when JetStream answers in the machine, and no copy of a stream is behind its leader; rejects with the one that is. */
   async untilReady(): Promise<void> {
     const { machine } = this
     await eventually(() => this.#answers(), { timeoutMs: START_MS, everyMs: 200 }).catch((error: unknown) => {
-      throw new Error(`${machine.name} is not ready:\n${machine.output.slice(-4_000)}`, { cause: error })
+      throw new Error(`${machine.name} is not ready: ${error}\n${machine.output.slice(-4_000)}`, {
+        cause: error,
+      })
     })
   }
 
@@ -133,7 +135,7 @@ export class NatsMachine {
         timeout: ANSWER_MS,
       })
       try {
-        if (!(await allCurrent(connection))) return false
+        await checkCopies(connection)
       } finally {
         await connection.close()
       }
@@ -142,15 +144,16 @@ export class NatsMachine {
   }
 }
 
-async function allCurrent(connection: NatsConnection): Promise<boolean> {
+/** Rejects with the first stream that has no leader, or a copy that is behind. */
+async function checkCopies(connection: NatsConnection): Promise<void> {
   const manager = await connection.jetstreamManager({ timeout: ANSWER_MS })
   await manager.getAccountInfo()
-  for await (const { cluster } of manager.streams.list()) {
+  for await (const { config, cluster } of manager.streams.list()) {
     const copies = cluster?.replicas ?? []
-    if (copies.length > 0 && !cluster?.leader) return false
-    if (copies.some(({ current, offline }) => !current || offline)) return false
+    const behind = copies.find(({ current, offline }) => !current || offline)
+    if (behind !== undefined || (copies.length > 0 && !cluster?.leader))
+      throw new Error(`${config.name}, led by ${cluster?.leader}: ${JSON.stringify(behind)}`)
   }
-  return true
 }
 
 /** Asks for the lead of every stream to go to this server; it goes soon, or not. */
