@@ -153,7 +153,10 @@ export class Intake {
     if (given !== null && !batch) {
       const { itemId, messageId } = given
       // The same item at a second place, as after a repair: the next owner must not find it there without its original.
-      if (duplicates.isDropping(itemId)) return duplicates.refuse(position, itemId)
+      if (duplicates.isDropping(itemId)) {
+        duplicates.refuse(position, itemId)
+        return
+      }
       const original = duplicates.original(token, messageId)
       if (original) {
         duplicates.drop({ ...position, itemId }, original, verdict)
