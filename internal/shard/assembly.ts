@@ -231,13 +231,18 @@ function watch(
 ): () => void {
   const { broker, shard } = options
   const { journal, replay } = logs
+  let checks = 0
+  const check = () => {
+    const number = ++checks
+    void checkLogs(options, events, logs, () => number === checks)
+  }
   const ends = [
     broker.subscribe(askSubject(shard), (bytes, reply) => {
       if (!replay.replaying && !events.ended() && mayAct()) duplicates.answer(bytes, reply, replay.cursor)
     }),
     // Else an owner at rest would learn at its next commit only that it was made to let go.
     broker.subscribe(proofSubject(shard), () => void journal.prove().catch(() => {})),
-    broker.onReconnect(() => void checkLogs(options, events, logs)),
+    broker.onReconnect(check),
   ]
   return () => {
     for (const end of ends) end()

@@ -1,4 +1,6 @@
 /** The two logs of a shard in the hands of an owner: what it takes to get them, and to trust them after a reconnect. */
+
+import { sleep } from '../runtime/sleep.ts'
 import type { LogState } from './broker.ts'
 import { rememberLoss } from './claim/epoch.ts'
 import {
@@ -14,6 +16,9 @@ import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal } from './journal/journal.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
+
+/** Between two checks of logs that do not answer, ms. */
+const CHECK_PAUSE_MS = 500
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
 export interface ClaimedLogs {
@@ -70,22 +75,37 @@ function openJournal(
   })
 }
 
-/** After every reconnect the broker must still have what this owner saw and wrote (docs/architecture/protocol.md, "Lost tail"). */
+/**
+ * After every reconnect the broker must still have what this owner saw and wrote (docs/architecture/protocol.md, "Lost
+ * tail"). Asks until it is told: a broker that is just back may have no leader of the logs yet. A later check replaces it.
+ */
 export async function checkLogs(
   options: ShardOptions,
   events: ShardEvents,
+  logs: ClaimedLogs,
+  isLatest: () => boolean,
+): Promise<void> {
+  let told = false
+  while (isLatest() && !events.ended()) {
+    try {
+      return await checkOnce(options, logs)
+    } catch (error) {
+      if (events.ended()) return
+      if (error instanceof LostTailError) return await endOf(options, events, error)
+      if (!told) events.onProblem('the logs cannot be checked', error)
+      told = true
+    }
+    await sleep(options.clock, CHECK_PAUSE_MS)
+  }
+}
+
+async function checkOnce(
+  { broker, shard }: ShardOptions,
   { claim, journal, replay }: ClaimedLogs,
 ): Promise<void> {
-  const { broker, shard } = options
-  try {
-    await journal.checkTail()
-    await checkHighWater(broker.inbox(shard), shard, replay.highWater)
-    await checkInboxHead(broker.inbox(shard), shard, claim.state).catch(unlessFenced(journal))
-  } catch (error) {
-    if (events.ended()) return
-    if (error instanceof LostTailError) await endOf(options, events, error)
-    else events.onProblem('the logs cannot be checked', error)
-  }
+  await journal.checkTail()
+  await checkHighWater(broker.inbox(shard), shard, replay.highWater)
+  await checkInboxHead(broker.inbox(shard), shard, claim.state).catch(unlessFenced(journal))
 }
 
 async function endOf(

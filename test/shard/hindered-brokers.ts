@@ -65,6 +65,36 @@ export function lackingMessage(broker: Broker, seq: number): Broker {
   return through(broker, { inbox: (shard: number) => lacking(broker.inbox(shard)) })
 }
 
+/** The same broker, but its journals do not answer those who read while `isSilent`. `reconnect`: as after an outage. */
+export function silentJournals(
+  broker: Broker,
+  isSilent: () => boolean,
+): { broker: Broker; reconnect: () => void } {
+  const listeners = new Set<() => void>()
+  const asking =
+    <A extends unknown[], R>(ask: (...args: A) => Promise<R>) =>
+    (...args: A): Promise<R> =>
+      isSilent() ? Promise.reject(new Error('nobody answers')) : ask(...args)
+  const silent = (log: Log) =>
+    through(log, {
+      state: asking(() => log.state()),
+      last: asking(() => log.last()),
+      get: asking((seq: number) => log.get(seq)),
+    })
+  return {
+    broker: through(broker, {
+      journal: (shard: number) => silent(broker.journal(shard)),
+      onReconnect(listener: () => void) {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
+    }),
+    reconnect() {
+      for (const listener of listeners) listener()
+    },
+  }
+}
+
 /** The same broker, but the journal of that shard takes nothing while `refuses`. */
 export function refusingCommits(broker: Broker, refusing: number, refuses: () => boolean): Broker {
   const full = (log: Log) =>

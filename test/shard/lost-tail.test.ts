@@ -22,7 +22,7 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { lackingMessage } from './hindered-brokers.ts'
+import { lackingMessage, silentJournals } from './hindered-brokers.ts'
 import { createNode, createOwner, ingest, journalRecords, numbersOf } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
@@ -219,6 +219,23 @@ describe('a broker that lost its tail', function () {
     expect(await counted()).to.equal(before)
   })
 
+  it('stops a claim that stands where a commit was counted', async () => {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    const owner = createOwner({ broker, db, buffer })
+    await owner.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    const projection = createProjection(db)
+    await eventually(async () => expect(await projection.position(0)).to.be.above(owner.shard.epoch))
+    await owner.shard.abandon()
+    const counted = await projection.position(0)
+    await loseAbove(connection, broker.journal(0), { stream: 'JOURNAL_0', to: counted - 1 })
+    const next = createOwner({ broker, db, buffer })
+    await next.shard.start().catch(() => {})
+    await eventually(() => expect(next.ended).to.be.instanceOf(LostTailError))
+    expect(next.shard.epoch).to.equal(counted)
+    expect(next.sent).to.deep.equal([])
+  })
+
   it('takes an owner whose successor has counted on for fenced, not for one that lost a tail', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
     const first = createOwner({ broker, db, buffer })
@@ -301,6 +318,27 @@ describe('a broker that lost its tail', function () {
     await eventually(() => expect(owner.ended).not.to.equal(null), { timeoutMs: 20_000 })
     expect(owner.ended).to.be.instanceOf(LostTailError)
     expect(owner.ended?.message).to.match(/another has written where its owner wrote \d+/)
+  })
+
+  it('stops a running owner whose broker does not answer at first when it is back', async () => {
+    const { broker, connection } = await brokerOf((await natsAccount()).url)
+    let answers = true
+    const silent = silentJournals(broker, () => !answers)
+    const owner = createOwner({ broker: silent.broker, db, buffer, housekeeping: { everyMs: 600_000 } })
+    await owner.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'done')
+    answers = false
+    silent.reconnect()
+    await eventually(() => expect(owner.problems.join()).to.include('the logs cannot be checked'))
+    await loseAbove(connection, broker.journal(0), { stream: 'JOURNAL_0', to: owner.shard.epoch })
+    expect(owner.ended).to.equal(null)
+    answers = true
+    await eventually(() => expect(owner.ended).to.be.instanceOf(LostTailError))
+    const next = createOwner({ broker, db, buffer })
+    await next.shard.start().catch(() => {})
+    await eventually(() => expect(next.ended).to.be.instanceOf(LostTailError))
+    expect(owner.problems, 'told once').to.have.length(1)
   })
 
   it('stops a running owner whose broker comes back from a backup, and nobody claims again', async () => {

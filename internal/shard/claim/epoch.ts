@@ -29,7 +29,7 @@ export interface RaiseOptions {
 }
 
 /**
- * Resolves when Postgres knows it. A higher epoch there, or counters of commits above it: FencedError when the
+ * Resolves when Postgres knows it. A higher epoch there, or counters of commits from it on: FencedError when the
  * journal has a later claim too, LostTailError when it has none, for then the journal lost them. Retried while
  * Postgres is away. Nothing may be projected under this epoch before. Counters of commits below the journal's beginning are
  * a problem to report and no reason to stop: nothing can mean two things in logs that begin later.
@@ -61,7 +61,8 @@ async function raiseOnce({
 }: RaiseOptions): Promise<void> {
   await deadLetters.raiseEpoch(fence)
   const counted = await projection.position(fence.shard)
-  if (counted > fence.epoch) throw new FencedError(`commits up to ${counted} are counted`)
+  // Nothing is counted under this claim yet: where it stands, another commit stood.
+  if (counted >= fence.epoch) throw new FencedError(`commits up to ${counted} are counted`)
   if (0 < counted && counted < origin) onProblem('the logs were made anew', formerLogs(counted, origin))
 }
 
