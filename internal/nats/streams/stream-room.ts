@@ -1,7 +1,8 @@
 /**
- * Whether a cluster of brokers has room for all logs at once: one stream of their sum is made and removed. So no log is made
- * larger than it stays. A server that restarts soon makes each stream once more as it was made at first, beside the others as they
- * are now. NATS 2.14 deletes the Raft log of one for which there is no room then, on every server.
+ * Whether a cluster of brokers has room for all logs at once: one stream of their sum is made and removed. So no log is
+ * made larger than it fits beside the others. A server that restarts within about a minute makes each stream once more as
+ * it was made at first, beside the others as they are now. NATS before 2.14.3 deletes the Raft log of a stream for which
+ * there is no room then (nats-server, pull request 8262).
  */
 import { randomUUID } from 'node:crypto'
 import { DiscardPolicy, type JetStreamManager, StorageType, type StreamConfig } from 'nats'
@@ -51,8 +52,8 @@ function roomStream(
   bytes: number,
 ): Partial<StreamConfig> & { name: string } {
   return {
-    name: `${prefix}PENSTOCK_ROOM`,
-    subjects: [`${prefix}penstock.room`],
+    name: `${prefix}ROOM`,
+    subjects: [`${prefix}room`],
     storage: StorageType.File,
     discard: DiscardPolicy.New,
     max_bytes: bytes,
