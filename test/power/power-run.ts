@@ -33,8 +33,10 @@ const PATIENCE_MS = 180_000
 const TO_LEAD = 0.5
 /** Repairs during which the power goes again. */
 const REPAIRS_CUT = 0.5
-/** A repair takes about so long: it waits twice for an interval of 5 s, ms. */
-const REPAIR_MS = 30_000
+/** A repair takes about so long: it waits for the settings of a new stream, and for an interval of 5 s, ms. */
+const REPAIR_MS = 65_000
+/** With an interval the kernel of the guest has written the settings of the logs by then, ms. NATS does not sync them. */
+const SETTINGS_MS = 45_000
 /** Items accepted before a cut. */
 const LEAST_ITEMS = 20
 const MORE_ITEMS = 40
@@ -112,6 +114,7 @@ async function openTrial({ servers }: PowerStores, kind: string, seed: number): 
 async function runOn(on: Omit<Run, 'load'>, count: number): Promise<PowerSummary> {
   const { kind, trial } = on
   for (const bufferId of ['good', 'rejecting']) await trial.createBuffer(bufferId)
+  if (kind.losesMs > 0) await delay(SETTINGS_MS)
   const load = startLoad(trial, { writers: WRITERS, pauseMs: PAUSE_MS })
   const run = { ...on, load }
   const cuts: Cut[] = []

@@ -13,6 +13,11 @@ import type { JournalCopies } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
+/**
+ * The settings of a new stream are on disk after so long, ms. NATS syncs them with `always` only; else they wait for Linux,
+ * which writes what is older than 30 s every 5 s.
+ */
+const NEW_STREAM_MS = 45_000
 
 /** What the journal held is neither in it nor in a copy: only a backup helps. */
 export class JournalGoneError extends Error {
@@ -47,7 +52,8 @@ export interface JournalRepairOptions {
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
   const { journal, shard, copies, clock, syncLagMs, findings } = options
   const messages = findings.truncatedWithoutSnapshot ? await oldCopy(options) : await newCopy(options)
-  if (!findings.truncatedWithoutSnapshot) await sleep(clock, syncLagMs)
+  if (!findings.truncatedWithoutSnapshot && syncLagMs > 0)
+    await sleep(clock, Math.max(syncLagMs, NEW_STREAM_MS))
   const { lastSeq } = await journal.state()
   const { epoch, counted } = findings.known
   const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
