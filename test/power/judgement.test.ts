@@ -70,6 +70,20 @@ describe('the judgement of a power cut without sync', () => {
     expect(checkRepaired(history).map(({ rule }) => rule)).to.include('invented')
   })
 
+  it('forgives a duplicate that goes out behind a cut, and none without it or beside its original', () => {
+    const original = { ...accepted(1, CUT_AT - 60_000), messageId: 'm-1' }
+    const history = historyOf(original, { ...accepted(2, CUT_AT - 50_000), messageId: 'm-1' })
+    for (const n of [1, 2]) deliver(history, n, n, { at: CUT_AT + 60_000 + n })
+    for (const { items } of history.deliveries) Object.assign(items[0]!, { messageId: 'm-1' })
+    const rules = () => checkRepaired(history).map(({ rule }) => rule)
+    expect(rules()).to.include('duplicate-missed')
+    history.faults.push({ ...CUT })
+    expect(rules()).to.not.include('duplicate-missed')
+    const [first, second] = history.deliveries
+    Object.assign(first!, { items: [...first!.items, ...second!.items] })
+    expect(rules()).to.include('duplicate-missed')
+  })
+
   it('counts nothing that came out after all', () => {
     const history = historyOf(accepted(1, CUT_AT - 100))
     const withdrawn = withdraw(history, CUT)

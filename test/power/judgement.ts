@@ -71,11 +71,28 @@ export function checkRepaired(history: History, withdrawn: readonly Withdrawn[] 
   const evidence = new Evidence(history)
   const paid = withdrawn.reduce((sum, { item }) => sum + (evidence.settled(item.n) ? 0 : item.credits), 0)
   return check(history).filter(({ rule, detail }) => {
+    if (rule === 'duplicate-missed') return !isFreedByCut(history, evidence, detail)
     if (rule === 'invented') return !isAgainBehindCut(history, detail as Invented)
     if (rule !== 'overcharged') return !GIVEN_UP.has(rule)
     const { charged, most } = detail as { charged: number; most: number }
     return charged - most > paid
   })
+}
+
+/**
+ * A repair appends whole packs once more, also items of them that were dropped, and behind what came meanwhile. So a duplicate
+ * may go out after all when a cut lies between the two and its delivery. Both in one batch are never forgiven.
+ */
+function isFreedByCut(history: History, evidence: Evidence, detail: unknown): boolean {
+  if (typeof detail === 'string') return false
+  const { item, original } = detail as { item: SentItem; original: SentItem }
+  const since = Math.min(item.sentAt, original.sentAt)
+  const until = evidence.lastSeen(item.n) ?? since
+  return cutsOf(history).some((cut) => since <= cut && cut <= until)
+}
+
+function cutsOf({ faults }: History): number[] {
+  return faults.flatMap((fault) => ('at' in fault ? [fault.at as number] : []))
 }
 
 interface Invented {
@@ -87,7 +104,7 @@ interface Invented {
 function isAgainBehindCut(history: History, { batch: key, strange }: Invented): boolean {
   if (strange.length > 0) return false
   const sent = history.deliveries.filter((each) => each.key === key)
-  const cuts = history.faults.flatMap((fault) => ('at' in fault ? [fault.at as number] : []))
+  const cuts = cutsOf(history)
   return sent.every(({ at, items }) => {
     const twice = items.filter(({ n }, index) => items.findIndex((each) => each.n === n) < index)
     return twice.every(({ n }) => {

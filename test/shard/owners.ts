@@ -27,6 +27,10 @@ export class Owners {
     return this.#nats.broker
   }
 
+  get connection(): TestBroker['connection'] {
+    return this.#nats.connection
+  }
+
   get db(): Database {
     return this.#db
   }

@@ -99,6 +99,7 @@ export class Housekeeping {
   #snapshotBegin = 0
   #grownSince: number
   #cancel: (() => void) | null = null
+  #cancelPurges: (() => void) | null = null
   #running: Promise<void> | null = null
   #stopped = false
 
@@ -110,26 +111,30 @@ export class Housekeeping {
     this.#journalPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#grownSince = -journalBytes
     this.#arm()
+    if (limits.syncLagMs > 0) this.#armPurges()
   }
 
   /** Nothing is begun afterwards. */
   stop(): void {
     this.#stopped = true
     this.#cancel?.()
+    this.#cancelPurges?.()
   }
 
   /** One round now, beside those of the timer. */
   async round(): Promise<void> {
     while (this.#running) await this.#running
     this.#running = this.#round()
-      .catch((error: unknown) => {
-        if (!this.#stopped && !(error instanceof JournalClosedError))
-          this.#options.onProblem('housekeeping', error)
-      })
+      .catch((error: unknown) => this.#tell(error))
       .finally(() => {
         this.#running = null
       })
     await this.#running
+  }
+
+  #tell(error: unknown): void {
+    if (!this.#stopped && !(error instanceof JournalClosedError))
+      this.#options.onProblem('housekeeping', error)
   }
 
   #arm(): void {
@@ -139,14 +144,26 @@ export class Housekeeping {
     })
   }
 
+  /** Beside the rounds: one that waits for room in a full journal would wait for the purge that makes it. */
+  #armPurges(): void {
+    if (this.#stopped) return
+    this.#cancelPurges = this.#options.clock.after(this.#options.limits.everyMs, () => {
+      void this.#purge()
+        .catch((error: unknown) => this.#tell(error))
+        .then(() => this.#armPurges())
+    })
+  }
+
   async #round(): Promise<void> {
     if (this.#options.replay.replaying) return
     this.#mark()
     await this.#advanceHorizon()
-    await this.#purgeInbox()
+    this.#allowInboxPurge()
+    await this.#purge()
     await this.#keep()
     await this.#snapshot()
-    await this.#purgeJournal()
+    await this.#allowJournalPurge()
+    await this.#purge()
   }
 
   #mark(): void {
@@ -176,17 +193,30 @@ export class Housekeeping {
     await journal.commit({ type: 'horizon', seq })
   }
 
-  async #purgeInbox(): Promise<void> {
-    const { state, clock, limits, inboxLog } = this.#options
+  #allowInboxPurge(): void {
+    const { state, clock, limits } = this.#options
     const before = clock.monotonic() - limits.purgeLagMs
     const old = this.#marks.findLast((mark) => mark.at <= before)
     this.#inboxPurges.allow(Math.min(state.horizon, old?.cursor ?? 0))
-    const target = this.#inboxPurges.due()
-    if (target <= this.#purgedInbox) return
-    await inboxLog.purgeBelow(target)
-    this.#purgedInbox = target
-    const first = this.#marks.findLastIndex((mark) => mark.cursor <= target)
-    this.#marks.splice(0, Math.max(0, first))
+  }
+
+  async #purge(): Promise<void> {
+    const [inbox, journal] = [this.#inboxPurges.due(), this.#journalPurges.due()]
+    if (inbox <= this.#purgedInbox && journal <= this.#purgedJournal) return
+    const { limits, inboxLog, journalLog } = this.#options
+    // What was waited for may be lost since, and this owner not know it yet.
+    if (limits.syncLagMs > 0) await this.#options.journal.checkTail()
+    if (this.#stopped) return
+    if (inbox > this.#purgedInbox) {
+      await inboxLog.purgeBelow(inbox)
+      this.#purgedInbox = inbox
+      const first = this.#marks.findLastIndex((mark) => mark.cursor <= inbox)
+      this.#marks.splice(0, Math.max(0, first))
+    }
+    if (journal > this.#purgedJournal && !this.#stopped) {
+      await journalLog.purgeBelow(journal)
+      this.#purgedJournal = journal
+    }
   }
 
   async #keep(): Promise<void> {
@@ -231,7 +261,7 @@ export class Housekeeping {
     await this.#keepAgain()
   }
 
-  async #purgeJournal(): Promise<void> {
+  async #allowJournalPurge(): Promise<void> {
     if (this.#snapshotBegin === 0) return
     const { state, journalLog, projector, limits, onProblem } = this.#options
     let target = this.#snapshotBegin
@@ -244,10 +274,6 @@ export class Housekeeping {
       )
     } else target = Math.min(target, counted)
     this.#journalPurges.allow(target)
-    target = this.#journalPurges.due()
-    if (target <= this.#purgedJournal) return
-    await journalLog.purgeBelow(target)
-    this.#purgedJournal = target
   }
 
   /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */

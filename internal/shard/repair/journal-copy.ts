@@ -53,6 +53,17 @@ export function isComplete(messages: readonly Uint8Array[]): boolean {
   return end !== undefined && end.commits + end.parts === messages.length - 1
 }
 
+/** The claim under which a complete copy was made. */
+export function epochOf(messages: readonly Uint8Array[]): number {
+  return stateOf(messages).epoch
+}
+
+function stateOf(messages: readonly Uint8Array[]): FoldState {
+  const end = endOf(messages)
+  if (end === undefined || !isComplete(messages)) throw new Error('the copy of the journal is not complete')
+  return readSnapshot(Buffer.concat(messages.slice(end.commits, end.commits + end.parts)))
+}
+
 /**
  * The records of the new journal, a list a commit, which follow the claim of `boot` at the sequence `epoch` without
  * a gap.
@@ -61,10 +72,8 @@ export function commitsOf(
   messages: readonly Uint8Array[],
   { epoch, boot }: { epoch: number; boot: string },
 ): JournalRecord[][] {
-  const end = endOf(messages)
-  if (end === undefined || !isComplete(messages)) throw new Error('the copy of the journal is not complete')
-  const commits = messages.slice(0, end.commits).map(recordsOf)
-  const state = readSnapshot(Buffer.concat(messages.slice(end.commits, end.commits + end.parts)))
+  const state = stateOf(messages)
+  const commits = messages.slice(0, endOf(messages)!.commits).map(recordsOf)
   const parts = partsOf(writeSnapshot({ ...state, epoch, boot, kept: moved(state.kept, epoch + 1) }))
   return [
     ...commits,

@@ -8,16 +8,11 @@ import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { raiseHorizon } from '../journal/fold.ts'
 import type { JournalRecord } from '../journal/records.ts'
 import { type JournalFindings, readJournal } from './examination.ts'
-import { commitsOf, copyJournal, isComplete } from './journal-copy.ts'
+import { commitsOf, copyJournal, epochOf, isComplete } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
-/**
- * The settings of a new stream are on disk after so long, ms. NATS syncs them with `always` only; else they wait for Linux,
- * which writes what is older than 30 s every 5 s.
- */
-const NEW_STREAM_MS = 45_000
 
 /** What the journal held is neither in it nor in a copy: only a backup helps. */
 export class JournalGoneError extends Error {
@@ -51,30 +46,72 @@ export interface JournalRepairOptions {
  */
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
   const { journal, shard, copies, clock, syncLagMs, findings } = options
-  const messages = findings.truncatedWithoutSnapshot ? await oldCopy(options) : await newCopy(options)
-  if (!findings.truncatedWithoutSnapshot && syncLagMs > 0)
-    await sleep(clock, Math.max(syncLagMs, NEW_STREAM_MS))
+  const messages = await copyOf(options)
   const { lastSeq } = await journal.state()
   const { epoch, counted } = findings.known
   const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
   await copies.emptyJournal(shard, first)
-  await writeAnew(options, messages, first)
+  const last = await writeAnew(options, messages, first)
   options.onWhole()
-  await sleep(clock, syncLagMs)
+  if (syncLagMs > 0) {
+    await sleep(clock, syncLagMs)
+    await checkAnew(options, first, last)
+  }
   await copies.remove(shard)
 }
 
-async function oldCopy({ shard, copies }: JournalRepairOptions): Promise<readonly Uint8Array[]> {
-  const messages = await copies.load(shard)
-  if (messages && isComplete(messages)) return messages
-  throw new JournalGoneError(
-    `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
-  )
+/** What the journal is written from, on the broker's disk. */
+async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Array[]> {
+  const { journal, shard, copies, findings } = options
+  const old = await copies.load(shard)
+  const complete = old && isComplete(old) ? old : undefined
+  if (findings.truncatedWithoutSnapshot) {
+    if (complete !== undefined) return complete
+    throw new JournalGoneError(
+      `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
+    )
+  }
+  const read = await readJournal(journal)
+  // Emptied by an earlier run, and come back from a power cut as if it had just been made.
+  if (complete !== undefined && epochOf(complete) > read.fold.state.epoch) return complete
+  const messages = await newCopy(options, read)
+  await untilSynced(options, messages.length)
+  return messages
 }
 
-async function newCopy(options: JournalRepairOptions): Promise<Buffer[]> {
+/** Rejects with DisturbedRepairError when the copy, or the end of the journal, changed meanwhile. */
+async function untilSynced(options: JournalRepairOptions, copied: number): Promise<void> {
+  const { journal, shard, copies, clock, syncLagMs } = options
+  if (syncLagMs === 0) return
+  const before = (await journal.state()).lastSeq
+  await sleep(clock, syncLagMs)
+  const copy = await copies.load(shard)
+  if (copy === undefined || copy.length !== copied || !isComplete(copy))
+    throw new DisturbedRepairError('the broker lost the copy of the journal: run the repair again')
+  if ((await journal.state()).lastSeq !== before)
+    throw new DisturbedRepairError('somebody else writes to the journal')
+}
+
+/** A power cut while the repair waited for the disk may have taken the new journal: then its copy stays. */
+async function checkAnew(
+  { journal, shard }: JournalRepairOptions,
+  first: number,
+  last: number,
+): Promise<void> {
+  const { firstSeq, lastSeq } = await journal.state()
+  const isThere = async (seq: number) =>
+    // A node that runs the shard by now purges behind a snapshot of its own.
+    seq < firstSeq || (await journal.get(seq))?.msgId === idOf(first, seq - first)
+  const isEmpty = lastSeq < firstSeq
+  if (isEmpty || lastSeq < last || !(await isThere(first)) || !(await isThere(last)))
+    throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
+}
+
+async function newCopy(
+  options: JournalRepairOptions,
+  { fold, settled }: Awaited<ReturnType<typeof readJournal>>,
+): Promise<Buffer[]> {
   const { journal, shard, copies, findings, lostBelow } = options
-  const { fold, settled } = await readJournal(journal)
   if (lostBelow !== null) raiseHorizon(fold.state, lostBelow)
   const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
   const messages = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
@@ -82,12 +119,12 @@ async function newCopy(options: JournalRepairOptions): Promise<Buffer[]> {
   return messages
 }
 
-/** A claim at `first`, what the copy holds, a release. */
+/** A claim at `first`, what the copy holds, a release; answers its sequence. */
 async function writeAnew(
   options: JournalRepairOptions,
   messages: readonly Uint8Array[],
   first: number,
-): Promise<void> {
+): Promise<number> {
   const commits: JournalRecord[][] = [
     [{ type: 'epoch' }],
     ...commitsOf(messages, { epoch: first, boot: options.boot }),
@@ -96,8 +133,13 @@ async function writeAnew(
   for (const [number, records] of commits.entries()) {
     const header = { boot: options.boot, epoch: number === 0 ? 0 : first, at: options.clock.now() }
     const data = encodeCommit({ ...header, highWater: null }, records.map(encodeRecord))
-    await appendAt(options, data, { msgId: `${first}:${number}`, seq: first + number })
+    await appendAt(options, data, { msgId: idOf(first, number), seq: first + number })
   }
+  return first + commits.length - 1
+}
+
+function idOf(first: number, number: number): string {
+  return `${first}:${number}`
 }
 
 async function appendAt(

@@ -3,8 +3,15 @@ import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
 
 const SYNC_LAG_MS = 600_000
 
-/** A repair on a broker that syncs now and then. Its waits for that end at once; they and what it removes are noted. */
-export function notingSteps(options: RepairOptions, steps: string[]): RepairOptions {
+/**
+ * A repair on a broker that syncs now and then. Its waits for that end once `during` has resolved; they and what it removes
+ * are noted. `during` is given the number of the wait, from 1 on.
+ */
+export function notingSteps(
+  options: RepairOptions,
+  steps: string[],
+  during: (wait: number) => Promise<unknown> = async () => {},
+): RepairOptions {
   const noting =
     <A extends unknown[], R>(step: string, call: (...args: A) => R) =>
     (...args: A): R => {
@@ -28,7 +35,8 @@ export function notingSteps(options: RepairOptions, steps: string[]): RepairOpti
       after: (ms, call) => {
         if (ms !== SYNC_LAG_MS) return clock.after(ms, call)
         steps.push('wait')
-        return clock.after(0, call)
+        void during(steps.filter((step) => step === 'wait').length).then(call)
+        return () => {}
       },
     },
   }
