@@ -33,8 +33,8 @@ const PATIENCE_MS = 180_000
 const TO_LEAD = 0.5
 /** Repairs during which the power goes again. */
 const REPAIRS_CUT = 0.5
-/** A repair takes about so long: it waits for the settings of a new stream, and for an interval of 5 s, ms. */
-const REPAIR_MS = 65_000
+/** A repair takes about so long: it waits twice for the disk, ms. */
+const REPAIR_MS = 100_000
 /** With an interval the kernel of the guest has written the settings of the logs by then, ms. NATS does not sync them. */
 const SETTINGS_MS = 45_000
 /** Items accepted before a cut. */

@@ -9,8 +9,17 @@ import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
 import type { LogName } from '../names.ts'
 import { type StreamSizes, sizeStreams, sizesFor, streamConfig } from './stream-config.ts'
-import { addStream, codeOf, lookUp, mayPass, NAME_IN_USE, tooLarge } from './stream-lookup.ts'
-import { refusalOfRoom } from './stream-room.ts'
+import {
+  addStream,
+  codeOf,
+  lookUp,
+  mayPass,
+  NAME_IN_USE,
+  pause,
+  tooLarge,
+  UnsettledError,
+} from './stream-lookup.ts'
+import { Room } from './stream-room.ts'
 
 export interface StreamOptions {
   clock: Clock
@@ -34,6 +43,9 @@ export const SHARDS_KEY = 'penstock.shards'
 /** When neither configuration nor account says what the store holds, bytes; halved until it fits. */
 const ASSUMED_STORE_BYTES = 64 * 1024 ** 3
 
+/** Room that a stream gave back is free for others by then, ms. */
+const FREED_MS = 3_000
+
 export class StreamMaking {
   readonly #manager: JetStreamManager
   readonly #options: StreamOptions
@@ -43,40 +55,64 @@ export class StreamMaking {
     this.#options = options
   }
 
-  /** Makes them, as large as the broker has room for. Rejects with UnusableBrokerError when it has none. */
-  async create(missing: readonly Wanted[]): Promise<void> {
+  /**
+   * Makes them, as large as the broker has room for; `kept`: those that are there. Rejects with UnusableBrokerError when it
+   * has none, and with UnsettledError while another node makes them.
+   */
+  async create(missing: readonly Wanted[], kept: readonly StreamInfo[] = []): Promise<void> {
+    if (missing.length === 0) return
+    if (this.#options.replicas === 1) return this.#create(missing, await this.#storeBytes())
+    const room = new Room(this.#manager, this.#options)
+    const sizes = sizesOf(kept)
+    const storeBytes = sizes === undefined ? await this.#measured(room, missing) : await this.#held(room)
+    try {
+      if (sizes !== undefined && (await this.#createSized(missing, sizes, new Set())) === undefined) return
+      await this.#create(missing, storeBytes)
+    } finally {
+      await room.release()
+    }
+  }
+
+  async #create(missing: readonly Wanted[], from: number): Promise<void> {
     const made = new Set<string>()
-    let { storeBytes, refusal } = await this.#room(missing)
+    let [storeBytes, refusal]: [number, string | undefined] = [from, undefined]
     while (missing.length > made.size) {
       const sizes = sizeStreams(storeBytes, this.#options.shards)
-      if (sizes === undefined) {
-        const why = refusal ?? `${storeBytes} bytes are not enough`
-        throw new UnusableBrokerError(`no room for the logs of ${this.#options.shards} shards: ${why}`)
-      }
+      if (sizes === undefined) throw this.#noRoom(storeBytes, refusal)
       refusal = await this.#createSized(missing, sizes, made)
       storeBytes = Math.floor(storeBytes / 2)
       if (refusal === undefined) return
     }
   }
 
-  /**
-   * Bytes of the store of which all that is missing fits at once, halved as often as it takes, with the last refusal. A log
-   * with replicas is never made larger than that (docs/architecture/protocol.md, "Logs").
-   */
-  async #room(missing: readonly Wanted[]): Promise<{ storeBytes: number; refusal: string | undefined }> {
-    const { replicas, shards } = this.#options
-    let storeBytes = this.#options.storeBytes ?? (await this.#accountBytes()) ?? ASSUMED_STORE_BYTES
-    let refusal: string | undefined
-    while (missing.length > 0 && replicas > 1) {
-      const sizes = sizeStreams(storeBytes, shards)
-      if (sizes === undefined) break
-      const bytes = missing.reduce((sum, { bytesOf }) => sum + bytesOf(sizes), 0)
-      const refused = await refusalOfRoom(this.#manager, this.#options, bytes)
-      if (refused === undefined) break
-      refusal = refused
-      storeBytes = Math.floor(storeBytes / 2)
+  /** With the lock: bytes of the store of which all that is missing fits at once, halved as often as it takes. */
+  async #measured(room: Room, missing: readonly Wanted[]): Promise<number> {
+    let storeBytes = await this.#storeBytes()
+    for (let refusal: string | undefined; ; storeBytes = Math.floor(storeBytes / 2)) {
+      const sizes = sizeStreams(storeBytes, this.#options.shards)
+      if (sizes === undefined) throw this.#noRoom(storeBytes, refusal)
+      refusal = await room.take(missing.reduce((sum, { bytesOf }) => sum + bytesOf(sizes), 0))
+      if (refusal === undefined) return storeBytes
+      // Made since this node looked: they take the room.
+      if (await this.#info(missing[0]!.name.stream))
+        throw new UnsettledError('another node has made the logs')
     }
-    return { storeBytes, refusal }
+  }
+
+  /** With the lock: what the store may have, where the logs that are there tell the size of the others. */
+  async #held(room: Room): Promise<number> {
+    const refusal = await room.take(0)
+    if (refusal !== undefined) throw this.#noRoom(0, refusal)
+    return this.#storeBytes()
+  }
+
+  #noRoom(storeBytes: number, refusal: string | undefined): UnusableBrokerError {
+    const why = refusal ?? `${storeBytes} bytes are not enough`
+    return new UnusableBrokerError(`no room for the logs of ${this.#options.shards} shards: ${why}`)
+  }
+
+  async #storeBytes(): Promise<number> {
+    return this.#options.storeBytes ?? (await this.#accountBytes()) ?? ASSUMED_STORE_BYTES
   }
 
   /** What the account may store on each server, undefined when that is not limited. */
@@ -95,7 +131,7 @@ export class StreamMaking {
     for (const wanted of missing) if (made.has(wanted.name.stream)) await this.#shrink(wanted, sizes)
     for (const wanted of missing) {
       if (made.has(wanted.name.stream)) continue
-      const refusal = await this.#add(wanted, wanted.bytesOf(sizes))
+      const refusal = await this.#addPatiently(wanted, wanted.bytesOf(sizes))
       if (refusal !== undefined) return refusal
       made.add(wanted.name.stream)
     }
@@ -135,6 +171,17 @@ export class StreamMaking {
     return true
   }
 
+  /** Room that was just given back is not free at once in a cluster of brokers. */
+  async #addPatiently(wanted: Wanted, maxBytes: number): Promise<string | undefined> {
+    const { clock, replicas } = this.#options
+    const deadline = clock.monotonic() + (replicas > 1 ? FREED_MS : 0)
+    for (;;) {
+      const refusal = await this.#add(wanted, maxBytes)
+      if (refusal === undefined || clock.monotonic() >= deadline) return refusal
+      await pause(clock)
+    }
+  }
+
   /** The broker's words when that is too large for it. */
   async #add({ name }: Wanted, maxBytes: number): Promise<string | undefined> {
     const { clock, replicas, shards } = this.#options
@@ -162,4 +209,13 @@ export class StreamMaking {
   #info(stream: string): Promise<StreamInfo | undefined> {
     return lookUp(this.#manager, this.#options.clock, stream)
   }
+}
+
+/** Of logs that are there, the smallest for all; undefined: none is. */
+function sizesOf(kept: readonly StreamInfo[]): StreamSizes | undefined {
+  const { journalBytes } = sizesFor(0)
+  const inboxes = kept.map(({ config }) =>
+    config.name.includes('INBOX_') ? config.max_bytes : config.max_bytes - journalBytes,
+  )
+  return inboxes.length === 0 ? undefined : sizesFor(Math.min(...inboxes))
 }

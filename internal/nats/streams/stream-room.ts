@@ -1,18 +1,23 @@
 /**
- * Whether a cluster of brokers has room for all logs at once: one stream of their sum is made and removed. So no log is
- * made larger than it fits beside the others. A server that restarts within about a minute makes each stream once more as
- * it was made at first, beside the others as they are now. NATS before 2.14.3 deletes the Raft log of a stream for which
- * there is no room then (nats-server, pull request 8262).
+ * The making of logs on a cluster of brokers, by one node at a time (docs/architecture/protocol.md, "Logs"). A stream that only
+ * one of them can make is the lock, and tells how much room there is: it is made as large as all logs that are missing, and then
+ * lowered. So no log is made larger than it fits beside the others. A server that restarts within about a minute makes each
+ * stream once more as it was made at first, beside the others as they are now. NATS before 2.14.3 deletes the Raft log of a stream
+ * for which there is no room then (nats-server, pull request 8262).
  */
 import { randomUUID } from 'node:crypto'
-import { DiscardPolicy, type JetStreamManager, StorageType, type StreamConfig } from 'nats'
+import { DiscardPolicy, type JetStreamManager, StorageType, type StreamConfig, type StreamInfo } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/thrown.ts'
+import { UnusableBrokerError } from '../connection.ts'
 import { STREAM_NOT_FOUND } from './stream-api.ts'
-import { addStream, codeOf, mayPass, NAME_IN_USE, pause, tooLarge } from './stream-lookup.ts'
+import { addStream, codeOf, mayPass, NAME_IN_USE, tooLarge, UnsettledError } from './stream-lookup.ts'
 
-/** Another node that looks has its answer well within this; one that ended meanwhile has left its stream, ms. */
-const OTHERS_LOOK_MS = 10_000
+/** A node makes all logs well within this; one that ended meanwhile has left its stream, ms. */
+const MAKING_MS = 45_000
+/** Of the lock while the logs are made, bytes. */
+const LEAST_BYTES = 1_000_000
+const HOLDER_KEY = 'penstock.room'
 
 export interface RoomOptions {
   readonly clock: Clock
@@ -21,50 +26,68 @@ export interface RoomOptions {
   readonly prefix?: string
 }
 
-/** The broker's words when it has no room for so many bytes on each server; undefined: it has, or does not tell. */
-export async function refusalOfRoom(
-  manager: JetStreamManager,
-  options: RoomOptions,
-  bytes: number,
-): Promise<string | undefined> {
-  const { clock } = options
-  const config = roomStream(options, bytes)
-  const deadline = clock.monotonic() + OTHERS_LOOK_MS
-  for (;;) {
+export class Room {
+  readonly #manager: JetStreamManager
+  readonly #options: RoomOptions
+
+  constructor(manager: JetStreamManager, options: RoomOptions) {
+    this.#manager = manager
+    this.#options = options
+  }
+
+  get #name(): string {
+    return `${this.#options.prefix ?? ''}PENSTOCK-ROOM`
+  }
+
+  /**
+   * Takes the lock when there is room for so many bytes on each server; else answers the broker's words. Rejects with
+   * UnsettledError while another node has it, and with UnusableBrokerError when the stream is somebody else's.
+   */
+  async take(bytes: number): Promise<string | undefined> {
     try {
-      await addStream(manager, clock, config)
-      await remove(manager, config.name)
+      await addStream(this.#manager, this.#options.clock, this.#config(Math.max(bytes, LEAST_BYTES)))
+      if (bytes > LEAST_BYTES) await this.#manager.streams.update(this.#name, { max_bytes: LEAST_BYTES })
       return undefined
     } catch (cause) {
       const code = codeOf(cause)
+      if (code === NAME_IN_USE) throw await this.#held()
       if (code !== undefined && tooLarge.has(code)) return messageOf(cause)
       if (code === undefined || mayPass(cause)) throw cause
-      // An account may refuse one stream of that size, or one more stream: then the logs are asked for one by one.
-      if (code !== NAME_IN_USE) return undefined
+      throw new UnusableBrokerError(`stream ${this.#name} cannot be created: ${messageOf(cause)}`, { cause })
     }
-    if (clock.monotonic() > deadline) await remove(manager, config.name)
-    await pause(clock)
+  }
+
+  async release(): Promise<void> {
+    await this.#manager.streams.delete(this.#name).catch((cause: unknown) => {
+      if (codeOf(cause) !== STREAM_NOT_FOUND) throw cause
+    })
+  }
+
+  /** What a node does whose lock another one has. One that was left behind is removed. */
+  async #held(): Promise<Error> {
+    const info = await this.#manager.streams.info(this.#name)
+    if (info.config.metadata?.[HOLDER_KEY] === undefined)
+      return new UnusableBrokerError(`stream ${this.#name} is not of Penstock: remove or rename it`)
+    if (ageOf(info) > MAKING_MS) await this.release()
+    return new UnsettledError('another node makes the logs')
+  }
+
+  #config(bytes: number): Partial<StreamConfig> & { name: string } {
+    const { replicas, prefix = '' } = this.#options
+    return {
+      name: this.#name,
+      subjects: [`${prefix}penstock-room`],
+      storage: StorageType.File,
+      discard: DiscardPolicy.New,
+      max_bytes: bytes,
+      num_replicas: replicas,
+      // Equal settings would not be refused: each node would take the stream for its own.
+      metadata: { [HOLDER_KEY]: randomUUID() },
+    }
   }
 }
 
-function roomStream(
-  { replicas, prefix = '' }: RoomOptions,
-  bytes: number,
-): Partial<StreamConfig> & { name: string } {
-  return {
-    name: `${prefix}ROOM`,
-    subjects: [`${prefix}room`],
-    storage: StorageType.File,
-    discard: DiscardPolicy.New,
-    max_bytes: bytes,
-    num_replicas: replicas,
-    // Nobody takes that of another node for the own one: equal settings would not be refused.
-    metadata: { 'penstock.room': randomUUID() },
-  }
-}
-
-async function remove(manager: JetStreamManager, name: string): Promise<void> {
-  await manager.streams.delete(name).catch((cause: unknown) => {
-    if (codeOf(cause) !== STREAM_NOT_FOUND) throw cause
-  })
+/** By the clock of the broker, ms. */
+function ageOf(info: StreamInfo & { ts?: string }): number {
+  return info.ts === undefined ? 0 : Date.parse(info.ts) - Date.parse(info.created)
 }

@@ -88,7 +88,7 @@ class Installation {
     // Those that are there, before any is made: a refusal changes nothing.
     for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
     const making = new StreamMaking(this.#manager, this.#options)
-    await making.create(missing)
+    await making.create(missing, [...kept.values()])
     if (missing.length > 0) await making.level(this.#wanted())
     for (const wanted of this.#wanted()) await this.#verify(wanted)
     await this.#markComplete()
