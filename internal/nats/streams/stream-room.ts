@@ -11,7 +11,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
 import { STREAM_NOT_FOUND } from './stream-api.ts'
-import { addStream, codeOf, mayPass, NAME_IN_USE, tooLarge, UnsettledError } from './stream-lookup.ts'
+import { addStream, codeOf, lookUp, mayPass, NAME_IN_USE, tooLarge, UnsettledError } from './stream-lookup.ts'
 
 /** A node makes all logs well within this; one that ended meanwhile has left its stream, ms. */
 const MAKING_MS = 45_000
@@ -46,7 +46,7 @@ export class Room {
   async take(bytes: number): Promise<string | undefined> {
     try {
       await addStream(this.#manager, this.#options.clock, this.#config(Math.max(bytes, LEAST_BYTES)))
-      if (bytes > LEAST_BYTES) await this.#manager.streams.update(this.#name, { max_bytes: LEAST_BYTES })
+      if (bytes > LEAST_BYTES) await this.#lower()
       return undefined
     } catch (cause) {
       const code = codeOf(cause)
@@ -54,6 +54,16 @@ export class Room {
       if (code !== undefined && tooLarge.has(code)) return messageOf(cause)
       if (code === undefined || mayPass(cause)) throw cause
       throw new UnusableBrokerError(`stream ${this.#name} cannot be created: ${messageOf(cause)}`, { cause })
+    }
+  }
+
+  async #lower(): Promise<void> {
+    try {
+      await this.#manager.streams.update(this.#name, { max_bytes: LEAST_BYTES })
+    } catch (cause) {
+      // Else the next attempt of this node, too, would wait for whoever has the lock.
+      await this.release().catch(() => {})
+      throw cause
     }
   }
 
@@ -65,10 +75,10 @@ export class Room {
 
   /** What a node does whose lock another one has. One that was left behind is removed. */
   async #held(): Promise<Error> {
-    const info = await this.#manager.streams.info(this.#name)
-    if (info.config.metadata?.[HOLDER_KEY] === undefined)
+    const info = await lookUp(this.#manager, this.#options.clock, this.#name)
+    if (info !== undefined && info.config.metadata?.[HOLDER_KEY] === undefined)
       return new UnusableBrokerError(`stream ${this.#name} is not of Penstock: remove or rename it`)
-    if (ageOf(info) > MAKING_MS) await this.release()
+    if (info !== undefined && ageOf(info) > MAKING_MS) await this.release()
     return new UnsettledError('another node makes the logs')
   }
 

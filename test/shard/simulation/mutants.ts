@@ -111,7 +111,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'shard/housekeeping/housekeeping.ts',
     edits: [
       ['Math.min(state.horizon, old?.cursor ?? 0)', 'Math.min(replay.cursor, old?.cursor ?? 0)'],
-      ['const { state, clock, limits, inboxLog } =', 'const { replay, clock, limits, inboxLog } ='],
+      ['const { state, clock, limits } =', 'const { replay, clock, limits } ='],
     ],
   },
   {
