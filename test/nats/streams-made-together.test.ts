@@ -94,7 +94,11 @@ describe('streams that several nodes make', function () {
   })
 
   it('are made also when the node that had the lock has ended: 45 s after it took it', async () => {
-    const left = { name: 'PENSTOCK-ROOM', subjects: ['penstock-room'], metadata: { 'penstock.room': 'another' } }
+    const left = {
+      name: 'PENSTOCK-ROOM',
+      subjects: ['penstock-room'],
+      metadata: { 'penstock.room': 'another' },
+    }
     await manager.streams.add(left)
     await ensureStreams(nodes[0]!, OPTIONS)
     expect(Object.keys(await sizes())).to.have.length(8)
