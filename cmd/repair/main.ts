@@ -85,7 +85,12 @@ async function repair(
     }
     const slots = new Semaphore(AT_ONCE)
     const endOf = async (shard: number): Promise<string | Error> => {
-      const options = { ...ports, shard, boot: randomUUID(), onWhole: () => sayWhole(shard, lag) }
+      const options = {
+        ...ports,
+        shard,
+        boot: randomUUID(),
+        onWhole: () => (alone ? undefined : sayWhole(shard, lag)),
+      }
       await slots.acquire()
       try {
         return given.yes ? await carryOut(options) : await explain(options)
