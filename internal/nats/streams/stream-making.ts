@@ -59,7 +59,7 @@ export class StreamMaking {
    * Makes them, as large as the broker has room for; `kept`: those that are there. Rejects with UnusableBrokerError when it
    * has none, and with UnsettledError while another node makes them.
    */
-  async create(missing: readonly Wanted[], kept: readonly StreamInfo[] = []): Promise<void> {
+  async create(missing: readonly Wanted[], kept: readonly StreamInfo[]): Promise<void> {
     if (missing.length === 0) return
     if (this.#options.replicas === 1) return this.#create(missing, await this.#storeBytes())
     const room = new Room(this.#manager, this.#options)
