@@ -59,7 +59,8 @@ export async function checkPowerIsCut(guest: Guest, seed: number): Promise<Recor
 
 async function foundAfterCut(guest: Guest, cache: Cache, seed: number): Promise<Found> {
   const image = await new RootFolder('control', START).image(32)
-  const machine = await Machine.open({ name: 'control', guest, image, cache, memoryMb: 128, ports: [] })
+  const options = { name: 'control', guest, image, cache, writesSoon: false, memoryMb: 128, ports: [] }
+  const machine = await Machine.open(options)
   try {
     await startUntil(machine, 'WRITTEN')
     await machine.cut(seededFractions(seed))

@@ -194,6 +194,7 @@ async function openMachine(
     guest: options.guest,
     image: await root.image(DISK_MB),
     cache: options.cache,
+    writesSoon: options.cache === 'torn',
     memoryMb: MEMORY_MB + (inside.length - 1) * MEMORY_OF_SERVER_MB,
     ports: inside.flatMap(({ client, peers }) => (places.length === 1 ? [client] : [client, peers])),
   })

@@ -51,6 +51,7 @@ export async function openPostgresMachine(options: {
     guest: options.guest,
     image: await makeImage(cluster.data, port),
     cache: options.cache,
+    writesSoon: options.cache === 'torn',
     memoryMb: MEMORY_MB,
     ports: [port],
   })

@@ -129,6 +129,8 @@ async function runOn(on: Omit<Run, 'load'>, count: number): Promise<PowerSummary
   await trial.judge(kind.server === 'nats' ? (history) => rules(onHostClock(history)) : rules)
   if (kind.losesMs > 0 && cuts.every(({ repair }) => repair === null))
     throw trial.failure([{ rule: 'content', detail: 'no cut took anything' }])
+  if (kind.cache === 'torn' && kind.sync !== 'always' && cuts.every(({ unflushed }) => unflushed === 0))
+    throw trial.failure([{ rule: 'content', detail: 'no cut found anything in the cache of the disk' }])
   return summary(run, cuts)
 }
 
