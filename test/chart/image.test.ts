@@ -115,7 +115,8 @@ function run(
   env: NodeJS.ProcessEnv = { PATH: process.env.PATH },
 ): Promise<{ code: number; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(roleScript, args, { env }, (error, _, stderr) =>
+    // A folder without `.penstock`: a database of the local instance may be in that of the project.
+    execFile(roleScript, args, { env, cwd: tempFolder('role') }, (error, _, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stderr }),
     )
   })
