@@ -51,6 +51,7 @@ export function createAdmin(
   provider: PaymentProvider | undefined,
 ): Admin {
   const { config, clock, log } = node
+  const random = systemRandomness()
   const { db, box, buffers: records, bufferChanges, keys } = store
   const { requests, tests, signUps, caps } = createTenantLimits(config, clock, http.telemetry)
   const customers = createCustomers({
@@ -61,7 +62,7 @@ export function createAdmin(
     keys: createApiKeyStore(db),
     forget: keys.changed,
     ensureCustomer: customers.ensure,
-    randomness: systemRandomness(),
+    randomness: random,
     newKeyId: randomUUID,
   })
   const billing = createBilling({ db, clock, local: config.local, provider, ledger })
@@ -101,6 +102,14 @@ export function createAdmin(
   })
   const { bodies, audit } = http
   const authenticator = createAuthenticator(node, store, signUps, audit)
-  const router = mountRoutes(table, { authenticator, limits: requests, clock, bodies, audit, isOutage })
+  const router = mountRoutes(table, {
+    authenticator,
+    limits: requests,
+    clock,
+    random,
+    bodies,
+    audit,
+    isOutage,
+  })
   return { router, apiKeys }
 }

@@ -5,6 +5,8 @@ import { afterEach, describe, it } from 'mocha'
 import type { LimitSettings } from '../../cmd/wiring/limits.ts'
 import { IDS_RATIO } from '../../internal/postgres/caps.ts'
 import { connect } from '../../internal/postgres/connection.ts'
+import type { Clock } from '../../internal/runtime/clock.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Admin, type Answer, adminOf, bufferBody } from './caller.ts'
@@ -45,6 +47,32 @@ describe('limits of a tenant', () => {
       clock.advance(500)
       expect((await acme.post('/v1/admin/projects', PROJECT)).status).to.equal(201)
       expect((await credits()).status).to.equal(429)
+    })
+
+    it('that are refused together are not answered together', async () => {
+      const pauses: number[] = []
+      const system = systemClock()
+      const recording: Clock = {
+        ...system,
+        after(ms, task) {
+          pauses.push(ms)
+          return system.after(ms, task)
+        },
+      }
+      const fractions = [0, 0.5, 0.998]
+      service = await startService({
+        limits: { keyRequestsPerSecond: 1 },
+        limitsClock: clock,
+        clock: recording,
+        fraction: () => fractions.shift()!,
+      })
+      const acme = await owner('acme')
+      const credits = () => acme.get('/v1/admin/credits')
+      for (let n = 0; n < 2; n++) expect((await credits()).status).to.equal(200)
+      pauses.length = 0
+      const refused = await Promise.all([credits(), credits(), credits()])
+      expect(refused.map(({ status }) => status)).to.deep.equal([429, 429, 429])
+      expect(pauses).to.include.members([250, 500, 749])
     })
 
     it('take nothing from another customer, nor from its webhooks', async () => {

@@ -106,6 +106,8 @@ export interface TestServiceOptions {
   limitsClock?: Clock
   /** Default: the system's. */
   clock?: Clock
+  /** In [0, 1): how late a request beyond its rate is answered. Default: at random. */
+  fraction?: () => number
   /** Whether the caches follow the change feed. Default: they are told of this service's own changes alone. */
   feed?: boolean
   /** Default: Postgres. */
@@ -284,6 +286,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       authenticator,
       limits: requests,
       clock,
+      random: { fraction: options.fraction ?? Math.random },
       bodies,
       audit,
       isOutage,

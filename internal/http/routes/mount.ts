@@ -4,7 +4,7 @@ import type { Context } from 'koa'
 import { errors, required, roleMissing, ServiceError } from '../../domain/errors.ts'
 import type { Principal } from '../../domain/principal.ts'
 import { mayPerform } from '../../domain/roles.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { jsonInTurns } from '../../runtime/turns.ts'
 import { type NoBody, readBody } from '../body.ts'
@@ -27,16 +27,18 @@ export interface MountOptions extends Auditing {
   authenticator: Authenticator
   limits: RequestLimits
   clock: Clock
+  random: Pick<Randomness, 'fraction'>
   /** Of the bodies that arrive or wait for their answer, shared with the webhooks of the process. */
   bodies: BodyShares
 }
 
 const NO_BODY = new Uint8Array()
 /**
- * A request beyond its rate is answered so late, ms. Whoever sends as fast as answers come is slowed down by it, and costs
- * others little; answered at once, it would be back at once.
+ * A request beyond its rate is answered so late on average, ms; the least is half of it, the most one and a half. Whoever
+ * sends as fast as answers come is slowed down by it. Requests that are refused together come back one by one: together
+ * they, and those among them that are let in, would keep the event loop busy for tens of ms.
  */
-export const REFUSAL_MS = 500
+const REFUSAL_MS = 500
 
 /** Largest body of a management request, bytes. */
 export const MAX_ADMIN_BODY_BYTES = 1_000_000
@@ -66,7 +68,7 @@ async function serve(
   const principal = await admit(row, ctx, options, seen)
   const refused = options.limits.refusal(principal, row.waitsFor)
   if (refused !== null) {
-    await sleep(options.clock, REFUSAL_MS)
+    await sleep(options.clock, REFUSAL_MS * (0.5 + options.random.fraction()))
     throw refused
   }
   if (!mayPerform(principal.role, row.action)) throw roleMissing(row.action)
