@@ -8,6 +8,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { endWithRun } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
 /** Exit codes of build.sh. */
@@ -46,12 +47,6 @@ export function kube(): Promise<Kube | undefined> {
   return started
 }
 
-/** At the end of a run. */
-export async function stopSharedKube(): Promise<void> {
-  const cluster = await started?.catch(() => undefined)
-  if (cluster) await stopKube(cluster)
-}
-
 /** For a `before` hook: the cluster, or the whole suite is skipped by name. */
 export async function kubeOrSkip(context: Mocha.Context): Promise<Kube> {
   const found = await kube()
@@ -68,8 +63,10 @@ export async function start(options: {
   const bin = await built('build.sh', 'tests against a real Kubernetes API server')
   if (bin === undefined) return undefined
   const dir = tempFolder('kube')
-  // Before the temporary folders go: the pid files are in there.
-  process.prependOnceListener('exit', () => spawnSync(scriptPath('stop.sh'), [dir], { stdio: 'ignore' }))
+  endWithRun({
+    stop: async () => void (await script('stop.sh', [dir])),
+    kill: () => spawnSync(scriptPath('stop.sh'), [dir], { stdio: 'ignore' }),
+  })
   const ran = await startIn(dir, bin, options)
   return { dir, bin, kubeconfig: ran }
 }

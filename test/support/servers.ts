@@ -32,7 +32,7 @@ export interface NatsAccess {
   options: ConnectionOptions
 }
 
-interface Stoppable {
+export interface Stoppable {
   stop(): Promise<void>
   kill(signal: NodeJS.Signals): void
 }
@@ -79,14 +79,14 @@ export async function ownNats(
     sync: options.sync ?? '2m',
     accounts: options.accounts ?? [],
   })
-  return tracked(server)
+  return endWithRun(server)
 }
 
 /** A JetStream cluster of servers of the test's own, three when it says nothing else; it ends with the run at the latest. */
 export async function ownNatsCluster(options: { dir?: string; size?: number } = {}): Promise<NatsCluster> {
   await sweepOnce()
   const dir = options.dir ?? join(tempFolder('nats-cluster'), 'nats')
-  return tracked(
+  return endWithRun(
     await startNatsCluster({
       dir,
       size: options.size ?? 3,
@@ -146,9 +146,15 @@ export async function ownPostgres(
 ): Promise<PostgresServer> {
   await sweepOnce()
   const dir = options.dir ?? join(tempFolder('postgres'), 'postgres')
-  return tracked(
+  return endWithRun(
     await startPostgres({ dir, log: silent, durable: options.durable ?? false, maxConnections: 300 }),
   )
+}
+
+/** `server` is stopped at the end of the run, at the latest. */
+export function endWithRun<T extends Stoppable>(server: T): T {
+  started.add(server)
+  return server
 }
 
 /** The regular end: connections, servers, folders. */
@@ -194,11 +200,6 @@ async function statement(
   } finally {
     await sql.end()
   }
-}
-
-function tracked<T extends Stoppable>(server: T): T {
-  started.add(server)
-  return server
 }
 
 function sweepOnce(): Promise<void> {

@@ -2,7 +2,6 @@
  * Loaded by mocha before the tests (`.mocharc.json`): ends the shared servers with the run, also when it
  * fails, is interrupted, or never ends because a test left something open.
  */
-import { stopSharedKube } from '../kube/kube.ts'
 import { watchAnswers } from './answers.ts'
 import { killServers, stopServers } from './servers.ts'
 import { stopSharedInstallation } from './shared-installation.ts'
@@ -12,7 +11,7 @@ import { pass } from './traffic.ts'
 const LEAK_GRACE_MS = 10_000
 
 export async function mochaGlobalTeardown(): Promise<void> {
-  await Promise.all([stopSharedInstallation(), stopSharedKube()])
+  await stopSharedInstallation()
   await stopServers()
   setTimeout(reportLeaks, LEAK_GRACE_MS).unref()
 }
