@@ -208,10 +208,17 @@ async function filled(lab: Lab, more: number, until: number) {
   const { harness, api } = lab
   await stopOperator(lab)
   const model = await harness.read('behind-the-others')
-  const made = await settle(api, model, names('held', more), { parallel: PARALLEL, until })
+  const { url } = model.spec.delivery
+  const atService = (name: string) => harness.api.createBuffer(harness.projectId, name, { delivery: { url } })
+  const made = await settle(api, model, names('held', more), { atService, parallel: PARALLEL, until })
+  const created = () => harness.proxy.seen(undefined, 'POST').length
+  const before = created()
   lab.operator = await harness.operate(ENV)
   await oneByOne(lab, ['behind-all-others'])
-  return { made: made + 1, memory: await memoryOf(lab.operator) }
+  const memory = await memoryOf(lab.operator)
+  if (created() > before + 1)
+    throw new Error('the operator found Buffers that were not settled, and worked on them')
+  return { made: made + 1, memory }
 }
 
 async function stopOperator({ operator }: Lab): Promise<void> {

@@ -65,17 +65,27 @@ export class Readiness {
   }
 }
 
-/** Makes Buffers like `model` with its status, as long as `until` (`performance.now()` ms) allows; answers how many. */
+export interface Settling {
+  readonly atService: (name: string) => Promise<unknown>
+  readonly parallel: number
+  readonly until: number
+}
+
+/**
+ * Makes Buffers like `model` with its status, each with what `atService` makes of its name, as long as `until`
+ * (`performance.now()` ms) allows; answers how many.
+ */
 export async function settle(
   api: ApiServer,
   model: BufferResource,
   names: readonly string[],
-  { parallel, until }: { parallel: number; until: number },
+  { atService, parallel, until }: Settling,
 ): Promise<number> {
   const path = `/apis/${API_VERSION}/namespaces/${model.metadata.namespace}/${PLURAL}`
   let made = 0
   await inParallel(names, parallel, async (name) => {
     if (performance.now() > until) return
+    await atService(name)
     const { apiVersion, kind, spec } = model
     const body = { apiVersion, kind, metadata: { name, finalizers: [FINALIZER] }, spec }
     await api.request('POST', path, { body })
