@@ -258,6 +258,14 @@ describe('a log', () => {
     expect(seen).to.deep.equal(sequences.slice(0, seen.length))
   })
 
+  it('purges nothing below where it begins, for NATS takes a limit of 1 for none', async () => {
+    const [first = 0] = await fill(log, numbered(3))
+    for (const below of [1, 0, first - 1, first]) {
+      await log.purgeBelow(below)
+      expect(await log.state(), `below ${below}`).to.include({ firstSeq: first, messages: 3 })
+    }
+  })
+
   it('purges below a position, but never the last message', async () => {
     await log.purgeBelow(1e15)
     const sequences = await fill(log, numbered(10))

@@ -82,9 +82,11 @@ export class StreamLog implements Log {
   }
 
   async purgeBelow(seq: number): Promise<void> {
-    const { lastSeq, messages } = await this.state()
+    const { firstSeq, lastSeq, messages } = await this.state()
+    // NATS takes a limit of 0 or 1 for none, and removes everything.
+    if (messages === 0 || seq <= firstSeq) return
     // What is appended from here on only lies above: the last message of now stays in any case.
-    if (messages > 0) await this.#api.ask('STREAM.PURGE', { seq: Math.min(seq, lastSeq) })
+    await this.#api.ask('STREAM.PURGE', { seq: Math.min(seq, lastSeq) })
   }
 
   async #fetch(which: object): Promise<LogMessage | undefined> {
