@@ -41,7 +41,7 @@ describe('the limits of a service', function () {
     expect((await Promise.all(tests)).map(({ status }) => status)).to.include(429)
   })
 
-  it('refuse a key that asks too often, half a second later', async () => {
+  it('refuse a key that asks too often, a quarter of a second later at least', async () => {
     const greedy = on.installation.api('greedy')
     const asked = Array.from({ length: 2 * BURST }, async () => {
       const sentAt = performance.now()
@@ -50,6 +50,6 @@ describe('the limits of a service', function () {
     })
     const refused = (await Promise.all(asked)).filter(({ status }) => status === 429)
     expect(refused).to.have.length.above(0)
-    for (const { ms } of refused) expect(ms).to.be.above(490)
+    for (const { ms } of refused) expect(ms).to.be.above(240)
   })
 })
