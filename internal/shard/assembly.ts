@@ -198,7 +198,7 @@ function startBackground(
       intake,
       onProblem,
     },
-    journalBytes,
+    { journalBytes, snapshotBegin: claim.snapshotBegin },
   )
   const fence = { shard, epoch: claim.epoch }
   const { raised, groups } = acting

@@ -14,11 +14,15 @@ import {
 import { type KeptEntry, readKept } from './held/kept.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal } from './journal/journal.ts'
+import { writeSnapshot } from './journal/snapshot.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
 
 /** Between two checks of logs that do not answer, ms. */
 const CHECK_PAUSE_MS = 500
+
+/** Of the journal's `max_bytes`: from there on the size of the state is measured at a claim. */
+const MEASURED_SHARE = 0.25
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
 export interface ClaimedLogs {
@@ -46,7 +50,10 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   await checkInboxTail(inbox, shard, claim.state)
   const head = await inbox.state()
   const kept = await readKept(journalLog, claim.state).catch(unlessFenced(journal))
-  const journalBytes = (await journalLog.state()).bytes
+  const { bytes: journalBytes, maxBytes } = await journal.look()
+  // Whatever the state holds came from records; only where it may matter it is measured.
+  const matters = maxBytes > 0 && journalBytes > maxBytes * MEASURED_SHARE
+  journal.stateIs(matters ? writeSnapshot(claim.state).length : journalBytes)
   return { claim, journal, replay, head, kept, journalBytes }
 }
 

@@ -2,11 +2,13 @@
  * A power cut takes what the broker has acknowledged and not synced, and no purge comes back (docs/architecture/protocol.md,
  * "Housekeeping"). So a log keeps its beginning until what replaces it is on disk.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { describe, it } from 'mocha'
+import { beforeEach, describe, it } from 'mocha'
+import type { HousekeepingLimits } from '../../internal/shard/housekeeping/housekeeping.ts'
 import { eventually } from '../support/eventually.ts'
 import { ownersOfEachTest } from './owners.ts'
-import { numbersOf } from './real-owner.ts'
+import { numbersOf, type Owner } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
 /** Only when a test asks for it. */
@@ -65,23 +67,89 @@ describe('logs of a broker that syncs at an interval', function () {
     expect(await firsts()).to.deep.equal(before)
   })
 
-  it('are cut also while the journal is full, and the shard goes on by itself', async () => {
-    const { streams } = await here.connection.nats.jetstreamManager()
-    await streams.update('JOURNAL_0', { max_bytes: 300_000 })
-    const quick = { everyMs: 20, purgeLagMs: 50, snapshotBytes: 20_000, syncLagMs: 3_000 }
-    const owner = await here.own({ housekeeping: quick })
+  describe('with a journal that gets full', () => {
+    const FULL = { everyMs: 20, purgeLagMs: 50, snapshotBytes: 20_000, syncLagMs: 3_000 }
+    /** More than the journal has room for, faster than what is written in 3 s could be removed. */
+    const COUNT = 10_000
+    let answer: () => void
+    let open: Promise<void>
+
+    beforeEach(async () => {
+      const { streams } = await here.connection.nats.jetstreamManager()
+      await streams.update('JOURNAL_0', { max_bytes: 300_000 })
+      open = new Promise((resolve) => {
+        answer = resolve
+      })
+    })
+
     const bytes = async () => (await here.broker.journal(0).state()).bytes
-    let n = 0
-    // Faster than what is written in 3 s could be removed.
-    const ingest = () =>
-      here.ingest(Array.from({ length: 100 }, () => ({ key: `group ${Math.floor(n / 5)}`, n: n++ })))
-    while ((await bytes()) < 290_000 && n < 20_000) await ingest()
-    expect(await bytes(), 'it is full').to.be.at.least(290_000)
-    for (let more = 0; more < 10; more++) await ingest()
-    const sent = () => new Set(owner.sent.flatMap(({ body }) => numbersOf(body)))
-    await eventually(() => expect(sent().size).to.equal(n), { timeoutMs: 60_000 })
-    await eventually(async () => expect(await bytes()).to.be.below(250_000), { timeoutMs: 30_000 })
-    expect(owner.ended).to.equal(null)
+
+    function own(housekeeping: Partial<HousekeepingLimits> = {}): Promise<Owner> {
+      const destination = () => open.then(() => 200)
+      return here.own({
+        housekeeping: { ...FULL, ...housekeeping },
+        attemptsPerBuffer: 10_000,
+        destination,
+      })
+    }
+
+    async function fill(): Promise<void> {
+      for (let n = 0; n < COUNT; n += 100)
+        await here.ingest(
+          Array.from({ length: 100 }, (_, i) => ({ key: `group ${Math.floor((n + i) / 5)}`, n: n + i })),
+        )
+    }
+
+    async function untilNothingMoves(): Promise<void> {
+      for (let before = -1; before !== (await bytes()); before = await bytes()) await delay(4_000)
+    }
+
+    async function untilSentAndCut(...owners: Owner[]): Promise<void> {
+      const sent = () => new Set(owners.flatMap((owner) => owner.sent).flatMap(({ body }) => numbersOf(body)))
+      await eventually(() => expect(sent().size).to.equal(COUNT), { timeoutMs: 60_000 })
+      await eventually(async () => expect(await bytes()).to.be.below(150_000), { timeoutMs: 30_000 })
+      expect(owners.at(-1)!.ended).to.equal(null)
+    }
+
+    it('go on by themselves', async () => {
+      const owner = await own()
+      answer()
+      await fill()
+      await untilSentAndCut(owner)
+    })
+
+    it('go on when the destination answers at last', async () => {
+      const owner = await own()
+      await fill()
+      await untilNothingMoves()
+      answer()
+      await untilSentAndCut(owner)
+    })
+
+    it('go on under another owner', async () => {
+      const first = await own()
+      await fill()
+      await untilNothingMoves()
+      await first.shard.abandon()
+      answer()
+      await untilSentAndCut(first, await own())
+    })
+
+    it('go on beside items that are kept, and keep them', async () => {
+      const owner = await own({ keepBytes: 10_000, keepRatio: 0.1 })
+      const held = Array.from({ length: 20 }, (_, n) => n)
+      for (const n of held) await here.ingest([{ key: `held ${n}`, n: COUNT + n, pad: 5_000 }])
+      answer()
+      await fill()
+      const kept = async () =>
+        (await here.records()).flatMap(({ record }) => (record.type === 'keep' ? record.items : []))
+      expect(await kept()).to.have.length.above(10)
+      await untilSentAndCut(owner)
+      for (const n of held)
+        await here.ingest([1, 2, 3, 4].map((i) => ({ key: `held ${n}`, n: COUNT + i * 100 + n })))
+      const bodies = () => owner.sent.filter(({ body }) => numbersOf(body)[0]! >= COUNT)
+      await eventually(() => expect(bodies()).to.have.lengthOf(held.length))
+    })
   })
 
   it('are cut once it is', async () => {

@@ -26,6 +26,8 @@ export function proofSubject(shard: number): string {
 export interface Claim {
   readonly epoch: number
   readonly state: FoldState
+  /** Of the last complete snapshot: see `JournalFold`. */
+  readonly snapshotBegin: number
   /** Settled batches found in the journal, in order. */
   readonly facts: { seq: number; fact: DeliveryFact }[]
   /** Messages were purged from the beginning of the journal, and no snapshot holds what they said. */
@@ -51,7 +53,7 @@ export async function claimShard(options: ClaimOptions): Promise<Claim> {
   const journal = options.broker.journal(options.shard)
   const epoch = await appendEpoch(journal, options)
   const { fold, ...found } = await foldJournal(journal, epoch)
-  return { epoch, state: fold.state, ...found }
+  return { epoch, state: fold.state, snapshotBegin: fold.snapshotBegin, ...found }
 }
 
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */

@@ -19,7 +19,12 @@ export class AllowedPurges {
 
   /** Whatever a purge below this sequence follows from is committed. */
   allow(below: number): void {
-    if (below > (this.#allowed.at(-1)?.below ?? 0)) this.#allowed.push({ below, at: this.#clock.monotonic() })
+    if (below > this.latest) this.#allowed.push({ below, at: this.#clock.monotonic() })
+  }
+
+  /** All that is allowed by now, due or not; 0: nothing. */
+  get latest(): number {
+    return this.#allowed.at(-1)?.below ?? 0
   }
 
   /** The log may be purged below this sequence; 0: nothing is due. */

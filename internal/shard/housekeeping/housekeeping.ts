@@ -59,10 +59,16 @@ const CROWDED_RATIO = 0.25
  */
 const KEPT_SHARE = 0.5
 /**
- * Of the journal's `max_bytes`: keeps leave the rest to seals, results and snapshots. Carrying forward may take more
- * of it, for only that makes room again.
+ * Of the journal's `max_bytes`, with the next snapshot: keeps leave the rest to seals, results and snapshots. Carrying
+ * forward may take more of it, for only that makes room again.
  */
-const SPACE = { keep: 0.8, carryForward: 0.95 }
+const SPACE = { keep: 0.8, carryForward: 0.985 }
+/** Of the journal's `max_bytes`: more than a keep record takes, but for one of a single item (`keeping.ts`). */
+const LEAST_CARRIED = 1 / 32
+/** A full journal waits so long for the position of the counters after a claim, ms: then it goes on without it. */
+const COUNTED_MS = 10_000
+/** Of the last snapshot: a full journal grew by so much when the next one is worth its room. */
+const FULL_GROWTH = 1 / 16
 
 export interface HousekeepingOptions {
   readonly clock: Clock
@@ -96,20 +102,24 @@ export class Housekeeping {
   #purgedInbox = 0
   #purgedJournal = 0
   #snapshotSize = 0
-  #snapshotBegin = 0
+  /** Of the last complete one, also of an owner before; 0: none. */
+  #snapshotBegin: number
   #grownSince: number
+  readonly #claimedAt: number
   #cancel: (() => void) | null = null
   #cancelPurges: (() => void) | null = null
   #running: Promise<void> | null = null
   #stopped = false
 
-  /** @param journalBytes size of the journal at the claim, bytes. */
-  constructor(options: HousekeepingOptions, journalBytes: number) {
+  /** @param claimed the journal at the claim: its size in bytes, and the begin of its last complete snapshot or 0. */
+  constructor(options: HousekeepingOptions, claimed: { journalBytes: number; snapshotBegin: number }) {
     const { clock, limits } = options
     this.#options = options
     this.#inboxPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#journalPurges = new AllowedPurges(clock, limits.syncLagMs)
-    this.#grownSince = -journalBytes
+    this.#claimedAt = clock.monotonic()
+    this.#grownSince = -claimed.journalBytes
+    this.#snapshotBegin = claimed.snapshotBegin
     this.#arm()
     if (limits.syncLagMs > 0) this.#armPurges()
   }
@@ -159,11 +169,30 @@ export class Housekeeping {
     this.#mark()
     await this.#advanceHorizon()
     this.#allowInboxPurge()
-    await this.#purge()
-    await this.#keep()
-    await this.#snapshot()
+    // Behind a snapshot of the owner before, too: else there may be no room for one of this owner.
     await this.#allowJournalPurge()
     await this.#purge()
+    await this.#keep()
+    if (this.#options.journal.isFull) await this.#makeRoom()
+    else await this.#snapshot()
+    await this.#allowJournalPurge()
+    await this.#purge()
+    await this.#look()
+  }
+
+  /** The broker is asked rarely while there is room, and each round while there is none. */
+  async #look(): Promise<void> {
+    if (this.#options.journal.mayHaveRoom) await this.#options.journal.look()
+  }
+
+  /**
+   * One step at a time, and none before the purge that the last one allows: each takes room before it gives more. What is
+   * kept goes first where the log cannot be cut behind a snapshot for it.
+   */
+  async #makeRoom(): Promise<void> {
+    if (this.#journalPurges.latest > this.#purgedJournal || this.#mayLearnCounted()) return
+    if (this.#snapshotBegin > 0 && this.#oldestKept() < this.#snapshotBegin) await this.#keepAgain()
+    else await this.#snapshot()
   }
 
   #mark(): void {
@@ -186,7 +215,8 @@ export class Housekeeping {
   async #advanceHorizon(): Promise<void> {
     const { state, packs, replay, journal } = this.#options
     const seq = this.#lowestOpen()
-    if (seq <= state.horizon) return
+    // A drop that waits for room must be committed before its pack counts as seen.
+    if (seq <= state.horizon || journal.holdsBack) return
     // First: the next owner reads nothing below the horizon, and has to know the packs that stood there.
     const seen = packs.news(replay.cursor)
     if (seen) journal.write(seen)
@@ -216,6 +246,7 @@ export class Housekeeping {
     if (journal > this.#purgedJournal && !this.#stopped) {
       await journalLog.purgeBelow(journal)
       this.#purgedJournal = journal
+      await this.#look()
     }
   }
 
@@ -232,7 +263,7 @@ export class Housekeeping {
     const lagging = laggingItems(live.inInbox(), until)
     const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), replay.cursor)
     const log = await journalLog.state()
-    const items = fitting(wanted, spaceForKeeps(log, live.keptBytes))
+    const items = fitting(wanted, spaceForKeeps(log, live.keptBytes, journal.used))
     await carry(items, { payloads, journal, live, maxBytes: log.maxBytes, stopped: () => this.#stopped })
     await this.#advanceHorizon()
   }
@@ -240,13 +271,15 @@ export class Housekeeping {
   async #snapshot(): Promise<void> {
     const { journal, limits, projector } = this.#options
     const grown = journal.bytesWritten - this.#grownSince
-    if (grown < Math.max(limits.snapshotBytes, this.#snapshotSize)) return
+    const due = Math.max(limits.snapshotBytes, this.#snapshotSize)
+    if (grown < due && !(journal.isFull && grown > this.#snapshotSize * FULL_GROWTH)) return
     let begin = 0
     let bytes: Buffer = Buffer.alloc(0)
     await journal.commit({ type: 'snapshot-begin' }, (seq) => {
       begin = seq
       // Exactly what the fold holds after the commit of the begin.
       bytes = writeSnapshot(this.#options.state)
+      journal.stateIs(bytes.length, true)
     })
     for (let at = 0; at < bytes.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
       await journal.commit({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
@@ -262,10 +295,9 @@ export class Housekeeping {
   }
 
   async #allowJournalPurge(): Promise<void> {
-    if (this.#snapshotBegin === 0) return
-    const { state, journalLog, projector, limits, onProblem } = this.#options
-    let target = this.#snapshotBegin
-    for (const { commit } of state.kept.values()) target = Math.min(target, commit)
+    if (this.#snapshotBegin === 0 || this.#mayLearnCounted()) return
+    const { journalLog, projector, limits, onProblem } = this.#options
+    let target = Math.min(this.#snapshotBegin, this.#oldestKept())
     const counted = projector.position + 1
     if (counted < target && (await nearlyFull(journalLog, limits))) {
       onProblem(
@@ -273,7 +305,21 @@ export class Housekeeping {
         new Error(`${projector.waiting} wait`),
       )
     } else target = Math.min(target, counted)
-    this.#journalPurges.allow(target)
+    // 1: nothing is counted as far as is known.
+    if (target > 1) this.#journalPurges.allow(target)
+  }
+
+  /** Postgres may say soon how far the counters are: it is asked after each claim. */
+  #mayLearnCounted(): boolean {
+    const { projector, clock } = this.#options
+    return projector.position === 0 && clock.monotonic() < this.#claimedAt + COUNTED_MS
+  }
+
+  /** Commit of the oldest keep that still holds an item; Infinity: none does. */
+  #oldestKept(): number {
+    let oldest = Number.POSITIVE_INFINITY
+    for (const { commit } of this.#options.state.kept.values()) oldest = Math.min(oldest, commit)
+    return oldest
   }
 
   /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */
@@ -286,7 +332,7 @@ export class Housekeeping {
     const middle = (log.firstSeq + log.lastSeq) / 2
     const old = [...live.kept()].filter((item) => item.message.seq < middle)
     old.sort((a, b) => a.message.seq - b.message.seq)
-    await carry(fitting(old, spaceUntil(SPACE.carryForward, log)), {
+    await carry(fitting(old, spaceToCarryForward(log, journal.used)), {
       payloads,
       journal,
       live,
@@ -304,15 +350,17 @@ function isCrowded({ bytes, maxBytes }: LogState, { fullShare }: HousekeepingLim
   return maxBytes > 0 && bytes > maxBytes * fullShare
 }
 
-/** Bytes that may be kept in the journal beside `kept` bytes. */
-function spaceForKeeps(journal: LogState, kept: number): number {
-  const { maxBytes } = journal
+/** Bytes that may be kept in the journal beside `kept` bytes, when `used` are taken with the next snapshot. */
+function spaceForKeeps({ maxBytes }: LogState, kept: number, used: number): number {
   return maxBytes > 0
-    ? Math.min(maxBytes * KEPT_SHARE - kept, spaceUntil(SPACE.keep, journal))
+    ? Math.min(maxBytes * KEPT_SHARE - kept, maxBytes * SPACE.keep - used)
     : Number.POSITIVE_INFINITY
 }
 
-/** Bytes up to this share of the log's limit. */
-function spaceUntil(share: number, { bytes, maxBytes }: LogState): number {
-  return maxBytes > 0 ? maxBytes * share - bytes : Number.POSITIVE_INFINITY
+/** Bytes that may be carried forward, when `used` are taken with the next snapshot. */
+function spaceToCarryForward({ bytes, maxBytes }: LogState, used: number): number {
+  if (maxBytes <= 0) return Number.POSITIVE_INFINITY
+  const full = maxBytes * SPACE.carryForward
+  // The oldest keep goes in any case: the purge behind it gives as much back.
+  return Math.min(full - bytes, Math.max(full - used, maxBytes * LEAST_CARRIED))
 }

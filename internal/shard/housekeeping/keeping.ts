@@ -14,7 +14,7 @@ const KEEP_BYTES = 256 * 1024
  * Of the journal's `max_bytes`, for one keep record. A record is purged only once all of its items were carried forward, so
  * one that fills half of a small journal could never go.
  */
-const KEEP_SHARE = 1 / 16
+const KEEP_SHARE = 1 / 64
 /** Encoded items that are sorted at once, bytes: they stand in memory meanwhile. */
 const SLAB_BYTES = 32 * 1024 * 1024
 

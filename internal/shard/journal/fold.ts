@@ -185,6 +185,9 @@ export class JournalFold {
   state: FoldState = emptyState()
   /** Sequence of the commit that completed the first snapshot; 0 before. */
   restoredAt = 0
+  /** Sequence of the begin of the last complete snapshot: what stands below it is in the snapshot, but for keeps. 0: none. */
+  snapshotBegin = 0
+  #begin = 0
   #since: StoredCommit[] | null = null
   #parts: Uint8Array[] = []
 
@@ -194,6 +197,7 @@ export class JournalFold {
     const applied = applyCommit(this.state, stored)
     this.#since?.push(stored)
     if (types.includes('snapshot-begin')) {
+      this.#begin = stored.seq
       this.#since = []
       this.#parts = []
     }
@@ -202,6 +206,7 @@ export class JournalFold {
     if (this.#since && types.includes('snapshot-end')) {
       this.#restore(this.#since)
       this.restoredAt ||= stored.seq
+      this.snapshotBegin = this.#begin
     }
     return applied
   }

@@ -10,7 +10,7 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { asError } from '../../runtime/thrown.ts'
-import type { Log } from '../broker.ts'
+import type { Log, LogState } from '../broker.ts'
 import { LostTailError } from '../lost-tail.ts'
 import { FencedError } from '../ports.ts'
 import { encodeCommit, encodeRecord } from './codec.ts'
@@ -18,6 +18,7 @@ import { applyCommit } from './fold.ts'
 import { checkEnd, checkJournalTail, checkOwnCommit, type OwnTail } from './journal-tail.ts'
 import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
 import { Refusals } from './refusals.ts'
+import { JournalRoom, kindOf } from './room.ts'
 import type { FoldState } from './state.ts'
 
 /** One try of an append; then again under the same id. */
@@ -79,6 +80,10 @@ export class Journal {
   /** The release record is written: it has to stay the last one, for by it the next owner knows that it may claim. */
   #ending = false
   #bytes = 0
+  readonly #room = new JournalRoom()
+  /** What waits for room, in the order of the writes. `last` stands in `work`: it means that all before it is committed. */
+  readonly #held: { work: Queued[]; results: Queued[] } = { work: [], results: [] }
+  #refusals: Refusals | null = null
   /** Since when it ends before the last own commit, monotonic ms; null: it does not. */
   #shortSince: number | null = null
 
@@ -98,7 +103,55 @@ export class Journal {
   }
 
   get idle(): boolean {
-    return this.#queue.length === 0 && !this.#flying
+    return this.#queue.length === 0 && !this.#flying && !this.holdsBack
+  }
+
+  /** Records wait for room, and those that need none pass them. */
+  get holdsBack(): boolean {
+    return this.#held.work.length > 0 || this.#held.results.length > 0
+  }
+
+  /** New work waits until the log is cut. */
+  get isFull(): boolean {
+    return !this.#room.has('work')
+  }
+
+  /** The broker may have more room than is known here: see `look`. */
+  get mayHaveRoom(): boolean {
+    return this.holdsBack || this.#room.isUncertain
+  }
+
+  /** Bytes of the log that are taken, at most, with those of the next snapshot. */
+  get used(): number {
+    return this.#room.used
+  }
+
+  /** A snapshot of the state of now, with all that is committed, has so many bytes; `written`: it is. */
+  stateIs(bytes: number, written = false): void {
+    this.#room.stateIs(bytes, written)
+    for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
+  }
+
+  /** Asks the broker how full the log is, and goes on with what waits for room. Without a look there is no limit. */
+  async look(): Promise<LogState> {
+    const { answered } = this.#room
+    const state = await this.#options.log.state()
+    this.#room.told(state, answered)
+    this.#admit()
+    return state
+  }
+
+  #admit(): void {
+    const { work, results } = this.#held
+    const before = this.#queue.length
+    while (results.length > 0 && this.#room.has('results')) this.#take(results.shift()!)
+    while (work.length > 0 && this.#room.has('work')) this.#take(work.shift()!)
+    if (this.#queue.length > before) this.#hurry()
+    if (!this.holdsBack) this.#refusals = null
+    else {
+      this.#refusals ??= new Refusals(this.#options.clock, this.#options.onRefused ?? (() => {}))
+      this.#refusals.again({ kind: 'full' })
+    }
   }
 
   write(record: JournalRecord, committed?: Committed): void {
@@ -141,9 +194,34 @@ export class Journal {
       return
     }
     this.#ending = queued.record?.type === 'release'
-    this.#queue.push(queued)
+    const waiting = this.#waitingFor(queued)
+    if (waiting) {
+      waiting.push(queued)
+      return
+    }
+    this.#take(queued)
     if (urgent) this.#hurry()
     else this.#cancelPatience ??= this.#options.clock.after(PATIENCE_MS, () => this.#hurry())
+  }
+
+  /** Where it waits when there is no room for it, or for what it must not pass: only results pass work that waits. */
+  #waitingFor({ record }: Queued): Queued[] | null {
+    const { work, results } = this.#held
+    switch (kindOf(record)) {
+      case 'upkeep':
+        return null
+      case 'results':
+        return results.length > 0 || !this.#room.has('results') ? results : null
+      case 'work':
+        return this.holdsBack || !this.#room.has('work') ? work : null
+      case 'last':
+        return this.holdsBack || !this.#room.has('results') ? work : null
+    }
+  }
+
+  #take(queued: Queued): void {
+    this.#room.take(queued.record, queued.bytes.length)
+    this.#queue.push(queued)
   }
 
   #hurry(): void {
@@ -165,7 +243,7 @@ export class Journal {
 
   #pump(): void {
     if (this.#flying || this.#closed || !this.#urgent) return
-    const taken = this.#take()
+    const taken = this.#next()
     // What one commit could not hold has waited already.
     this.#urgent = this.#queue.length > 0
     this.#cancelPatience?.()
@@ -182,7 +260,7 @@ export class Journal {
    * As much of the queue as one commit may hold, with at most one seal of a group (its sequence is the version)
    * and at most one keep (a kept item is named by commit and ordinal).
    */
-  #take(): Queued[] {
+  #next(): Queued[] {
     let size = 0
     let count = 0
     const taken = new Set<string>()
@@ -208,7 +286,9 @@ export class Journal {
       header,
       taken.map(({ bytes }) => bytes),
     )
+    this.#room.sent()
     const seq = await this.#store(data, `${epoch}:${number}`)
+    this.#room.stored(taken.reduce((sum, { bytes }) => sum + bytes.length, 0))
     this.#lastSeq = seq
     this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
@@ -283,7 +363,8 @@ export class Journal {
     this.#closed = true
     this.#cancelPatience?.()
     this.#cancelPatience = null
-    for (const { lost } of this.#queue.splice(0)) lost?.(error)
+    const { work, results } = this.#held
+    for (const { lost } of [this.#queue, results, work].flatMap((queue) => queue.splice(0))) lost?.(error)
   }
 }
 

@@ -160,4 +160,98 @@ describe('journal', () => {
     await journal.close()
     expect(stored.map((data) => decodeCommit(data).records.at(-1)?.type)).to.deep.equal(['release'])
   })
+
+  describe('on a log without room', () => {
+    const discard: JournalRecord = { type: 'discard', batch: null, positions: [] }
+    const drop: JournalRecord = {
+      type: 'drop',
+      position: { seq: 1, index: 0 },
+      itemId: randomUUID(),
+      originalItemId: randomUUID(),
+    }
+    const MAX_BYTES = 100_000
+
+    /** It answers all appends at once. */
+    function filledLog() {
+      const types: string[][] = []
+      const at = { bytes: 0 }
+      const log = {
+        append: async (data: Uint8Array) => {
+          const seq = EPOCH + types.push(decodeCommit(data).records.map(({ type }) => type))
+          return { kind: 'stored', seq, duplicate: false } as AppendAnswer
+        },
+        state: async () => ({ firstSeq: 1, lastSeq: 1, messages: 1, bytes: at.bytes, maxBytes: MAX_BYTES }),
+      } as Partial<Log> as Log
+      return { log, types, at }
+    }
+
+    async function lookAt(journal: Journal, at: { bytes: number }, share: number): Promise<void> {
+      at.bytes = MAX_BYTES * share
+      await journal.look()
+      await settled()
+    }
+
+    it('holds back new work, and lets results and what makes room pass it', async () => {
+      const { log, types, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.87)
+      journal.write(discard)
+      journal.write(drop)
+      journal.write(horizon(1))
+      await settled()
+      expect(types).to.deep.equal([['drop', 'horizon']])
+      expect([journal.isFull, journal.holdsBack, journal.idle]).to.deep.equal([true, true, false])
+      await lookAt(journal, at, 0.5)
+      expect(types.slice(1)).to.deep.equal([['discard']])
+      expect([journal.isFull, journal.holdsBack, journal.idle]).to.deep.equal([false, false, true])
+    })
+
+    it('holds back results at last, and never what makes room', async () => {
+      const { log, types, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.96)
+      for (const record of [discard, drop, horizon(1)]) journal.write(record)
+      await settled()
+      expect(types).to.deep.equal([['horizon']])
+      await lookAt(journal, at, 0.9)
+      expect(types.slice(1)).to.deep.equal([['drop']])
+    })
+
+    it('proves nothing, and lets go of nothing, before what is held back', async () => {
+      const { log, types, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.87)
+      journal.write(discard)
+      let proven = false
+      void journal.prove().then(() => (proven = true))
+      journal.write({ type: 'release', batches: [] })
+      await settled()
+      expect([types, proven]).to.deep.equal([[], false])
+      await lookAt(journal, at, 0.5)
+      expect([types, proven]).to.deep.equal([[['discard', 'release']], true])
+    })
+
+    it('proves at once what is committed when nothing is held back', async () => {
+      const { log, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.87)
+      await journal.prove()
+    })
+
+    it('tells of what it holds back after 5 s, and drops it at its end', async () => {
+      const { log, at } = filledLog()
+      const clock = new SteppedClock()
+      const told: string[] = []
+      const journal = journalOn(log, clock, ({ message }) => told.push(message))
+      await lookAt(journal, at, 0.87)
+      const waiting = journal.commit(discard).catch((error: unknown) => error)
+      await lookAt(journal, at, 0.87)
+      expect(told).to.deep.equal([])
+      await clock.pass(5_000)
+      await lookAt(journal, at, 0.87)
+      expect(told).to.deep.equal(['the journal does not take a commit: full'])
+      await journal.close()
+      expect(await waiting).to.be.instanceOf(JournalClosedError)
+    })
+  })
 })

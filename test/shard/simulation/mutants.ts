@@ -196,7 +196,12 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'the journal is purged only behind the oldest commit that holds a kept item',
     breaks: /kept items and is gone/,
     file: 'shard/housekeeping/housekeeping.ts',
-    edits: [['    for (const { commit } of state.kept.values()) target = Math.min(target, commit)\n', '']],
+    edits: [
+      [
+        'this.#options.state.kept.values()) oldest = Math.min(oldest, commit)',
+        '[]) oldest = Math.min(oldest, commit)',
+      ],
+    ],
   },
   {
     name: 'counted-commits',

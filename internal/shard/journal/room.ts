@@ -1,0 +1,125 @@
+/**
+ * How much of a journal's `max_bytes` its owner may use, and for what (docs/architecture/protocol.md, "Room in a journal").
+ * Pure: it is told what the broker says, and counts what is appended since.
+ *
+ * Invariant: while no snapshot is being written and all purges are done that the last one allows, the next one fits. Only
+ * snapshots let a journal be cut, so one without room for it would be full for ever.
+ */
+import type { LogState } from '../broker.ts'
+import type { JournalRecord } from './records.ts'
+
+/** Of `max_bytes`, up to which each kind of record is taken; the next snapshot counts as if it stood there already. */
+const SHARE = { work: 0.85, results: 0.95 }
+/** What the broker stores for a commit beside its records: header, subject and ids, bytes at most. */
+const COMMIT_BYTES = 512
+/** A kept item in a snapshot: its position, commit and ordinal, bytes at most. */
+const KEPT_BYTES = 16
+
+/** What a snapshot holds as long as the record, or nearly. */
+const GROWING: ReadonlySet<JournalRecord['type'] | undefined> = new Set([
+  'seal',
+  'discard',
+  'drop',
+  'seen',
+] as const)
+
+/**
+ * `work` makes the state larger. `results` end work, say how far it is, or drop a
+ * duplicate: an original must not be over before its duplicate is dropped. `last`: means that all before it is committed.
+ * `upkeep` lets the journal be cut, and always has room.
+ */
+export type RecordKind = 'work' | 'results' | 'last' | 'upkeep'
+
+/** `null`: a commit without a record. */
+export function kindOf(record: JournalRecord | null): RecordKind {
+  switch (record?.type) {
+    case 'seal':
+    case 'discard':
+      return 'work'
+    case 'keep':
+    case 'horizon':
+    case 'seen':
+    case 'snapshot-begin':
+    case 'snapshot-part':
+    case 'snapshot-end':
+      return 'upkeep'
+    case undefined:
+    case 'release':
+      return 'last'
+    default:
+      return 'results'
+  }
+}
+
+export class JournalRoom {
+  /** Not above 0: there is no limit, or it is not known. */
+  #maxBytes = 0
+  /** At the broker, at most, beside what is taken and not answered yet. */
+  #bytes = 0
+  #taken = 0
+  #answered = 0
+  /** `#taken` at the last look. */
+  #looked = 0
+  /** Of the state in a snapshot, at most. */
+  #state = 0
+  /** Of the snapshot that is being written: what is not taken yet. */
+  #unwritten = 0
+
+  /** Bytes that were taken and answered; to be asked before the broker is. */
+  get answered(): number {
+    return this.#answered
+  }
+
+  /** Of the broker, which was asked when so many bytes were answered. */
+  told({ bytes, maxBytes }: Pick<LogState, 'bytes' | 'maxBytes'>, answered: number): void {
+    this.#maxBytes = maxBytes
+    this.#bytes = bytes - answered
+    this.#looked = this.#taken
+  }
+
+  /** A snapshot of the state of now would have so many bytes; `written`: it is. */
+  stateIs(bytes: number, written: boolean): void {
+    this.#state = bytes
+    this.#unwritten = written ? bytes : 0
+  }
+
+  /** The record is on its way into a commit. */
+  take(record: JournalRecord | null, bytes: number): void {
+    this.#taken += bytes
+    if (record?.type === 'snapshot-part') this.#unwritten = Math.max(0, this.#unwritten - bytes)
+    this.grow(record, bytes)
+  }
+
+  /** The state will hold the record. */
+  grow(record: JournalRecord | null, bytes: number): void {
+    if (record?.type === 'keep') this.#state += record.items.length * KEPT_BYTES
+    else if (GROWING.has(record?.type)) this.#state += bytes
+  }
+
+  /** A commit of records with so many bytes is on its way, … */
+  sent(): void {
+    this.#taken += COMMIT_BYTES
+  }
+
+  /** … and is stored. */
+  stored(bytes: number): void {
+    this.#answered += bytes + COMMIT_BYTES
+  }
+
+  has(kind: RecordKind): boolean {
+    if (this.#maxBytes <= 0 || kind === 'upkeep') return true
+    return this.used < this.#maxBytes * (kind === 'work' ? SHARE.work : SHARE.results)
+  }
+
+  /** With the next snapshot, and what is to come of the one that is being written; bytes at most. */
+  get used(): number {
+    return this.#bytes + this.#taken + this.#state + this.#unwritten
+  }
+
+  /** Half of what was left for work at the last look is taken, or nothing is left: the broker may know of more. */
+  get isUncertain(): boolean {
+    if (this.#maxBytes <= 0) return false
+    const left = this.#maxBytes * SHARE.work - this.used
+    return left < this.#taken - this.#looked || left <= 0
+  }
+}
