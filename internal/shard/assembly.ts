@@ -178,7 +178,7 @@ function joinIntake(
 function startBackground(
   options: ShardOptions,
   events: ShardEvents,
-  { claim, journal, replay, journalBytes }: ClaimedLogs,
+  { claim, journal, replay, found }: ClaimedLogs,
   acting: Acting,
   intake: Intake,
 ): { housekeeping: Housekeeping; stop(): void } {
@@ -198,7 +198,7 @@ function startBackground(
       intake,
       onProblem,
     },
-    { journalBytes, snapshotBegin: claim.snapshotBegin },
+    found,
   )
   const fence = { shard, epoch: claim.epoch }
   const { raised, groups } = acting

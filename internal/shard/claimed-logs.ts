@@ -1,7 +1,7 @@
 /** The two logs of a shard in the hands of an owner: what it takes to get them, and to trust them after a reconnect. */
 
 import { sleep } from '../runtime/sleep.ts'
-import type { LogState } from './broker.ts'
+import type { Log, LogState } from './broker.ts'
 import { rememberLoss } from './claim/epoch.ts'
 import {
   type Claim,
@@ -10,9 +10,12 @@ import {
   checkInboxTail,
   checkJournalHead,
   claimShard,
+  restOf,
 } from './claim/takeover.ts'
 import { type KeptEntry, readKept } from './held/kept.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
+import type { FoundJournal, ResumedSnapshot } from './housekeeping/housekeeping.ts'
+import type { UnfinishedSnapshot } from './journal/fold.ts'
 import { Journal } from './journal/journal.ts'
 import { writeSnapshot } from './journal/snapshot.ts'
 import { LostTailError } from './lost-tail.ts'
@@ -26,22 +29,23 @@ const MEASURED_SHARE = 0.25
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
 export interface ClaimedLogs {
-  readonly claim: Claim
+  readonly claim: Omit<Claim, 'unfinished'>
   readonly journal: Journal
   readonly replay: ReplayState
   /** The inbox at the claim. */
   readonly head: LogState
   /** In ascending order of their positions. */
   readonly kept: readonly KeptEntry[]
-  /** Size of the journal at the claim, bytes. */
-  readonly journalBytes: number
+  /** The journal at the claim, as housekeeping finds it. */
+  readonly found: FoundJournal
 }
 
 /** Claims, folds, proves and checks. Rejects with FencedError or LostTailError. */
 export async function claimLogs(options: ShardOptions, events: ShardEvents): Promise<ClaimedLogs> {
   const { shard, broker } = options
   const [inbox, journalLog] = [broker.inbox(shard), broker.journal(shard)]
-  const claim = await claimShard({ ...options, stopped: events.ended, onRefused: events.onRefused })
+  const asked = { ...options, stopped: events.ended, onRefused: events.onRefused }
+  const { unfinished, ...claim } = await claimShard(asked)
   const replay = replayOf(claim.state)
   const journal = openJournal(options, claim, replay, events)
   await journal.prove()
@@ -50,16 +54,28 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   await checkInboxTail(inbox, shard, claim.state)
   const head = await inbox.state()
   const kept = await readKept(journalLog, claim.state).catch(unlessFenced(journal))
-  const { bytes: journalBytes, maxBytes } = await journal.look()
+  const { bytes, maxBytes } = await journal.look()
   // Whatever the state holds came from records; only where it may matter it is measured.
-  const matters = maxBytes > 0 && journalBytes > maxBytes * MEASURED_SHARE
-  journal.stateIs(matters ? writeSnapshot(claim.state).length : journalBytes)
-  return { claim, journal, replay, head, kept, journalBytes }
+  const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
+  const stateBytes = matters ? writeSnapshot(claim.state).length : bytes
+  journal.stateIs(stateBytes)
+  // In a full journal there may be room for the rest of this snapshot, and for no other one beside it.
+  const resumed = journal.isFull && unfinished ? await resume(journalLog, unfinished) : null
+  journal.stateIs(stateBytes, resumed?.rest.length)
+  const found = { bytes, snapshotBegin: claim.snapshotBegin, resumed }
+  return { claim, journal, replay, head, kept, found }
+}
+
+/** null: nothing of it is written, or the journal does not tell the rest. */
+async function resume(journal: Log, unfinished: UnfinishedSnapshot): Promise<ResumedSnapshot | null> {
+  const { begin, written } = unfinished
+  const rest = written.length > 0 ? await restOf(journal, unfinished) : null
+  return rest && { begin, rest, bytes: written.length + rest.length }
 }
 
 function openJournal(
   options: ShardOptions,
-  claim: Claim,
+  claim: Pick<Claim, 'epoch' | 'state'>,
   replay: Readonly<ReplayState>,
   events: ShardEvents,
 ): Journal {

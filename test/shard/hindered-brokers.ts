@@ -107,6 +107,16 @@ export function refusingCommits(broker: Broker, refusing: number, refuses: () =>
   return through(broker, { journal })
 }
 
+/** The same broker, but commits that are `lost` never reach a journal, and are not answered. */
+export function losingCommits(broker: Broker, lost: (commit: Commit) => boolean): Broker {
+  const losing = (log: Log) =>
+    through(log, {
+      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) =>
+        lost(decodeCommit(data)) ? { kind: 'unknown', error: 'no answer' } : log.append(data, options),
+    })
+  return through(broker, { journal: (shard: number) => losing(broker.journal(shard)) })
+}
+
 /** The same broker; `onGet` is called for each message of an inbox that is read by its sequence. */
 export function countingGets(broker: Broker, onGet: (seq: number) => void): Broker {
   const counted = (log: Log) =>

@@ -5,8 +5,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import type { Broker } from '../../internal/shard/broker.ts'
 import type { HousekeepingLimits } from '../../internal/shard/housekeeping/housekeeping.ts'
 import { eventually } from '../support/eventually.ts'
+import { losingCommits } from './hindered-brokers.ts'
 import { ownersOfEachTest } from './owners.ts'
 import { numbersOf, type Owner } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
@@ -84,12 +86,25 @@ describe('logs of a broker that syncs at an interval', function () {
 
     const bytes = async () => (await here.broker.journal(0).state()).bytes
 
-    function own(housekeeping: Partial<HousekeepingLimits> = {}): Promise<Owner> {
+    function own(
+      housekeeping: Partial<HousekeepingLimits> = {},
+      broker: Broker = here.broker,
+    ): Promise<Owner> {
       const destination = () => open.then(() => 200)
       return here.own({
         housekeeping: { ...FULL, ...housekeeping },
         attemptsPerBuffer: 10_000,
         destination,
+        broker,
+      })
+    }
+
+    /** No owner can end a snapshot that takes a fifth of the journal. */
+    function withoutLongSnapshots(): Broker {
+      let length = 0
+      return losingCommits(here.broker, ({ records }) => {
+        for (const record of records) if (record.type === 'snapshot-part') length = record.bytes.length
+        return length > 60_000 && records.some(({ type }) => type === 'snapshot-end')
       })
     }
 
@@ -104,9 +119,25 @@ describe('logs of a broker that syncs at an interval', function () {
       for (let before = -1; before !== (await bytes()); before = await bytes()) await delay(4_000)
     }
 
+    /** Its bytes and its records, as `seal 60, snapshot-begin 1, …`: what a journal that stands still is full of. */
+    async function inJournal(): Promise<string> {
+      const runs: [type: string, count: number][] = []
+      for (const { record } of await here.records()) {
+        const last = runs.at(-1)
+        if (last?.[0] === record.type) last[1]++
+        else runs.push([record.type, 1])
+      }
+      return `${await bytes()} bytes: ${runs.map((run) => run.join(' ')).join(', ')}`
+    }
+
     async function untilSentAndCut(...owners: Owner[]): Promise<void> {
       const sent = () => new Set(owners.flatMap((owner) => owner.sent).flatMap(({ body }) => numbersOf(body)))
-      await eventually(() => expect(sent().size).to.equal(COUNT), { timeoutMs: 60_000 })
+      await eventually(() => expect(sent().size).to.equal(COUNT), { timeoutMs: 60_000 }).catch(
+        async (error: unknown) => {
+          const told = owners.map(({ problems }) => problems)
+          throw new Error(`${JSON.stringify([await inJournal(), told])}`, { cause: error })
+        },
+      )
       await eventually(async () => expect(await bytes()).to.be.below(150_000), { timeoutMs: 30_000 })
       expect(owners.at(-1)!.ended).to.equal(null)
     }
@@ -133,6 +164,18 @@ describe('logs of a broker that syncs at an interval', function () {
       await first.shard.abandon()
       answer()
       await untilSentAndCut(first, await own())
+    })
+
+    it('go on when their owner ends within a snapshot, again and again', async () => {
+      const first = await own({}, withoutLongSnapshots())
+      await fill()
+      await untilNothingMoves()
+      await first.shard.abandon()
+      const second = await own({}, withoutLongSnapshots())
+      await untilNothingMoves()
+      await second.shard.abandon()
+      answer()
+      await untilSentAndCut(first, second, await own())
     })
 
     it('go on beside items that are kept, and keep them', async () => {

@@ -8,9 +8,10 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log, LogState } from '../broker.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
-import { JournalFold } from '../journal/fold.ts'
+import { JournalFold, type UnfinishedSnapshot } from '../journal/fold.ts'
 import type { HighWater } from '../journal/records.ts'
 import { Refusals } from '../journal/refusals.ts'
+import { writeSnapshot } from '../journal/snapshot.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
 import { LostTailError, lostMessages, WAY_OUT } from '../lost-tail.ts'
 import type { DeliveryFact } from '../ports.ts'
@@ -28,6 +29,8 @@ export interface Claim {
   readonly state: FoldState
   /** Of the last complete snapshot: see `JournalFold`. */
   readonly snapshotBegin: number
+  /** Of an owner before; null: there is none. */
+  readonly unfinished: UnfinishedSnapshot | null
   /** Settled batches found in the journal, in order. */
   readonly facts: { seq: number; fact: DeliveryFact }[]
   /** Messages were purged from the beginning of the journal, and no snapshot holds what they said. */
@@ -53,7 +56,18 @@ export async function claimShard(options: ClaimOptions): Promise<Claim> {
   const journal = options.broker.journal(options.shard)
   const epoch = await appendEpoch(journal, options)
   const { fold, ...found } = await foldJournal(journal, epoch)
-  return { epoch, state: fold.state, snapshotBegin: fold.snapshotBegin, ...found }
+  const { state, snapshotBegin, unfinished } = fold
+  return { epoch, state, snapshotBegin, unfinished, ...found }
+}
+
+/**
+ * What is missing of a snapshot without its end; null when the journal does not tell. Reads the journal again up to the
+ * snapshot's begin.
+ */
+export async function restOf(journal: Log, { begin, written }: UnfinishedSnapshot): Promise<Buffer | null> {
+  const { fold } = await foldJournal(journal, begin)
+  const whole = writeSnapshot(fold.state)
+  return whole.subarray(0, written.length).equals(written) ? whole.subarray(written.length) : null
 }
 
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
@@ -109,7 +123,10 @@ function markApplied(facts: { applied: boolean }[]): void {
  * To be called once the claim is proven. Purges by an owner leave a complete snapshot: a journal without one was
  * emptied by somebody else, or is being repaired. Throws LostTailError.
  */
-export function checkJournalHead(shard: number, { truncatedWithoutSnapshot }: Claim): void {
+export function checkJournalHead(
+  shard: number,
+  { truncatedWithoutSnapshot }: Pick<Claim, 'truncatedWithoutSnapshot'>,
+): void {
   if (!truncatedWithoutSnapshot) return
   throw new LostTailError(`shard ${shard}: the beginning of the journal is gone, or under repair: ${WAY_OUT}`)
 }

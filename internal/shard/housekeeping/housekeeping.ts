@@ -87,6 +87,24 @@ export interface HousekeepingOptions {
   readonly onProblem: (what: string, error: unknown) => void
 }
 
+/** Another owner began it; written is all of it but `rest`. */
+export interface ResumedSnapshot {
+  /** Sequence of the begin's commit. */
+  readonly begin: number
+  readonly rest: Buffer
+  /** Of the whole of it. */
+  readonly bytes: number
+}
+
+/** A journal as a claim finds it. */
+export interface FoundJournal {
+  readonly bytes: number
+  /** Of the last complete snapshot; 0: there is none. */
+  readonly snapshotBegin: number
+  /** To be ended before another one is begun; null: there is none. */
+  readonly resumed: ResumedSnapshot | null
+}
+
 /** At that (monotonic) time the owner had read the inbox up to `cursor`: so many bytes since its claim. */
 interface Mark {
   readonly cursor: number
@@ -104,6 +122,7 @@ export class Housekeeping {
   #snapshotSize = 0
   /** Of the last complete one, also of an owner before; 0: none. */
   #snapshotBegin: number
+  #resumed: ResumedSnapshot | null
   #grownSince: number
   readonly #claimedAt: number
   #cancel: (() => void) | null = null
@@ -111,15 +130,15 @@ export class Housekeeping {
   #running: Promise<void> | null = null
   #stopped = false
 
-  /** @param claimed the journal at the claim: its size in bytes, and the begin of its last complete snapshot or 0. */
-  constructor(options: HousekeepingOptions, claimed: { journalBytes: number; snapshotBegin: number }) {
+  constructor(options: HousekeepingOptions, found: FoundJournal) {
     const { clock, limits } = options
     this.#options = options
     this.#inboxPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#journalPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#claimedAt = clock.monotonic()
-    this.#grownSince = -claimed.journalBytes
-    this.#snapshotBegin = claimed.snapshotBegin
+    this.#grownSince = -found.bytes
+    this.#snapshotBegin = found.snapshotBegin
+    this.#resumed = found.resumed
     this.#arm()
     if (limits.syncLagMs > 0) this.#armPurges()
   }
@@ -167,6 +186,8 @@ export class Housekeeping {
   async #round(): Promise<void> {
     if (this.#options.replay.replaying) return
     this.#mark()
+    // Before anything else takes the room that is left for it.
+    if (this.#resumed) await this.#finish(this.#resumed)
     await this.#advanceHorizon()
     this.#allowInboxPurge()
     // Behind a snapshot of the owner before, too: else there may be no room for one of this owner.
@@ -269,26 +290,34 @@ export class Housekeeping {
   }
 
   async #snapshot(): Promise<void> {
-    const { journal, limits, projector } = this.#options
+    const { journal, limits } = this.#options
     const grown = journal.bytesWritten - this.#grownSince
     const due = Math.max(limits.snapshotBytes, this.#snapshotSize)
-    if (grown < due && !(journal.isFull && grown > this.#snapshotSize * FULL_GROWTH)) return
+    const worth = this.#snapshotSize * FULL_GROWTH
+    if (grown < due && !(journal.isFull && grown > worth)) return
     let begin = 0
     let bytes: Buffer = Buffer.alloc(0)
     await journal.commit({ type: 'snapshot-begin' }, (seq) => {
       begin = seq
       // Exactly what the fold holds after the commit of the begin.
       bytes = writeSnapshot(this.#options.state)
-      journal.stateIs(bytes.length, true)
+      journal.stateIs(bytes.length, bytes.length)
     })
-    for (let at = 0; at < bytes.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
-      await journal.commit({ type: 'snapshot-part', bytes: bytes.subarray(at, at + SNAPSHOT_PART_BYTES) })
+    await this.#finish({ begin, rest: bytes, bytes: bytes.length })
+  }
+
+  async #finish({ begin, rest, bytes }: ResumedSnapshot): Promise<void> {
+    const { journal, projector } = this.#options
+    for (let at = 0; at < rest.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
+      await journal.commit({ type: 'snapshot-part', bytes: rest.subarray(at, at + SNAPSHOT_PART_BYTES) })
     }
     if (this.#stopped) return
     await journal.commit({ type: 'snapshot-end' })
     this.#snapshotBegin = begin
-    this.#snapshotSize = bytes.length
-    this.#grownSince = journal.bytesWritten
+    this.#snapshotSize = bytes
+    // What stands behind the begin of a resumed one counts for the next.
+    if (!this.#resumed) this.#grownSince = journal.bytesWritten
+    this.#resumed = null
     projector.advance(journal.lastSeq)
     await projector.flush().catch((error: unknown) => this.#options.onProblem('delivery counters', error))
     await this.#keepAgain()

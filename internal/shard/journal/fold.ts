@@ -177,6 +177,14 @@ function cutBackDrops(state: FoldState, at: number): void {
   state.newestDropAt = at
 }
 
+/** Its owner ended before it did. */
+export interface UnfinishedSnapshot {
+  /** Sequence of the begin's commit. */
+  readonly begin: number
+  /** Its parts so far, joined. */
+  readonly written: Buffer
+}
+
 /**
  * Folds a journal from its oldest message on. What a purge cut off is brought back by the first complete
  * snapshot: its state is that after its begin, and the commits since then are applied again on top of it.
@@ -188,12 +196,17 @@ export class JournalFold {
   /** Sequence of the begin of the last complete snapshot: what stands below it is in the snapshot, but for keeps. 0: none. */
   snapshotBegin = 0
   #begin = 0
+  /** Commits behind the begin of a snapshot without its end; null: there is none. */
   #since: StoredCommit[] | null = null
   #parts: Uint8Array[] = []
 
+  /** The last snapshot that was begun and not ended: a later owner may do so. null: there is none. */
+  get unfinished(): UnfinishedSnapshot | null {
+    return this.#since && { begin: this.#begin, written: Buffer.concat(this.#parts) }
+  }
+
   apply(stored: StoredCommit): boolean[] {
     const types = stored.commit.records.map((record) => record.type)
-    if (types.includes('epoch')) this.#since = null
     const applied = applyCommit(this.state, stored)
     this.#since?.push(stored)
     if (types.includes('snapshot-begin')) {
@@ -212,8 +225,9 @@ export class JournalFold {
   }
 
   #restore(since: StoredCommit[]): void {
-    this.#since = null
     this.state = readSnapshot(Buffer.concat(this.#parts))
     for (const stored of since) applyCommit(this.state, stored)
+    this.#since = null
+    this.#parts = []
   }
 }

@@ -126,9 +126,9 @@ export class Journal {
     return this.#room.used
   }
 
-  /** A snapshot of the state of now, with all that is committed, has so many bytes; `written`: it is. */
-  stateIs(bytes: number, written = false): void {
-    this.#room.stateIs(bytes, written)
+  /** A snapshot of the state of now, with all that is committed, has so many bytes; of one that is being written some are to come. */
+  stateIs(bytes: number, toCome = 0): void {
+    this.#room.stateIs(bytes, toCome)
     for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
   }
 

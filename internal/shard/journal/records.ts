@@ -106,7 +106,7 @@ export interface SeenRecord {
   writers: readonly PackName[]
 }
 
-/** begin, parts, end; valid only with its end, and only from one owner without a claim in between. */
+/** begin, parts, end; valid only with its end, and when no other one begins in between. A later owner may write the rest of it. */
 export interface SnapshotRecord {
   type: 'snapshot-begin' | 'snapshot-end'
 }

@@ -77,10 +77,10 @@ export class JournalRoom {
     this.#looked = this.#taken
   }
 
-  /** A snapshot of the state of now would have so many bytes; `written`: it is. */
-  stateIs(bytes: number, written: boolean): void {
+  /** A snapshot of the state of now would have so many bytes; so many are to come of the one that is being written. */
+  stateIs(bytes: number, toCome: number): void {
     this.#state = bytes
-    this.#unwritten = written ? bytes : 0
+    this.#unwritten = toCome
   }
 
   /** The record is on its way into a commit. */

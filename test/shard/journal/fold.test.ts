@@ -277,22 +277,54 @@ describe('fold of the journal', () => {
     )
   })
 
-  it('takes no snapshot that a claim cut in two', () => {
-    const fold = new JournalFold()
+  describe('with a snapshot that a claim cut in two', () => {
     const full = emptyState()
     applyCommit(full, { seq: FIRST, commit: commitOf([seal(0, [at(1)])]) })
     const bytes = writeSnapshot(full)
-    const commits: JournalRecord[][] = [
+    const head = bytes.subarray(0, 20)
+    const cut: JournalRecord[][] = [
+      [seal(1, [at(7)])],
       [{ type: 'snapshot-begin' }],
-      [{ type: 'snapshot-part', bytes }],
+      [{ type: 'snapshot-part', bytes: head }],
       [{ type: 'epoch' }],
-      [{ type: 'snapshot-end' }],
     ]
-    commits.forEach((records, index) => {
-      fold.apply({ seq: FIRST + index, commit: commitOf(records) })
+    const read = (commits: JournalRecord[][]) => {
+      const fold = new JournalFold()
+      commits.forEach((records, index) => {
+        fold.apply({ seq: FIRST + index, commit: commitOf(records) })
+      })
+      return fold
+    }
+    const groups = ({ state }: JournalFold) => [...state.batches.values()].map((batch) => batch.groupId)
+
+    it('tells what is written of it, and does not take it', () => {
+      const fold = read(cut)
+      expect(fold.unfinished).to.deep.equal({ begin: FIRST + 1, written: head })
+      expect(fold.snapshotBegin).to.equal(0)
+      expect(groups(fold)).to.deep.equal([groupId(1)])
     })
-    expect(fold.state.batches.size).to.equal(0)
-    expect(fold.state).to.include({ epoch: FIRST + 2, boot: BOOT })
+
+    it('takes it with the rest that the next owner wrote', () => {
+      const fold = read([
+        ...cut,
+        [{ type: 'snapshot-part', bytes: bytes.subarray(20) }, { type: 'snapshot-end' }],
+      ])
+      expect(fold.unfinished).to.equal(null)
+      expect(fold.snapshotBegin).to.equal(FIRST + 1)
+      expect(groups(fold)).to.deep.equal([groupId(0)])
+      expect(fold.state).to.include({ epoch: FIRST + 3, boot: BOOT })
+    })
+
+    it('takes nothing of it once another one begins', () => {
+      const fold = read([
+        ...cut,
+        [{ type: 'snapshot-begin' }],
+        [{ type: 'snapshot-part', bytes }],
+        [{ type: 'snapshot-end' }],
+      ])
+      expect(fold.snapshotBegin).to.equal(FIRST + 4)
+      expect(groups(fold)).to.deep.equal([groupId(0)])
+    })
   })
 
   it('reads back its own snapshots', () => {
