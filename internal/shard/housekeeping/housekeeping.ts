@@ -8,10 +8,11 @@ import type { Projector } from '../batches/projector.ts'
 import type { Log, LogState } from '../broker.ts'
 import type { Intake } from '../claim/intake.ts'
 import type { Duplicates } from '../held/duplicates.ts'
-import type { LiveItems } from '../held/live.ts'
+import type { LiveItem, LiveItems } from '../held/live.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
 import type { PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
+import { DROP_MEMORY_MS } from '../journal/fold.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
 import { SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
@@ -67,8 +68,10 @@ const SPACE = { keep: 0.8, carryForward: 0.985 }
 const LEAST_CARRIED = 1 / 32
 /** A full journal waits so long for the position of the counters after a claim, ms: then it goes on without it. */
 const COUNTED_MS = 10_000
-/** Of the last snapshot: a full journal grew by so much when the next one is worth its room. */
+/** Of the last snapshot: a full journal grew, or its state got smaller, by so much when the next one is worth its room. */
 const FULL_GROWTH = 1 / 16
+/** A drop in a snapshot, bytes. */
+const DROP_BYTES = 48
 
 export interface HousekeepingOptions {
   readonly clock: Clock
@@ -272,7 +275,7 @@ export class Housekeeping {
   }
 
   async #keep(): Promise<void> {
-    const { live, replay, intake, state, limits, inboxLog, journalLog, journal, payloads } = this.#options
+    const { live, replay, intake, state, limits, inboxLog, journalLog, journal } = this.#options
     const passed = this.#marks.findLast((mark) => mark.cursor <= state.horizon)?.bytes ?? 0
     const above = intake.bytesRead - passed
     const over = above - live.inboxBytes
@@ -284,8 +287,7 @@ export class Housekeeping {
     const lagging = laggingItems(live.inInbox(), until)
     const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), replay.cursor)
     const log = await journalLog.state()
-    const items = fitting(wanted, spaceForKeeps(log, live.keptBytes, journal.used))
-    await carry(items, { payloads, journal, live, maxBytes: log.maxBytes, stopped: () => this.#stopped })
+    await this.#carry(wanted, spaceForKeeps(log, live.keptBytes, journal.used), log)
     await this.#advanceHorizon()
   }
 
@@ -294,7 +296,7 @@ export class Housekeeping {
     const grown = journal.bytesWritten - this.#grownSince
     const due = Math.max(limits.snapshotBytes, this.#snapshotSize)
     const worth = this.#snapshotSize * FULL_GROWTH
-    if (grown < due && !(journal.isFull && grown > worth)) return
+    if (grown < due && !(journal.isFull && (grown > worth || this.#forgettable() > worth))) return
     let begin = 0
     let bytes: Buffer = Buffer.alloc(0)
     await journal.commit({ type: 'snapshot-begin' }, (seq) => {
@@ -304,6 +306,17 @@ export class Housekeeping {
       journal.stateIs(bytes.length, bytes.length)
     })
     await this.#finish({ begin, rest: bytes, bytes: bytes.length })
+  }
+
+  /** By so many bytes the state gets smaller with the next commit, about. */
+  #forgettable(): number {
+    const { state, clock } = this.#options
+    let bytes = 0
+    for (const { at } of state.drops.values()) {
+      if (at > clock.now() - DROP_MEMORY_MS) break
+      bytes += DROP_BYTES
+    }
+    return bytes
   }
 
   async #finish({ begin, rest, bytes }: ResumedSnapshot): Promise<void> {
@@ -353,7 +366,7 @@ export class Housekeeping {
 
   /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */
   async #keepAgain(): Promise<void> {
-    const { live, journalLog, limits, journal, payloads } = this.#options
+    const { live, journalLog, limits, journal } = this.#options
     const log = await journalLog.state()
     const over = log.bytes - live.keptBytes
     const outweighed = over > Math.max(limits.keepBytes, limits.keepRatio * live.keptBytes)
@@ -361,13 +374,16 @@ export class Housekeeping {
     const middle = (log.firstSeq + log.lastSeq) / 2
     const old = [...live.kept()].filter((item) => item.message.seq < middle)
     old.sort((a, b) => a.message.seq - b.message.seq)
-    await carry(fitting(old, spaceToCarryForward(log, journal.used)), {
-      payloads,
-      journal,
-      live,
-      maxBytes: log.maxBytes,
-      stopped: () => this.#stopped,
-    })
+    await this.#carry(old, spaceToCarryForward(log, journal.used), log)
+  }
+
+  async #carry(items: readonly LiveItem[], space: number, { maxBytes }: LogState): Promise<void> {
+    const { live, journal, payloads } = this.#options
+    const mayUse = journal.used + space
+    const stopped = () => this.#stopped
+    // In a full journal the oldest keep comes first: only without it the log can be cut.
+    const sorted = !journal.isFull
+    await carry(fitting(items, space), { payloads, journal, live, maxBytes, mayUse, sorted, stopped })
   }
 }
 

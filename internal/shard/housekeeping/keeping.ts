@@ -24,6 +24,10 @@ export interface KeepInto {
   readonly live: LiveItems
   /** Of the journal's log; 0: no limit. */
   readonly maxBytes: number
+  /** What the journal may use with the next snapshot, bytes. Results are committed meanwhile, and each commit has a header. */
+  readonly mayUse: number
+  /** Else they go as given. */
+  readonly sorted: boolean
   readonly stopped: () => boolean
 }
 
@@ -47,11 +51,11 @@ export function fitting(items: readonly LiveItem[], space: number): LiveItem[] {
 /**
  * Carries them, given in the order of their messages: one record after the other, so that seals pass between them. A
  * group's items stand far apart in the inbox and together in a keep, so they are copied first and sorted then: in
- * slabs, for each message is read about once. Resolves when all are committed, or stopped.
+ * slabs, for each message is read about once. Resolves when all are committed, when the journal uses what it may, or stopped.
  */
 export async function carry(items: readonly LiveItem[], into: KeepInto): Promise<void> {
   for (const slab of slices(items, SLAB_BYTES)) {
-    if (into.stopped()) return
+    if (hasToEnd(into)) return
     await carrySlab(slab, into)
   }
 }
@@ -60,10 +64,15 @@ async function carrySlab(items: readonly LiveItem[], into: KeepInto): Promise<vo
   const copies = new Map<LiveItem, Buffer>()
   const most = into.maxBytes > 0 ? Math.min(KEEP_BYTES, into.maxBytes * KEEP_SHARE) : KEEP_BYTES
   for (const part of slices(items, KEEP_BYTES)) await copyInto(copies, part, into)
-  for (const chunk of slices([...copies.keys()].sort(byGroup), most)) {
-    if (into.stopped()) return
+  const copied = [...copies.keys()]
+  for (const chunk of slices(into.sorted ? copied.sort(byGroup) : copied, most)) {
+    if (hasToEnd(into)) return
     await carryChunk(chunk, copies, into)
   }
+}
+
+function hasToEnd({ stopped, journal, mayUse }: KeepInto): boolean {
+  return stopped() || journal.used > mayUse
 }
 
 async function copyInto(

@@ -15,7 +15,9 @@ const COMMIT_BYTES = 512
 /** A kept item in a snapshot: its position, commit and ordinal, bytes at most. */
 const KEPT_BYTES = 16
 
-/** What a snapshot holds as long as the record, or nearly. */
+/** What a snapshot holds beside a record that it keeps: its version or time, its attempt, its position once more; bytes at most. */
+const BESIDE_BYTES = 20
+/** What a snapshot holds as long as the record, and a few bytes more. */
 const GROWING: ReadonlySet<JournalRecord['type'] | undefined> = new Set([
   'seal',
   'discard',
@@ -93,7 +95,7 @@ export class JournalRoom {
   /** The state will hold the record. */
   grow(record: JournalRecord | null, bytes: number): void {
     if (record?.type === 'keep') this.#state += record.items.length * KEPT_BYTES
-    else if (GROWING.has(record?.type)) this.#state += bytes
+    else if (GROWING.has(record?.type)) this.#state += bytes + BESIDE_BYTES
   }
 
   /** A commit of records with so many bytes is on its way, … */

@@ -1,8 +1,15 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { JournalRoom, kindOf } from '../../../internal/shard/journal/room.ts'
+import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { commitOf, FIRST, groupId, seal, uuid } from '../journal-records.ts'
 
+/** Unix ms; it fixes how long the times in a snapshot are. */
+const NOW = 1_790_000_000_000
 const LIMIT = 1_000_000
 const drop = { type: 'drop' } as JournalRecord
 const done = { type: 'done' } as JournalRecord
@@ -37,13 +44,44 @@ describe('room in a journal', () => {
   it('is kept for the next snapshot: what makes the state larger counts twice', () => {
     expect(taken(roomAt(500_000, 350_000))).to.deep.equal(['results', 'upkeep'])
     for (const [record, bytes, used] of [
-      [drop, 1_000, 2_000],
+      [drop, 1_000, 2_020],
       [done, 1_000, 1_000],
       [keep, 50_000, 51_600],
     ] as const) {
       const room = roomAt(0)
       room.take(record, bytes)
       expect(room.used, record.type).to.equal(used)
+    }
+  })
+
+  describe('counts at least what a snapshot holds more', () => {
+    const position = (n: number) => ({ seq: FIRST + 10 * n, index: n % 100 })
+    const kinds: Record<string, (n: number) => JournalRecord[]> = {
+      drops: (n) => [
+        { type: 'drop', position: position(n), itemId: uuid(n), originalItemId: uuid(n + 10_000) },
+      ],
+      'seals, tried again': (n) => [
+        seal(n, [position(n), { ...position(n), index: 200 }]),
+        { type: 'attempt', groupId: groupId(n), version: FIRST + n, attempt: 9, nextAt: NOW + n },
+      ],
+      discards: (n) => [{ type: 'discard', batch: null, positions: [position(n)] }],
+      'kept items': (n) => [
+        { type: 'keep', items: [{ position: position(n), at: NOW, item: Buffer.alloc(10) }] },
+      ],
+      'seen packs': (n) => [{ type: 'seen', upTo: FIRST + n, writers: [{ writer: uuid(n), number: n }] }],
+    }
+    for (const [name, records] of Object.entries(kinds)) {
+      it(name, () => {
+        const state = emptyState()
+        const before = writeSnapshot(state).length
+        const room = new JournalRoom()
+        for (let n = 1; n <= 1_000; n++) {
+          for (const record of records(n)) room.grow(record, encodeRecord(record).length)
+          applyCommit(state, { seq: FIRST + n, commit: commitOf(records(n), NOW) })
+        }
+        const grown = writeSnapshot(state).length - before
+        expect(room.used).to.be.at.least(grown)
+      })
     }
   })
 
