@@ -16,6 +16,8 @@ export interface StoredItem {
   readonly position: Position
   /** The broker's time of its pack, Unix ms. */
   readonly at: number
+  /** The last sequence of the journal when it came. */
+  readonly committed: number
   /** The same item stood further up already: an append that was stored twice. */
   readonly again: boolean
   /** Explicit ones before it with its message id in its group, in the order of the log. */
@@ -43,7 +45,18 @@ export class Items {
     const older = explicit ? [...sharing] : []
     const original = explicit && older.every(({ end }) => end !== null && end.seq < committed)
     const position = { seq, index }
-    const named = { itemId, bufferUid, groupToken, messageId, explicit, position, at, again, older }
+    const named = {
+      itemId,
+      bufferUid,
+      groupToken,
+      messageId,
+      explicit,
+      position,
+      at,
+      committed,
+      again,
+      older,
+    }
     const item: StoredItem = { ...named, original, end: null, toldNew: false }
     this.#byPosition.set(placeOf(position), item)
     if (again) return

@@ -33,6 +33,13 @@ const LIMITS = {
   },
 }
 
+/** The broker of a limited journal syncs so often, ms: what is cut off it takes room for longer. */
+const SYNC_LAG_MS = 300
+
+function limitsOf({ limited }: World): typeof LIMITS {
+  return limited ? { ...LIMITS, housekeeping: { ...LIMITS.housekeeping, syncLagMs: SYNC_LAG_MS } } : LIMITS
+}
+
 /** A node notices within so long that its lease is not certain any more, ms. */
 const NOTICED_MS = 60
 /** Of processes that froze: their lease was not renewed meanwhile. */
@@ -82,7 +89,7 @@ export class OwnerProcess implements Owner {
         },
       },
       telemetry: this.#telemetry(),
-      limits: LIMITS,
+      limits: limitsOf(world),
       largeWrites: new Semaphore(1),
       holds: () => !this.uncertain,
       onEnd: (error) => {

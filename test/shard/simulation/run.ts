@@ -17,6 +17,8 @@ const REST_MS = 120_000
 /** Then housekeeping has some time, ms. */
 const CLEANING_MS = 3_000
 const OWNERS_AT_MOST = 9
+/** Little more than what is live takes there at most. */
+const FULL_JOURNAL_BYTES = 45_000
 
 export interface RunResult {
   errors: string[]
@@ -36,7 +38,12 @@ export interface RunResult {
 /** `leftOut`: a rule that the simulated Postgres breaks. */
 export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   const events = new Events(seededFractions(seed))
-  return new Simulation(events, new World(events, leftOut)).run()
+  return new Simulation(events, new World(events, { leftOut, journalBytes: journalBytesOf(seed) })).run()
+}
+
+/** Most journals have room for ever. Every fifth one gets full again and again, and no owner may be without room. */
+function journalBytesOf(seed: number): number | undefined {
+  return seed % 5 === 0 ? FULL_JOURNAL_BYTES : undefined
 }
 
 class Simulation {

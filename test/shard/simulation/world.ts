@@ -25,6 +25,9 @@ import { Truth } from './truth.ts'
 export const RULES = ['postgres-fence', 'postgres-lock', 'tombstone'] as const
 export type Rule = (typeof RULES)[number]
 
+/** What the broker stores beside the data of a commit, bytes. */
+const MESSAGE_BYTES = 200
+
 type Hearer = (data: Uint8Array, reply?: string) => void
 
 export interface Sent {
@@ -39,7 +42,9 @@ export interface Sent {
 export class World {
   readonly events: Events
   readonly inbox = new Stream({ windowMs: 30_000 })
-  readonly journal = new Stream({ windowMs: 120_000 })
+  readonly journal: Stream
+  /** The journal has a limit. */
+  readonly limited: boolean
   readonly sent: Sent[] = []
   readonly rows = new Map<string, DeadBatch>()
   readonly deletedRows = new Map<string, DeadBatch>()
@@ -63,9 +68,13 @@ export class World {
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
 
-  constructor(events: Events, leftOut?: Rule) {
+  /** `journalBytes`: `max_bytes` of the journal; absent: it has none. */
+  constructor(events: Events, { leftOut, journalBytes }: { leftOut?: Rule; journalBytes?: number } = {}) {
     this.events = events
     this.#leftOut = leftOut
+    this.limited = journalBytes !== undefined
+    const sizeOf = (data: Uint8Array) => data.length + MESSAGE_BYTES
+    this.journal = new Stream({ windowMs: 120_000, sizeOf, ...(journalBytes && { maxBytes: journalBytes }) })
     const { items, truth, wrong } = this
     const now = () => events.now
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
@@ -79,7 +88,8 @@ export class World {
       recordOf: (uid) => this.records.get(uid),
     })
     const seals = new SealJudge(truth, wrong, (epoch) => this.owners.find((owner) => owner.epoch === epoch))
-    truth.judgedBy(new DuplicateJudge(items, wrong), seals, this.settlements, this.attempts)
+    const duplicates = new DuplicateJudge(items, wrong, this.limited)
+    truth.judgedBy(duplicates, seals, this.settlements, this.attempts)
   }
 
   holds(rule: Rule): boolean {
@@ -113,6 +123,7 @@ export class World {
 
   appendJournal(data: Uint8Array, msgId: string, expectLastSeq?: number): AppendAnswer {
     const answer = this.journal.append(this.events.now, data, msgId, expectLastSeq)
+    if (answer.kind === 'full') this.wrong.push('the journal has no room for a commit')
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     this.#note('commit', data)
     this.truth.take(answer.seq, this.events.now, decodeCommit(data))

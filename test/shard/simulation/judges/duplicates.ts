@@ -9,10 +9,13 @@ import type { Judge, Taken } from '../truth.ts'
 export class DuplicateJudge implements Judge {
   readonly #items: Items
   readonly #wrong: string[]
+  readonly #dropsMayWait: boolean
 
-  constructor(items: Items, wrong: string[]) {
+  /** `dropsMayWait`: for room in the journal, while what was written before them ends their originals. */
+  constructor(items: Items, wrong: string[], dropsMayWait: boolean) {
     this.#items = items
     this.#wrong = wrong
+    this.#dropsMayWait = dropsMayWait
   }
 
   took(record: JournalRecord, { seq, applied }: Taken): void {
@@ -22,7 +25,10 @@ export class DuplicateJudge implements Judge {
     else if (record.type === 'keep') for (const { position } of record.items) this.#taken(position)
   }
 
-  /** The owner learns that an original is over with the answer to its commit: what it drops may be in the next one. */
+  /**
+   * The owner learns that an original is over with the answer to its commit: what it drops may be in the next one, or in any
+   * later one when it waits for room. Then its original was live as it came, or its end was the last commit.
+   */
   #dropped({ originalItemId, itemId, position }: DropRecord, seq: number): void {
     const item = this.#items.at(position)
     if (originalItemId === itemId) {
@@ -32,7 +38,7 @@ export class DuplicateJudge implements Judge {
     const original = item?.older.find((older) => older.itemId === originalItemId)
     if (!original)
       this.#wrong.push(`${itemId} was dropped for ${originalItemId}, which is no older one of it`)
-    else if (original.end && original.end.seq < seq - 1)
+    else if (original.end && original.end.seq < (this.#dropsMayWait ? item!.committed : seq - 1))
       this.#wrong.push(`${itemId} was dropped although its original was over`)
     if (item?.toldNew) this.#wrong.push(`${itemId} was dropped although its sender was told that it is new`)
   }
