@@ -24,7 +24,7 @@ import type { ShardEvents, ShardOptions } from './parts.ts'
 /** Between two checks of logs that do not answer, ms. */
 const CHECK_PAUSE_MS = 500
 
-/** Of the journal's `max_bytes`: from there on the size of the state is measured at a claim. */
+/** Of the journal's `max_bytes`: from there on a claim measures the size of the state, and goes on with an unfinished snapshot. */
 const MEASURED_SHARE = 0.25
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
@@ -57,20 +57,19 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   const { bytes, maxBytes } = await journal.look()
   // Whatever the state holds came from records; only where it may matter it is measured.
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
-  const stateBytes = matters ? writeSnapshot(claim.state).length : bytes
-  journal.stateIs(stateBytes)
-  // In a full journal there may be room for the rest of this snapshot, and for no other one beside it.
-  const resumed = journal.isFull && unfinished ? await resume(journalLog, unfinished) : null
-  journal.stateIs(stateBytes, resumed?.rest.length)
+  // There may be room for the rest of this snapshot, and for no other one beside it.
+  const resumed = matters && unfinished ? await resume(journalLog, unfinished) : null
+  journal.stateIs(matters ? writeSnapshot(claim.state).length : bytes, resumed?.rest.length)
   const found = { bytes, snapshotBegin: claim.snapshotBegin, resumed }
   return { claim, journal, replay, head, kept, found }
 }
 
 /** null: nothing of it is written, or the journal does not tell the rest. */
 async function resume(journal: Log, unfinished: UnfinishedSnapshot): Promise<ResumedSnapshot | null> {
-  const { begin, written } = unfinished
-  const rest = written.length > 0 ? await restOf(journal, unfinished) : null
-  return rest && { begin, rest, bytes: written.length + rest.length }
+  const { begin, parts } = unfinished
+  const written = parts.reduce((sum, { length }) => sum + length, 0)
+  const rest = written > 0 ? await restOf(journal, unfinished) : null
+  return rest && { begin, rest, bytes: written + rest.length }
 }
 
 function openJournal(

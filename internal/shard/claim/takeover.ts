@@ -64,7 +64,8 @@ export async function claimShard(options: ClaimOptions): Promise<Claim> {
  * What is missing of a snapshot without its end; null when the journal does not tell. Reads the journal again up to the
  * snapshot's begin.
  */
-export async function restOf(journal: Log, { begin, written }: UnfinishedSnapshot): Promise<Buffer | null> {
+export async function restOf(journal: Log, { begin, parts }: UnfinishedSnapshot): Promise<Buffer | null> {
+  const written = Buffer.concat(parts)
   const { fold } = await foldJournal(journal, begin)
   const whole = writeSnapshot(fold.state)
   return whole.subarray(0, written.length).equals(written) ? whole.subarray(written.length) : null

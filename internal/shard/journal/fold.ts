@@ -177,12 +177,11 @@ function cutBackDrops(state: FoldState, at: number): void {
   state.newestDropAt = at
 }
 
-/** Its owner ended before it did. */
+/** Its owner stopped before it was complete. */
 export interface UnfinishedSnapshot {
   /** Sequence of the begin's commit. */
   readonly begin: number
-  /** Its parts so far, joined. */
-  readonly written: Buffer
+  readonly parts: readonly Uint8Array[]
 }
 
 /**
@@ -195,39 +194,41 @@ export class JournalFold {
   restoredAt = 0
   /** Sequence of the begin of the last complete snapshot: what stands below it is in the snapshot, but for keeps. 0: none. */
   snapshotBegin = 0
-  #begin = 0
-  /** Commits behind the begin of a snapshot without its end; null: there is none. */
-  #since: StoredCommit[] | null = null
+  /** Of a snapshot without its end; null: there is none. */
+  #begin: number | null = null
   #parts: Uint8Array[] = []
+  /** Commits behind that begin, until the first complete snapshot: what the fold knows is exact from there on. */
+  #since: StoredCommit[] = []
 
   /** The last snapshot that was begun and not ended: a later owner may do so. null: there is none. */
   get unfinished(): UnfinishedSnapshot | null {
-    return this.#since && { begin: this.#begin, written: Buffer.concat(this.#parts) }
+    return this.#begin === null ? null : { begin: this.#begin, parts: this.#parts }
   }
 
   apply(stored: StoredCommit): boolean[] {
     const types = stored.commit.records.map((record) => record.type)
     const applied = applyCommit(this.state, stored)
-    this.#since?.push(stored)
-    if (types.includes('snapshot-begin')) {
-      this.#begin = stored.seq
-      this.#since = []
-      this.#parts = []
-    }
+    if (this.#begin !== null && this.restoredAt === 0) this.#since.push(stored)
+    if (types.includes('snapshot-begin')) this.#open(stored.seq)
     for (const record of stored.commit.records)
       if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
-    if (this.#since && types.includes('snapshot-end')) {
-      this.#restore(this.#since)
-      this.restoredAt ||= stored.seq
-      this.snapshotBegin = this.#begin
-    }
+    if (this.#begin !== null && types.includes('snapshot-end')) this.#complete(this.#begin, stored.seq)
     return applied
   }
 
-  #restore(since: StoredCommit[]): void {
-    this.state = readSnapshot(Buffer.concat(this.#parts))
-    for (const stored of since) applyCommit(this.state, stored)
-    this.#since = null
+  #open(begin: number | null): void {
+    this.#begin = begin
     this.#parts = []
+    this.#since = []
+  }
+
+  #complete(begin: number, end: number): void {
+    if (this.restoredAt === 0) {
+      this.state = readSnapshot(Buffer.concat(this.#parts))
+      for (const stored of this.#since) applyCommit(this.state, stored)
+      this.restoredAt = end
+    }
+    this.snapshotBegin = begin
+    this.#open(null)
   }
 }

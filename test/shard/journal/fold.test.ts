@@ -299,7 +299,7 @@ describe('fold of the journal', () => {
 
     it('tells what is written of it, and does not take it', () => {
       const fold = read(cut)
-      expect(fold.unfinished).to.deep.equal({ begin: FIRST + 1, written: head })
+      expect(fold.unfinished).to.deep.equal({ begin: FIRST + 1, parts: [head] })
       expect(fold.snapshotBegin).to.equal(0)
       expect(groups(fold)).to.deep.equal([groupId(1)])
     })
