@@ -35,6 +35,8 @@ export interface HousekeepingLimits {
   readonly keepBytes: number
   /** A snapshot is due when the journal grew by its last size, at least by this, bytes. */
   readonly snapshotBytes: number
+  /** Of one part of a snapshot, bytes at most. */
+  readonly partBytes: number
   /** Share of a stream's `max_bytes` from which on housekeeping does not wait for the other limits. */
   readonly fullShare: number
 }
@@ -46,6 +48,7 @@ export const HOUSEKEEPING_LIMITS: Omit<HousekeepingLimits, 'syncLagMs'> = {
   keepRatio: 1.5,
   keepBytes: 32 * 1024 * 1024,
   snapshotBytes: 1024 * 1024,
+  partBytes: SNAPSHOT_PART_BYTES,
   fullShare: 0.6,
 }
 
@@ -66,9 +69,9 @@ const KEPT_SHARE = 0.5
 const SPACE = { keep: 0.8, carryForward: 0.985 }
 /** Of the journal's `max_bytes`: more than a keep record takes, but for one of a single item (`keeping.ts`). */
 const LEAST_CARRIED = 1 / 32
-/** A full journal waits so long for the position of the counters after a claim, ms: then it goes on without it. */
+/** A full journal waits so long for the position of the counters after a claim, and each snapshot for the counters, ms. */
 const COUNTED_MS = 10_000
-/** Of the last snapshot: a full journal grew, or its state got smaller, by so much when the next one is worth its room. */
+/** Of the last snapshot: a full journal grew, or drops were forgotten, by so much when the next one is worth its room. */
 const FULL_GROWTH = 1 / 16
 /** A drop in a snapshot, bytes. */
 const DROP_BYTES = 48
@@ -296,7 +299,7 @@ export class Housekeeping {
     const grown = journal.bytesWritten - this.#grownSince
     const due = Math.max(limits.snapshotBytes, this.#snapshotSize)
     const worth = this.#snapshotSize * FULL_GROWTH
-    if (grown < due && !(journal.isFull && (grown > worth || this.#forgettable() > worth))) return
+    if (grown < due && !(journal.isFull && (grown > worth || this.#forgotten() > worth))) return
     let begin = 0
     let bytes: Buffer = Buffer.alloc(0)
     await journal.commit({ type: 'snapshot-begin' }, (seq) => {
@@ -308,32 +311,44 @@ export class Housekeeping {
     await this.#finish({ begin, rest: bytes, bytes: bytes.length })
   }
 
-  /** By so many bytes the state gets smaller with the next commit, about. */
-  #forgettable(): number {
-    const { state, clock } = this.#options
-    let bytes = 0
+  /** Bytes that the room of the next snapshot counts for drops that are forgotten by now. */
+  #forgotten(): number {
+    const { state, clock, journal } = this.#options
+    let known = state.drops.size
     for (const { at } of state.drops.values()) {
       if (at > clock.now() - DROP_MEMORY_MS) break
-      bytes += DROP_BYTES
+      known--
     }
-    return bytes
+    return (journal.dropsCounted - known) * DROP_BYTES
   }
 
   async #finish({ begin, rest, bytes }: ResumedSnapshot): Promise<void> {
-    const { journal, projector } = this.#options
-    for (let at = 0; at < rest.length && !this.#stopped; at += SNAPSHOT_PART_BYTES) {
-      await journal.commit({ type: 'snapshot-part', bytes: rest.subarray(at, at + SNAPSHOT_PART_BYTES) })
+    const { journal, projector, limits } = this.#options
+    for (let at = 0; at < rest.length && !this.#stopped; at += limits.partBytes) {
+      await journal.commit({ type: 'snapshot-part', bytes: rest.subarray(at, at + limits.partBytes) })
     }
     if (this.#stopped) return
     await journal.commit({ type: 'snapshot-end' })
     this.#snapshotBegin = begin
     this.#snapshotSize = bytes
-    // What stands behind the begin of a resumed one counts for the next.
+    // Behind a resumed one another is due at once: it stands for a state of long ago.
     if (!this.#resumed) this.#grownSince = journal.bytesWritten
     this.#resumed = null
     projector.advance(journal.lastSeq)
-    await projector.flush().catch((error: unknown) => this.#options.onProblem('delivery counters', error))
+    await this.#bringCountersUp()
     await this.#keepAgain()
+  }
+
+  /** Waits for Postgres, but not for ever: one that does not know of the claim yet may be away for hours. */
+  async #bringCountersUp(): Promise<void> {
+    const { projector, clock, onProblem } = this.#options
+    let cancel = () => {}
+    const late = new Promise<void>((resolve) => {
+      cancel = clock.after(COUNTED_MS, resolve)
+    })
+    const flushed = projector.flush().catch((error: unknown) => onProblem('delivery counters', error))
+    await Promise.race([flushed, late])
+    cancel()
   }
 
   async #allowJournalPurge(): Promise<void> {

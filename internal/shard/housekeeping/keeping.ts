@@ -26,7 +26,7 @@ export interface KeepInto {
   readonly maxBytes: number
   /** What the journal may use with the next snapshot, bytes. Results are committed meanwhile, and each commit has a header. */
   readonly mayUse: number
-  /** Else they go as given. */
+  /** By group; else they go as given. */
   readonly sorted: boolean
   readonly stopped: () => boolean
 }

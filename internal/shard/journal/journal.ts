@@ -126,9 +126,14 @@ export class Journal {
     return this.#room.used
   }
 
+  /** Drops that `used` counts; the state may have forgotten some of them. */
+  get dropsCounted(): number {
+    return this.#room.drops
+  }
+
   /** A snapshot of the state of now, with all that is committed, has so many bytes; of one that is being written some are to come. */
   stateIs(bytes: number, toCome = 0): void {
-    this.#room.stateIs(bytes, toCome)
+    this.#room.stateIs(bytes, toCome, this.#options.state.drops.size)
     for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
   }
 

@@ -17,7 +17,7 @@ const KEPT_BYTES = 16
 
 /** What a snapshot holds beside a record that it keeps: its version or time, its attempt, its position once more; bytes at most. */
 const BESIDE_BYTES = 20
-/** What a snapshot holds as long as the record, and a few bytes more. */
+/** What a snapshot holds about as long as the record, and at most `BESIDE_BYTES` longer. */
 const GROWING: ReadonlySet<JournalRecord['type'] | undefined> = new Set([
   'seal',
   'discard',
@@ -64,6 +64,7 @@ export class JournalRoom {
   #looked = 0
   /** Of the state in a snapshot, at most. */
   #state = 0
+  #drops = 0
   /** Of the snapshot that is being written: what is not taken yet. */
   #unwritten = 0
 
@@ -79,9 +80,15 @@ export class JournalRoom {
     this.#looked = this.#taken
   }
 
-  /** A snapshot of the state of now would have so many bytes; so many are to come of the one that is being written. */
-  stateIs(bytes: number, toCome: number): void {
+  /** That count as a part of the state. */
+  get drops(): number {
+    return this.#drops
+  }
+
+  /** A snapshot of the state of now would have so many bytes; so many are to come of the one that is being written. `drops`: in the state. */
+  stateIs(bytes: number, toCome: number, drops: number): void {
     this.#state = bytes
+    this.#drops = drops
     this.#unwritten = toCome
   }
 
@@ -94,6 +101,7 @@ export class JournalRoom {
 
   /** The state will hold the record. */
   grow(record: JournalRecord | null, bytes: number): void {
+    if (record?.type === 'drop') this.#drops++
     if (record?.type === 'keep') this.#state += record.items.length * KEPT_BYTES
     else if (GROWING.has(record?.type)) this.#state += bytes + BESIDE_BYTES
   }

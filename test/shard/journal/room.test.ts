@@ -19,7 +19,7 @@ const part = { type: 'snapshot-part' } as JournalRecord
 function roomAt(bytes: number, state = 0): JournalRoom {
   const room = new JournalRoom()
   room.told({ bytes, maxBytes: LIMIT }, 0)
-  room.stateIs(state, 0)
+  room.stateIs(state, 0, 0)
   return room
 }
 
@@ -87,7 +87,7 @@ describe('room in a journal', () => {
 
   it('is taken by a snapshot from its begin on, not part by part', () => {
     const room = roomAt(100_000)
-    room.stateIs(50_000, 50_000)
+    room.stateIs(50_000, 50_000, 0)
     expect(room.used).to.equal(200_000)
     room.take(part, 30_000)
     room.take(part, 20_010)

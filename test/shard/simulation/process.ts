@@ -2,6 +2,7 @@
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { Semaphore } from '../../../internal/runtime/semaphore.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
+import { SNAPSHOT_PART_BYTES } from '../../../internal/shard/journal/snapshot.ts'
 import {
   type DeadLetters,
   FencedError,
@@ -29,15 +30,19 @@ const LIMITS = {
     keepRatio: 1,
     keepBytes: 600,
     snapshotBytes: 1_500,
+    partBytes: SNAPSHOT_PART_BYTES,
     fullShare: 0.6,
   },
 }
 
-/** The broker of a limited journal syncs so often, ms: what is cut off it takes room for longer. */
-const SYNC_LAG_MS = 300
+/**
+ * The broker of a limited journal syncs so often, ms: what is cut off it takes room for longer. Owners end between the parts
+ * of their snapshots.
+ */
+const IN_A_LIMITED_JOURNAL = { syncLagMs: 300, partBytes: 2_500 }
 
 function limitsOf({ limited }: World): typeof LIMITS {
-  return limited ? { ...LIMITS, housekeeping: { ...LIMITS.housekeeping, syncLagMs: SYNC_LAG_MS } } : LIMITS
+  return limited ? { ...LIMITS, housekeeping: { ...LIMITS.housekeeping, ...IN_A_LIMITED_JOURNAL } } : LIMITS
 }
 
 /** A node notices within so long that its lease is not certain any more, ms. */

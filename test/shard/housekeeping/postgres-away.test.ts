@@ -1,0 +1,108 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { Projector } from '../../../internal/shard/batches/projector.ts'
+import type { Log } from '../../../internal/shard/broker.ts'
+import {
+  type FoundJournal,
+  HOUSEKEEPING_LIMITS,
+  Housekeeping,
+  type HousekeepingOptions,
+} from '../../../internal/shard/housekeeping/housekeeping.ts'
+import { Journal } from '../../../internal/shard/journal/journal.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+import { BOOT } from '../journal-records.ts'
+
+const MAX_BYTES = 1_000_000
+const CLAIM = 100
+const BEGIN = 80
+
+/** A journal of which nine tenths are taken; a purge leaves a third of it. */
+class FullLog {
+  bytes = 0.9 * MAX_BYTES
+  lastSeq = CLAIM
+  purged = 0
+
+  async state() {
+    const { bytes, lastSeq } = this
+    return { firstSeq: Math.max(1, this.purged), lastSeq, messages: lastSeq, bytes, maxBytes: MAX_BYTES }
+  }
+
+  async append(data: Uint8Array) {
+    this.bytes += data.length
+    return { kind: 'stored', seq: ++this.lastSeq, duplicate: false }
+  }
+
+  async purgeBelow(seq: number) {
+    this.purged = seq
+    this.bytes = MAX_BYTES / 3
+  }
+}
+
+/** An owner whose claim Postgres does not know yet. Answers below which sequence it cut its journal within a minute. */
+async function cutBelow(found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>): Promise<number> {
+  const clock = new ManualClock()
+  const log = new FullLog()
+  const stored = log as unknown as Log
+  const state = emptyState()
+  const journal = new Journal({
+    shard: 0,
+    log: stored,
+    clock,
+    boot: BOOT,
+    epoch: CLAIM,
+    lastSeq: CLAIM,
+    state,
+    highWater: () => null,
+    onCommit: () => {},
+    onLost: (error) => {
+      throw error
+    },
+  })
+  const projector = new Projector({
+    projection: { position: async () => 0, project: async () => {} },
+    fence: { shard: 0, epoch: CLAIM },
+    clock,
+    facts: [],
+    reached: CLAIM,
+    factsAtOnce: 10,
+    raised: new Promise(() => {}),
+    onFenced: () => {},
+    onProblem: () => {},
+  })
+  const limits = { ...HOUSEKEEPING_LIMITS, syncLagMs: 0 }
+  const none = {
+    replay: { cursor: 0, highWater: null, replaying: false },
+    intake: { bytesRead: 0 },
+    packs: { news: () => null },
+    live: { inboxBytes: 0, keptBytes: 0, lowestInboxSeq: undefined, inInbox: () => [], kept: () => [] },
+    duplicates: { lowestDropping: undefined },
+    payloads: {},
+    onProblem: () => {},
+  }
+  const options = { ...none, clock, limits, inboxLog: stored, journalLog: stored, journal, state, projector }
+  await journal.look()
+  journal.stateIs(100_000, found.resumed?.rest.length)
+  const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, {
+    bytes: log.bytes,
+    ...found,
+  })
+  for (let second = 0; second < 60; second++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(1_000)
+  }
+  housekeeping.stop()
+  projector.stop()
+  return log.purged
+}
+
+describe('a full journal while Postgres does not know of the claim', () => {
+  it('is cut behind the snapshot of the owner before', async () => {
+    expect(await cutBelow({ snapshotBegin: BEGIN, resumed: null })).to.be.at.least(BEGIN)
+  })
+
+  it('is cut behind a snapshot that the owner before began', async () => {
+    const resumed = { begin: BEGIN, rest: Buffer.alloc(10_000), bytes: 100_000 }
+    expect(await cutBelow({ snapshotBegin: 0, resumed })).to.be.at.least(BEGIN)
+  })
+})
