@@ -64,6 +64,7 @@ export class JournalRoom {
   #looked = 0
   /** Of the state in a snapshot, at most. */
   #state = 0
+  /** Drops that `#state` counts. */
   #drops = 0
   /** Of the snapshot that is being written: what is not taken yet. */
   #unwritten = 0
@@ -80,7 +81,7 @@ export class JournalRoom {
     this.#looked = this.#taken
   }
 
-  /** That count as a part of the state. */
+  /** Drops that count as a part of the state. */
   get drops(): number {
     return this.#drops
   }

@@ -94,6 +94,16 @@ describe('room in a journal', () => {
     expect(room.used).to.equal(200_010)
   })
 
+  it('knows how many drops it counts, until it is told the state anew', () => {
+    const room = roomAt(0)
+    room.stateIs(500, 0, 10)
+    room.take(drop, 42)
+    room.take(done, 42)
+    expect(room.drops).to.equal(11)
+    room.stateIs(0, 0, 0)
+    expect(room.drops).to.equal(0)
+  })
+
   it('counts what the broker was not asked about yet, and once what it was', () => {
     const room = roomAt(100_000)
     room.take(done, 1_000)

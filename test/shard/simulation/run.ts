@@ -17,7 +17,7 @@ const REST_MS = 120_000
 /** Then housekeeping has some time, ms. */
 const CLEANING_MS = 3_000
 const OWNERS_AT_MOST = 9
-/** Little more than what is live takes there at most. */
+/** What is live, with its snapshot, takes nearly all of it at times. */
 const FULL_JOURNAL_BYTES = 45_000
 
 export interface RunResult {
