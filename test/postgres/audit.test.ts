@@ -26,7 +26,7 @@ describe('postgres: records of the audit', function () {
 
   before(async () => {
     url = await freshDatabase()
-    db = connect(url)
+    db = connect(url, { statementTimeoutMs: 0 })
     store = createAuditStore(db)
   })
   after(() => db.end())
