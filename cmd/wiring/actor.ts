@@ -5,7 +5,7 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/housekeeping.ts'
+import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/limits.ts'
 import type { Membership } from '../../internal/shard/ownership/membership.ts'
 import { ActorNode } from '../../internal/shard/ownership/node.ts'
 import {

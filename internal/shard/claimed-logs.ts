@@ -14,7 +14,7 @@ import {
 } from './claim/takeover.ts'
 import { type KeptEntry, readKept } from './held/kept.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
-import type { FoundJournal, ResumedSnapshot } from './housekeeping/housekeeping.ts'
+import type { FoundJournal, ResumedSnapshot } from './housekeeping/snapshots.ts'
 import type { UnfinishedSnapshot } from './journal/fold.ts'
 import { Journal } from './journal/journal.ts'
 import { writeSnapshot } from './journal/snapshot.ts'

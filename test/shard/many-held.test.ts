@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
-import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/housekeeping.ts'
+import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/limits.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'

@@ -12,10 +12,7 @@ import { Semaphore } from '../../internal/runtime/semaphore.ts'
 import { systemClock, systemRandomness } from '../../internal/runtime/system-clock.ts'
 import { LARGE_WRITES_AT_ONCE } from '../../internal/shard/batches/dead-letter-write.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import {
-  HOUSEKEEPING_LIMITS,
-  type HousekeepingLimits,
-} from '../../internal/shard/housekeeping/housekeeping.ts'
+import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping/limits.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
 import type { Membership } from '../../internal/shard/ownership/membership.ts'

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/housekeeping.ts'
+import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/limits.ts'
 import { DROP_MEMORY_MS } from '../../internal/shard/journal/fold.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
 

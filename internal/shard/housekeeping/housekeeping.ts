@@ -12,69 +12,21 @@ import type { LiveItem, LiveItems } from '../held/live.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
 import type { PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
-import { DROP_MEMORY_MS } from '../journal/fold.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
-import { SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
 import { AllowedPurges } from './allowed-purges.ts'
 import { carry, fitting, laggingItems } from './keeping.ts'
-
-export interface HousekeepingLimits {
-  /** Between two rounds, ms. */
-  readonly everyMs: number
-  /** Purges of the inbox stay so far behind (ms): behind all retries of an append. */
-  readonly purgeLagMs: number
-  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. Purges follow what is on disk. */
-  readonly syncLagMs: number
-  /**
-   * What is over above the horizon is carried around when it outweighs what is live so many times. While it is carried
-   * it stands in both logs, so 1.5 is what keeps them together below four times what is live …
-   */
-  readonly keepRatio: number
-  /** … and is at least so large, bytes. */
-  readonly keepBytes: number
-  /** A snapshot is due when the journal grew by its last size, at least by this, bytes. */
-  readonly snapshotBytes: number
-  /** Of one part of a snapshot, bytes at most. */
-  readonly partBytes: number
-  /** Share of a stream's `max_bytes` from which on housekeeping does not wait for the other limits. */
-  readonly fullShare: number
-}
-
-/** All that do not depend on the broker. */
-export const HOUSEKEEPING_LIMITS: Omit<HousekeepingLimits, 'syncLagMs'> = {
-  everyMs: 1_000,
-  purgeLagMs: 30_000,
-  keepRatio: 1.5,
-  keepBytes: 32 * 1024 * 1024,
-  snapshotBytes: 1024 * 1024,
-  partBytes: SNAPSHOT_PART_BYTES,
-  fullShare: 0.6,
-}
+import type { HousekeepingLimits } from './limits.ts'
+import { type FoundJournal, Snapshots } from './snapshots.ts'
+import { isCrowded, nearlyFull, spaceForKeeps, spaceToCarryForward } from './space.ts'
 
 /**
  * In a crowded inbox a keep is due as soon as what is over above the horizon is this part of what is live: else an
  * inbox of which more than half is held would stay full, whatever passes through the rest.
  */
 const CROWDED_RATIO = 0.25
-/**
- * Of the journal's `max_bytes`, for all kept items: what is kept has to be carried forward before the journal can be
- * cut, and that takes room.
- */
-const KEPT_SHARE = 0.5
-/**
- * Of the journal's `max_bytes`, with the next snapshot: keeps leave the rest to seals, results and snapshots. Carrying
- * forward may take more of it, for only that makes room again.
- */
-const SPACE = { keep: 0.8, carryForward: 0.985 }
-/** Of the journal's `max_bytes`: more than a keep record takes, but for one of a single item (`keeping.ts`). */
-const LEAST_CARRIED = 1 / 32
 /** A full journal waits so long for the position of the counters after a claim, and each snapshot for the counters, ms. */
 const COUNTED_MS = 10_000
-/** Of the last snapshot: a full journal grew, or drops were forgotten, by so much when the next one is worth its room. */
-const FULL_GROWTH = 1 / 16
-/** A drop in a snapshot, bytes. */
-const DROP_BYTES = 48
 
 export interface HousekeepingOptions {
   readonly clock: Clock
@@ -93,24 +45,6 @@ export interface HousekeepingOptions {
   readonly onProblem: (what: string, error: unknown) => void
 }
 
-/** Another owner began it; written is all of it but `rest`. */
-export interface ResumedSnapshot {
-  /** Sequence of the begin's commit. */
-  readonly begin: number
-  readonly rest: Buffer
-  /** Of the whole of it. */
-  readonly bytes: number
-}
-
-/** A journal as a claim finds it. */
-export interface FoundJournal {
-  readonly bytes: number
-  /** Of the last complete snapshot; 0: there is none. */
-  readonly snapshotBegin: number
-  /** To be ended before another one is begun; null: there is none. */
-  readonly resumed: ResumedSnapshot | null
-}
-
 /** At that (monotonic) time the owner had read the inbox up to `cursor`: so many bytes since its claim. */
 interface Mark {
   readonly cursor: number
@@ -125,11 +59,7 @@ export class Housekeeping {
   readonly #journalPurges: AllowedPurges
   #purgedInbox = 0
   #purgedJournal = 0
-  #snapshotSize = 0
-  /** Of the last complete one, also of an owner before; 0: none. */
-  #snapshotBegin: number
-  #resumed: ResumedSnapshot | null
-  #grownSince: number
+  readonly #snapshots: Snapshots
   readonly #claimedAt: number
   #cancel: (() => void) | null = null
   #cancelPurges: (() => void) | null = null
@@ -142,9 +72,7 @@ export class Housekeeping {
     this.#inboxPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#journalPurges = new AllowedPurges(clock, limits.syncLagMs)
     this.#claimedAt = clock.monotonic()
-    this.#grownSince = -found.bytes
-    this.#snapshotBegin = found.snapshotBegin
-    this.#resumed = found.resumed
+    this.#snapshots = new Snapshots({ ...options, stopped: () => this.#stopped }, found)
     this.#arm()
     if (limits.syncLagMs > 0) this.#armPurges()
   }
@@ -193,7 +121,7 @@ export class Housekeeping {
     if (this.#options.replay.replaying) return
     this.#mark()
     // Before anything else takes the room that is left for it.
-    if (this.#resumed) await this.#finish(this.#resumed)
+    if (await this.#snapshots.resume()) await this.#behindSnapshot()
     await this.#advanceHorizon()
     this.#allowInboxPurge()
     // Behind a snapshot of the owner before, too: else there may be no room for one of this owner.
@@ -218,7 +146,8 @@ export class Housekeeping {
    */
   async #makeRoom(): Promise<void> {
     if (this.#journalPurges.latest > this.#purgedJournal || this.#mayLearnCounted()) return
-    if (this.#snapshotBegin > 0 && this.#oldestKept() < this.#snapshotBegin) await this.#keepAgain()
+    const { begin } = this.#snapshots
+    if (begin > 0 && this.#oldestKept() < begin) await this.#keepAgain()
     else await this.#snapshot()
   }
 
@@ -295,45 +224,12 @@ export class Housekeeping {
   }
 
   async #snapshot(): Promise<void> {
-    const { journal, limits } = this.#options
-    const grown = journal.bytesWritten - this.#grownSince
-    const due = Math.max(limits.snapshotBytes, this.#snapshotSize)
-    const worth = this.#snapshotSize * FULL_GROWTH
-    if (grown < due && !(journal.isFull && (grown > worth || this.#forgotten() > worth))) return
-    let begin = 0
-    let bytes: Buffer = Buffer.alloc(0)
-    await journal.commit({ type: 'snapshot-begin' }, (seq) => {
-      begin = seq
-      // Exactly what the fold holds after the commit of the begin.
-      bytes = writeSnapshot(this.#options.state)
-      journal.stateIs(bytes.length, bytes.length)
-    })
-    await this.#finish({ begin, rest: bytes, bytes: bytes.length })
+    if (await this.#snapshots.take()) await this.#behindSnapshot()
   }
 
-  /** Bytes that the room of the next snapshot counts for drops that are forgotten by now. */
-  #forgotten(): number {
-    const { state, clock, journal } = this.#options
-    let known = state.drops.size
-    for (const { at } of state.drops.values()) {
-      if (at > clock.now() - DROP_MEMORY_MS) break
-      known--
-    }
-    return (journal.dropsCounted - known) * DROP_BYTES
-  }
-
-  async #finish({ begin, rest, bytes }: ResumedSnapshot): Promise<void> {
-    const { journal, projector, limits } = this.#options
-    for (let at = 0; at < rest.length && !this.#stopped; at += limits.partBytes) {
-      await journal.commit({ type: 'snapshot-part', bytes: rest.subarray(at, at + limits.partBytes) })
-    }
-    if (this.#stopped) return
-    await journal.commit({ type: 'snapshot-end' })
-    this.#snapshotBegin = begin
-    this.#snapshotSize = bytes
-    // Behind a resumed one another is due at once: it stands for a state of long ago.
-    if (!this.#resumed) this.#grownSince = journal.bytesWritten
-    this.#resumed = null
+  /** Brings the counters up to it and carries old keeps forward: else the journal could not be cut there. */
+  async #behindSnapshot(): Promise<void> {
+    const { journal, projector } = this.#options
     projector.advance(journal.lastSeq)
     await this.#bringCountersUp()
     await this.#keepAgain()
@@ -352,9 +248,10 @@ export class Housekeeping {
   }
 
   async #allowJournalPurge(): Promise<void> {
-    if (this.#snapshotBegin === 0 || this.#mayLearnCounted()) return
+    const { begin } = this.#snapshots
+    if (begin === 0 || this.#mayLearnCounted()) return
     const { journalLog, projector, limits, onProblem } = this.#options
-    let target = Math.min(this.#snapshotBegin, this.#oldestKept())
+    let target = Math.min(begin, this.#oldestKept())
     const counted = projector.position + 1
     if (counted < target && (await nearlyFull(journalLog, limits))) {
       onProblem(
@@ -400,27 +297,4 @@ export class Housekeeping {
     const sorted = !journal.isFull
     await carry(fitting(items, space), { payloads, journal, live, maxBytes, mayUse, sorted, stopped })
   }
-}
-
-async function nearlyFull(log: Log, limits: HousekeepingLimits): Promise<boolean> {
-  return isCrowded(await log.state(), limits)
-}
-
-function isCrowded({ bytes, maxBytes }: LogState, { fullShare }: HousekeepingLimits): boolean {
-  return maxBytes > 0 && bytes > maxBytes * fullShare
-}
-
-/** Bytes that may be kept in the journal beside `kept` bytes, when `used` are taken with the next snapshot. */
-function spaceForKeeps({ maxBytes }: LogState, kept: number, used: number): number {
-  return maxBytes > 0
-    ? Math.min(maxBytes * KEPT_SHARE - kept, maxBytes * SPACE.keep - used)
-    : Number.POSITIVE_INFINITY
-}
-
-/** Bytes that may be carried forward, when `used` are taken with the next snapshot. */
-function spaceToCarryForward({ bytes, maxBytes }: LogState, used: number): number {
-  if (maxBytes <= 0) return Number.POSITIVE_INFINITY
-  const full = maxBytes * SPACE.carryForward
-  // The oldest keep goes in any case: the purge behind it gives as much back.
-  return Math.min(full - bytes, Math.max(full - used, maxBytes * LEAST_CARRIED))
 }

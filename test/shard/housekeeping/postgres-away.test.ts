@@ -2,12 +2,9 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { Projector } from '../../../internal/shard/batches/projector.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import {
-  type FoundJournal,
-  HOUSEKEEPING_LIMITS,
-  Housekeeping,
-  type HousekeepingOptions,
-} from '../../../internal/shard/housekeeping/housekeeping.ts'
+import { Housekeeping, type HousekeepingOptions } from '../../../internal/shard/housekeeping/housekeeping.ts'
+import { HOUSEKEEPING_LIMITS } from '../../../internal/shard/housekeeping/limits.ts'
+import type { FoundJournal } from '../../../internal/shard/housekeeping/snapshots.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
