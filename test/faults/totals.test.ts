@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 import { duplicatesByFault, timesOfFaults } from './duplicates.ts'
-import { newHistory } from './history.ts'
+import { type Delivery, type History, newHistory } from './history.ts'
 import type { RowSummary } from './rows.ts'
 import { delivery } from './sample-history.ts'
 import { rowTotalsOf, totalsOf } from './totals.ts'
@@ -23,6 +23,21 @@ describe('the duplicates of runs under faults', () => {
   it('are what came again after a 2xx, by the kind of the latest fault before', () => {
     expect(duplicatesByFault(history)).to.deep.equal({ 'kill actor': 1, 'destination-reset': 1 })
     expect(timesOfFaults(history.faults)).to.deep.equal({ 'kill actor': 2, 'destination-reset': 1 })
+  })
+
+  it('are of the busy machine when no fault can be the cause', () => {
+    const GIVEN_UP_MS = 10_000
+    const answered = attempt(110, 200)
+    const without = (first: Partial<Delivery>, stalls: History['stalls'] = []) =>
+      duplicatesByFault({
+        ...history,
+        faults: [],
+        stalls,
+        deliveries: [{ ...answered, ...first }, attempt(GIVEN_UP_MS + 200, 200)],
+      })
+    expect(without({ closedAt: GIVEN_UP_MS + 100, answeredAt: GIVEN_UP_MS })).to.deep.equal({ 'given up': 1 })
+    expect(without({}, [{ from: 1_000, to: 4_000 }])).to.deep.equal({ stall: 1 })
+    expect(without({}, [{ from: 1_000, to: 1_500 }]), 'a short one').to.deep.equal({ none: 1 })
   })
 
   it('are added over all runs, each kind with how often it was there', () => {
