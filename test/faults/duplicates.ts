@@ -36,7 +36,9 @@ function kindAt(faults: readonly Fault[], { at }: Delivery): string | undefined 
 
 function withoutFault(evidence: Evidence, before: Delivery, again: Delivery): string {
   if (evidence.wasGivenUp(before) || evidence.wasGivenUp(again)) return 'given up'
-  const stood = evidence.faultsBetween(before.at, again.at).some(({ kind }) => kind === 'stall')
+  const stood = evidence
+    .faultsBetween(evidence.sentFrom(before), again.at)
+    .some(({ kind }) => kind === 'stall')
   return stood ? 'stall' : 'none'
 }
 
