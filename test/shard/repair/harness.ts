@@ -61,6 +61,11 @@ export class RepairHarness {
     return owner
   }
 
+  /** Ends what is still running. */
+  async abandon(): Promise<void> {
+    for (const { shard } of this.owners) await shard.abandon()
+  }
+
   async send(...items: Item[]): Promise<void> {
     for (const item of items) await ingest(this.nats.broker, this.buffer, [item], this.shard)
   }
