@@ -1,7 +1,6 @@
-import type { ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import type { Clock } from '../runtime/clock.ts'
-import type { Handler, HttpSocket } from './turns.ts'
 
 /**
  * A bound on open connections (docs/architecture/protocol.md, "Connections"). At the bound whoever comes takes the place of
@@ -49,20 +48,23 @@ export class ConnectionBound {
     server.on('drop', () => this.#closeOldest())
   }
 
-  /** `handler`, of a connection that does not idle from now to the end of the answer. */
-  underWay(handler: Handler): Handler {
+  /**
+   * The class of the answers: a connection has one from its request to its end, and idles between two. Node gives an
+   * answer its socket before it tells of the request (test/http/node-internals.test.ts). A listener of each answer's
+   * `finish` would cost several microseconds.
+   */
+  answers(): typeof ServerResponse<IncomingMessage> {
     const connections = this
-    // One for all: a closure a request costs more than all the rest.
-    function answered(this: TrackedResponse): void {
-      connections.#answered(this[CONNECTION])
-    }
-    return (req, res: TrackedResponse) => {
-      const connection = this.#open.get(req.socket)
-      if (connection === undefined) return handler(req, res)
-      this.#idle.delete(connection)
-      res[CONNECTION] = connection
-      res.on('finish', answered)
-      return handler(req, res)
+    return class extends ServerResponse {
+      override assignSocket(socket: Socket): void {
+        connections.#isAnswering(socket)
+        super.assignSocket(socket)
+      }
+
+      override detachSocket(socket: Socket): void {
+        super.detachSocket(socket)
+        connections.#isIdle(socket)
+      }
     }
   }
 
@@ -89,11 +91,15 @@ export class ConnectionBound {
     this.#idle.add(connection, this.#clock.monotonic())
   }
 
-  /** The next request of the connection may have come meanwhile, or it may have closed. */
-  #answered(connection: Connection | undefined): void {
-    if (connection === undefined || !this.#open.has(connection.socket)) return
-    const { _httpMessage: next }: HttpSocket = connection.socket
-    if (!next) this.#idle.add(connection, this.#clock.monotonic())
+  #isAnswering(socket: Socket): void {
+    const connection = this.#open.get(socket)
+    if (connection !== undefined) this.#idle.delete(connection)
+  }
+
+  /** It may have closed meanwhile. */
+  #isIdle(socket: Socket): void {
+    const connection = this.#open.get(socket)
+    if (connection !== undefined) this.#idle.add(connection, this.#clock.monotonic())
   }
 
   /** Whether there was room, or others made it. */
@@ -120,11 +126,6 @@ export class ConnectionBound {
     if (connection.isServed) this.#served--
   }
 }
-
-/** Kept with the answer, whose request may have no socket any more when it is out. */
-const CONNECTION = Symbol('connection')
-
-type TrackedResponse = ServerResponse & { [CONNECTION]?: Connection }
 
 /** In the order in which they began to idle. A Map would do, but its first entry stands behind all holes before it. */
 class IdleConnections {

@@ -130,6 +130,7 @@ function configure(
 ): Server {
   const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS
   const server = createServer({
+    ServerResponse: connections.answers(),
     maxHeaderSize: MAX_HEADER_BYTES,
     requestTimeout,
     headersTimeout: Math.min(requestTimeout, HEADERS_TIMEOUT_MS),
@@ -162,15 +163,16 @@ function answerInTurn(
     onRefused(entry.status)
     answerEarly(clock, req, res, { ...entry, body: JSON.stringify({ error: entry.error }) })
   }
-  const inTurn = turns.inTurn((req, res) => {
+  const checked = turns.inTurn((req, res) => {
     if (connections.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
     if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
     return handler(req, res)
   })
-  const checked = connections.underWay(inTurn)
   server.on('request', checked)
-  const unmet = turns.inTurn((req, res) => refuse(req, res, EXPECTATION))
-  server.on('checkExpectation', connections.underWay(unmet))
+  server.on(
+    'checkExpectation',
+    turns.inTurn((req, res) => refuse(req, res, EXPECTATION)),
+  )
   // The body reader invites the body itself, once it knows that it wants it.
   server.on('checkContinue', checked)
   server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket, onRefused))

@@ -3,7 +3,7 @@
  * of pipelining.test.ts.
  */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Server as NetServer, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -42,6 +42,43 @@ describe('the internals of Node that the listener uses', () => {
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     const answered = await socket
     await eventually(() => expect(answered._httpMessage ?? null).to.equal(null))
+  })
+
+  it('give an answer its socket before they tell of its request, and take it when it is out', async () => {
+    const steps: string[] = []
+    class Answer extends ServerResponse {
+      override assignSocket(socket: Socket): void {
+        steps.push(`${this.req.url} has it`)
+        super.assignSocket(socket)
+      }
+
+      override detachSocket(socket: Socket): void {
+        super.detachSocket(socket)
+        steps.push(`${this.req.url} lets go`)
+      }
+    }
+    const answering: ServerResponse[] = []
+    const own = createServer({ ServerResponse: Answer }, (req, res) => {
+      steps.push(`${req.url} is told of`)
+      answering.push(res)
+    })
+    own.listen(0, '127.0.0.1')
+    await once(own, 'listening')
+    const sender = connect((own.address() as AddressInfo).port, '127.0.0.1')
+    sender.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n')
+    await eventually(() => expect(answering).to.have.length(2))
+    for (const res of answering) res.end('{}')
+    await eventually(() => expect(steps.at(-1)).to.equal('/2 lets go'))
+    expect(steps).to.deep.equal([
+      '/1 has it',
+      '/1 is told of',
+      '/2 is told of',
+      '/1 lets go',
+      '/2 has it',
+      '/2 lets go',
+    ])
+    sender.destroy()
+    own.close()
   })
 
   it('tell how much of an answer the system has not taken, also within one long piece', async () => {
