@@ -8,6 +8,7 @@ import { answers, type IngestAnswer } from '../ingest/answer.ts'
 import type { IngestTelemetry } from '../ingest/ports.ts'
 import type { IngestHead } from '../ingest/request.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { loopTurn } from '../runtime/loop-turn.ts'
 import { ANSWER_HEADERS } from './answer-headers.ts'
 import { judgeHead, type NoBody, readJudgedBody } from './body.ts'
 import type { BodyShares } from './body-shares.ts'
@@ -86,6 +87,7 @@ export class IngestRoute {
     if (address === null) return this.#refuseAddress(req, res, requestId)
     const { projectId, bufferId } = address
     // One object for both: this is the path of all load.
+    const turn = loopTurn()
     const request = { requestId, projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
     const judging = ingest.judgeHead(request)
     const judged = judging instanceof Promise ? await judging : judging
@@ -98,7 +100,8 @@ export class IngestRoute {
     if (typeof body === 'string') return this.#refuseBody(req, res, body, requestId, request)
     try {
       request.body = body
-      const answer = await ingest.accept(request)
+      // Most bodies come with their heads: what was judged is true in the same turn.
+      const answer = await ingest.accept(request, loopTurn() === turn ? judged : undefined)
       if (answer === answers.keyInvalid) this.#tellKey(req, address)
       send(res, answer, gate, requestId)
     } finally {

@@ -67,13 +67,14 @@ export class Ingest {
   }
 
   /**
-   * Answers every request; rejects only when an invariant is broken (the caller answers 500). The head is judged again: a
-   * body takes its time, in which a key may be revoked.
+   * Answers every request; rejects only when an invariant is broken (the caller answers 500). `judged`: what `judgeHead`
+   * said in this turn of the event loop. Without it the head is judged again: a body takes its time, in which a key may be
+   * revoked.
    */
-  async accept(request: IngestRequest): Promise<IngestAnswer> {
-    const record = this.#judge(request) ?? (await this.#judgeUncached(request))
-    const judged = isAnswer(record) ? record : this.#judgeItem(record, request)
-    const answer = isAnswer(judged) ? judged : await this.#pay(judged)
+  async accept(request: IngestRequest, judged?: BufferRecord): Promise<IngestAnswer> {
+    const record = judged ?? this.#judge(request) ?? (await this.#judgeUncached(request))
+    const paying = isAnswer(record) ? record : this.#judgeItem(record, request)
+    const answer = isAnswer(paying) ? paying : await this.#pay(paying)
     this.#ports.telemetry.answered(answer, request)
     return answer
   }
