@@ -101,7 +101,7 @@ class Room implements BodyRoom {
   }
 
   has(bytes: number): boolean {
-    return this.#fits(bytes) || this.#fits(bytes, this.#slow(bytes))
+    return this.#fits(bytes) || this.#fitsWithout(this.#slow(bytes), bytes)
   }
 
   take(bytes: number): boolean {
@@ -126,16 +126,20 @@ class Room implements BodyRoom {
     this.#all.arriving.delete(this)
   }
 
-  /** Once these have made room. */
-  #fits(bytes: number, gone: readonly Room[] = []): boolean {
-    const free = this.#all.free + sumOf(gone) - bytes
-    const held = this.#all.held(this.name) - sumOf(gone.filter((room) => room.name === this.name))
+  /** Once others have given back so many bytes, of them `ours` of the same holder. */
+  #fits(bytes: number, freed = 0, ours = 0): boolean {
+    const free = this.#all.free + freed - bytes
+    const held = this.#all.held(this.name) - ours
     return free >= 0 && (held <= this.own || held + bytes <= free)
+  }
+
+  #fitsWithout(gone: readonly Room[], bytes: number): boolean {
+    return this.#fits(bytes, sumOf(gone), sumOf(gone.filter((room) => room.name === this.name)))
   }
 
   #crowdOut(bytes: number): boolean {
     const slow = this.#slow(bytes)
-    if (!this.#fits(bytes, slow)) return false
+    if (!this.#fitsWithout(slow, bytes)) return false
     // For those that come next, too: to look for room costs more than to take it.
     const wanted = Math.max(bytes, this.#all.limit / CLEARED)
     for (const room of slow) {

@@ -73,11 +73,14 @@ function collect(req: IncomingMessage, limit: number, room: BodyRoom): Promise<R
     const onError = (): void => finish('aborted')
     const giveUp = (): void => finish('busy')
     const finish = (result: ReadBody): void => {
-      req.off('data', onData)
-      req.off('end', onEnd)
       room.arrived()
+      if (typeof result === 'string') {
+        // Nothing follows an end: there the listeners go with the request, which costs less.
+        req.off('data', onData)
+        req.off('end', onEnd)
+        room.giveBack(size)
+      }
       // `error` keeps its listener: an aborted request must not become an uncaught exception.
-      if (typeof result === 'string') room.giveBack(size)
       size = 0
       resolve(result)
     }

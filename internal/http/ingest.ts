@@ -42,7 +42,6 @@ const NO_BODY: Uint8Array = Buffer.alloc(0)
 const PREFIX = '/v1/ingest/'
 /** As the OpenAPI document has it. */
 const ROUTE = '/v1/ingest/{projectId}/{bufferId}'
-const PATH = /^\/v1\/ingest\/([^/]+)\/([^/]+)$/
 
 export class IngestRoute {
   readonly #options: IngestRouteOptions
@@ -87,8 +86,8 @@ export class IngestRoute {
     if (address === null) return this.#refuseAddress(req, res, requestId)
     const { projectId, bufferId } = address
     // One object for both: this is the path of all load.
-    const turn = loopTurn()
     const request = { requestId, projectId, bufferId, header: headerOf(req.headers), body: NO_BODY }
+    const turn = loopTurn()
     const judging = ingest.judgeHead(request)
     const judged = judging instanceof Promise ? await judging : judging
     if (isAnswer(judged)) {
@@ -159,16 +158,16 @@ function pathOf(target: string): string {
   return end < 0 ? target : target.slice(0, end)
 }
 
-/** null: no buffer can have this address, whatever it decodes to. */
+/** Of a path below `PREFIX`. null: no buffer can have this address, whatever it decodes to. */
 function parsePath(path: string): { projectId: string; bufferId: string } | null {
-  const match = PATH.exec(path)
-  const projectId = decode(match?.[1])
-  const bufferId = decode(match?.[2])
+  const slash = path.indexOf('/', PREFIX.length)
+  if (slash < 0 || path.includes('/', slash + 1)) return null
+  const projectId = decode(path.slice(PREFIX.length, slash))
+  const bufferId = decode(path.slice(slash + 1))
   return projectId === null || bufferId === null ? null : { projectId, bufferId }
 }
 
-function decode(segment: string | undefined): string | null {
-  if (segment === undefined) return null
+function decode(segment: string): string | null {
   if (!segment.includes('%')) return isIdentifier(segment) ? segment : null
   try {
     const decoded = decodeURIComponent(segment)
