@@ -51,19 +51,19 @@ export class ConnectionBound {
   /**
    * The class of the answers: a connection has one from its request to its end, and idles between two. Node gives an
    * answer its socket before it tells of the request (test/http/node-internals.test.ts). A listener of each answer's
-   * `finish` would cost several microseconds.
+   * `finish` would cost each webhook two microseconds.
    */
   answers(): typeof ServerResponse<IncomingMessage> {
     const connections = this
     return class extends ServerResponse {
       override assignSocket(socket: Socket): void {
-        connections.#isAnswering(socket)
+        connections.#answerBegan(socket)
         super.assignSocket(socket)
       }
 
       override detachSocket(socket: Socket): void {
         super.detachSocket(socket)
-        connections.#isIdle(socket)
+        connections.#answerEnded(socket)
       }
     }
   }
@@ -91,13 +91,13 @@ export class ConnectionBound {
     this.#idle.add(connection, this.#clock.monotonic())
   }
 
-  #isAnswering(socket: Socket): void {
+  #answerBegan(socket: Socket): void {
     const connection = this.#open.get(socket)
     if (connection !== undefined) this.#idle.delete(connection)
   }
 
   /** It may have closed meanwhile. */
-  #isIdle(socket: Socket): void {
+  #answerEnded(socket: Socket): void {
     const connection = this.#open.get(socket)
     if (connection !== undefined) this.#idle.add(connection, this.#clock.monotonic())
   }
