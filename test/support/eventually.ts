@@ -2,13 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * Calls `attempt` until it neither throws nor returns false, and returns its value; so it may hold
- * assertions, or return a condition. Rejects with its last error after `timeoutMs` (default 10,000).
+ * assertions, or return a condition. Rejects with its last error after `timeoutMs`. The default of 30,000 is for busy
+ * machines: whoever asserts that something is quick says how quick.
  */
 export async function eventually<T>(
   attempt: () => T | Promise<T>,
   options: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<Exclude<Awaited<T>, false>> {
-  const { timeoutMs = 10_000, everyMs = 10 } = options
+  const { timeoutMs = 30_000, everyMs = 10 } = options
   const deadline = performance.now() + timeoutMs
   for (;;) {
     const last = await tryOnce(attempt)
