@@ -1,4 +1,7 @@
-/** Turns of the event loop. What one turn has read stays true within it, as long as nothing else runs in between. */
+/**
+ * Turns of the event loop. No turn waits: whatever comes in it was ready at the same time, and no order is promised
+ * among that. So what was read in a turn need not be read again in it.
+ */
 
 let turn = 0
 let isCounted = false

@@ -69,6 +69,8 @@ describe('the internals of Node that the listener uses', () => {
     await eventually(() => expect(answering).to.have.length(2))
     for (const res of answering) res.end('{}')
     await eventually(() => expect(steps.at(-1)).to.equal('/2 lets go'))
+    sender.destroy()
+    own.close()
     expect(steps).to.deep.equal([
       '/1 has it',
       '/1 is told of',
@@ -77,8 +79,6 @@ describe('the internals of Node that the listener uses', () => {
       '/2 has it',
       '/2 lets go',
     ])
-    sender.destroy()
-    own.close()
   })
 
   it('tell how much of an answer the system has not taken, also within one long piece', async () => {
