@@ -8,16 +8,15 @@ import { Ajv, type ValidateFunction } from 'ajv'
 
 type Schema = Record<string, unknown>
 
-/** Where schemas of other objects are cut off; these hold no `object` of their own. */
-const DEPTH = 12
-
 export class StripeSchema {
   readonly version: string
   readonly #schemas: Readonly<Record<string, Schema>>
   readonly #byObject = new Map<string, Schema>()
   readonly #deleted = new Map<string, Schema>()
-  readonly #ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false })
+  readonly #ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false, validateSchema: false })
   readonly #compiled = new Map<string, ValidateFunction>()
+  /** Names of the document's schemas that `#ajv` has. */
+  readonly #added = new Set<string>()
 
   /** `file`: `spec3.json`. */
   constructor(file: string) {
@@ -51,40 +50,50 @@ export class StripeSchema {
     const known = this.#compiled.get(name)
     const schema = (isDeleted ? this.#deleted : this.#byObject).get(object)
     if (known !== undefined || schema === undefined) return known
-    const made = this.#ajv.compile(this.#plain(schema, DEPTH, true))
+    const made = this.#ajv.compile(this.#plain(schema, true))
     this.#compiled.set(name, made)
     return made
   }
 
   /** JSON Schema of an OpenAPI schema: null where it may be, no fields that it does not have, other objects cut off. */
-  #plain(schema: Schema, depth: number, isRoot = false): Schema {
+  #plain(schema: Schema, isRoot = false): Schema {
     const { nullable, $ref, ...rest } = schema
-    if (typeof $ref === 'string') {
-      const target = this.#schemas[$ref.split('/').at(-1)!]!
-      return this.#plain({ ...target, nullable }, depth)
+    const plain =
+      typeof $ref === 'string' ? this.#reference($ref.split('/').at(-1)!) : this.#own(rest, isRoot)
+    return nullable === true ? { anyOf: [{ type: 'null' }, plain] } : plain
+  }
+
+  /**
+   * Compiled once, however many schemas name it. With a copy in each place, one object of Stripe took seconds to compile,
+   * and no answer came within the time that the adapter gives an operation.
+   */
+  #reference(name: string): Schema {
+    if (!this.#added.has(name)) {
+      // First, since it may name itself.
+      this.#added.add(name)
+      this.#ajv.addSchema(this.#plain(this.#schemas[name]!), name)
     }
-    if (nullable === true) return { anyOf: [{ type: 'null' }, this.#plain(rest, depth, isRoot)] }
-    if (depth === 0) return {}
-    if (!isRoot && isWhole(rest)) return { type: 'object', required: ['id', 'object'] }
+    return { $ref: name }
+  }
+
+  #own(schema: Schema, isRoot: boolean): Schema {
+    if (!isRoot && isWhole(schema)) return { type: 'object', required: ['id', 'object'] }
     const plain: Schema = {}
     for (const keyword of ['type', 'enum', 'required', 'maxLength', 'minimum']) {
-      if (keyword in rest) plain[keyword] = rest[keyword]
+      if (keyword in schema) plain[keyword] = schema[keyword]
     }
     for (const keyword of ['anyOf', 'oneOf', 'allOf']) {
-      const inner = rest[keyword] as Schema[] | undefined
-      if (inner)
-        plain[keyword === 'oneOf' ? 'anyOf' : keyword] = inner.map((each) => this.#plain(each, depth - 1))
+      const inner = schema[keyword] as Schema[] | undefined
+      if (inner) plain[keyword === 'oneOf' ? 'anyOf' : keyword] = inner.map((each) => this.#plain(each))
     }
-    if (rest.items) plain.items = this.#plain(rest.items as Schema, depth - 1)
-    if (rest.properties) {
-      const properties = Object.entries(rest.properties as Record<string, Schema>)
-      plain.properties = Object.fromEntries(
-        properties.map(([key, each]) => [key, this.#plain(each, depth - 1)]),
-      )
+    if (schema.items) plain.items = this.#plain(schema.items as Schema)
+    if (schema.properties) {
+      const properties = Object.entries(schema.properties as Record<string, Schema>)
+      plain.properties = Object.fromEntries(properties.map(([key, each]) => [key, this.#plain(each)]))
       plain.additionalProperties = false
     }
-    const extra = rest.additionalProperties
-    if (typeof extra === 'object') plain.additionalProperties = this.#plain(extra as Schema, depth - 1)
+    const extra = schema.additionalProperties
+    if (typeof extra === 'object') plain.additionalProperties = this.#plain(extra as Schema)
     return plain
   }
 }
