@@ -74,7 +74,7 @@ describe('a subscription at Stripe', () => {
     const { double } = on.current
     double.alter('subscriptions', id, { status: 'constructor' as Stripe.Subscription.Status })
     expect(await rejection(on.current.subscription(id))).to.include({ name: 'UnusableReadingError' })
-    double.faults.clear()
+    double.forgiveShown()
   })
 
   it('waits for a first payment that comes late', async () => {
