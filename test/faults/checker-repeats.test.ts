@@ -96,6 +96,23 @@ describe('the checker of repetitions', () => {
     }
   })
 
+  it('lets come again what was answered while its sender stood still, and was overdue when it went on', () => {
+    const stoodStill = (sealedAt: number, from: number, closedAfterMs: number) => (history: History) => {
+      history.deliveries.push(delivery(20, [3, 4], { at: SENT + 6_100 }))
+      const first = history.deliveries[1]!
+      const heldUntil = SENT + 5_700
+      history.deliveries[1] = { ...first, closedAt: heldUntil + closedAfterMs }
+      history.faults.push({ kind: 'freeze actor-1', from, to: SENT + 7_000, heldUntil })
+      owned(history, commit(20, { at: sealedAt, records: ['seal'] }))
+    }
+    const [longAgo, meanwhile] = [SENT - 5_000, SENT + 710]
+    expect(broken(stoodStill(longAgo, meanwhile, 20))).to.deep.equal([])
+    expect(broken(stoodStill(SENT, meanwhile, 20)), 'too early').to.deep.equal(['resent'])
+    expect(broken(stoodStill(longAgo, meanwhile, 4_000)), 'idle').to.deep.equal(['resent'])
+    expect(broken(stoodStill(longAgo, meanwhile, -3_000)), 'closed before').to.deep.equal(['resent'])
+    expect(broken(stoodStill(longAgo, SENT + 5_000, 20)), 'answered before').to.deep.equal(['resent'])
+  })
+
   it('lets come again what arrived behind the kill of its sender, and was closed at once', () => {
     const arrived = (afterMs: number, closedAfterMs: number | null) => (history: History) => {
       history.deliveries.push(delivery(20, [3, 4], { at: SENT + 9_000 }))

@@ -45,13 +45,15 @@ function excuseFor(
   if (evidence.wasGivenUp(before)) return 'unheard'
   const cuts = evidence.cutsOf(next.key, evidence.sentFrom(before), next.at)
   if (cuts.length === 0) return null
-  if (wasUnheard(cuts, before, next)) return 'unheard'
+  if (cuts.some((fault) => hidTheAnswer(evidence, fault, before, next))) return 'unheard'
   const claims = evidence.claimsSinceSeal(next.key, next.at)
   return claims === undefined || claims > takenOver ? 'taken over' : null
 }
 
-function wasUnheard(cuts: readonly Fault[], before: Delivery, next: Delivery): boolean {
-  return cuts.some((fault) => isOnTheWay(fault) || (standsStill(fault) && next.at - before.at >= OVERDUE_MS))
+function hidTheAnswer(evidence: Evidence, fault: Fault, before: Delivery, next: Delivery): boolean {
+  if (isOnTheWay(fault)) return true
+  if (!standsStill(fault)) return false
+  return next.at - before.at >= OVERDUE_MS || evidence.wasOverdueBehind(before, fault)
 }
 
 function checkAfterDeath(evidence: Evidence): Violation[] {

@@ -179,11 +179,26 @@ export class Evidence {
    * may pass on the way. It arrives behind whatever the sender did since. Who heard an answer keeps the connection for more.
    */
   wasGivenUp(delivery: Delivery): boolean {
-    const { key, closedAt } = delivery
-    if (closedAt === null || !this.#wasUnheard(delivery)) return false
+    return this.#wasUnheard(delivery) && this.#closedOverdue(delivery)
+  }
+
+  /**
+   * The answer came while its sender stood still, and its 10 s were over when the sender went on: it closed the connection
+   * at once. The answer may have been on its way when the sender stopped.
+   */
+  wasOverdueBehind(delivery: Delivery, { from, heldUntil }: Fault): boolean {
+    const { answeredAt, closedAt } = delivery
+    if (heldUntil === undefined || closedAt === null || closedAt < heldUntil) return false
+    if (answeredAt < from - CLOSING_MS || answeredAt > heldUntil) return false
+    const closedAtOnce = closedAt <= heldUntil + CLOSING_MS + this.stalledMs(heldUntil, closedAt)
+    return closedAtOnce && this.#closedOverdue(delivery)
+  }
+
+  /** 10 s or more behind the seal of its batch, which no attempt begins before. */
+  #closedOverdue({ key, closedAt }: Delivery): boolean {
     const { version } = readKey(key) ?? {}
     const sealedAt = this.#commitTimes.get(`${this.shardOf(key)}/${version}`)
-    return sealedAt === undefined || closedAt - sealedAt >= OVERDUE_MS
+    return closedAt !== null && (sealedAt === undefined || closedAt - sealedAt >= OVERDUE_MS)
   }
 
   /** Who hears an answer keeps the connection for more. */
