@@ -1,4 +1,4 @@
-/** What the runs say together, as the table of test/faults/README.md. */
+/** What the runs say together, as the table of test/power/README.md. */
 import { POWER_KINDS } from './kinds.ts'
 import type { PowerSummary } from './power-run.ts'
 
