@@ -8,6 +8,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'webhook accepted': 'A webhook was answered 202; `requestId` is its `X-Request-Id`.',
   'webhook refused': 'A webhook was answered otherwise.',
   'request failed': 'A request was answered 500; `err` has the cause.',
+  'the broker lost webhooks that it had acknowledged':
+    'The pack at the position `acknowledged` of the inbox is not there. The inbox ends, or goes on, at `end`.',
   'a buffer holds its whole share': 'From now on this node refuses the buffer with 503.',
   'a buffer has room again': 'This node takes webhooks of the buffer again.',
   'a customer holds its whole share': 'From now on this node refuses all buffers of the customer with 503.',

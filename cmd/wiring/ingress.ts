@@ -6,6 +6,7 @@ import type { BodyShares } from '../../internal/http/body-shares.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
+import { AcknowledgedPacks } from '../../internal/ingest/acknowledged.ts'
 import { Packer } from '../../internal/ingest/packer.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { ReportedShares } from '../../internal/ingest/shares.ts'
@@ -66,6 +67,18 @@ export async function startIngress(
     async (it) => it.stop(),
   )
   const telemetry = createIngestTelemetry(log, meter, refusals)
+  const acknowledged = await lifecycle.acquire(
+    'acknowledged packs',
+    () =>
+      new AcknowledgedPacks({
+        clock,
+        telemetry,
+        shards: logs.shards,
+        logOf: (shard) => logs.broker.inbox(shard),
+      }),
+    async (it) => it.close(),
+  )
+  logs.broker.onReconnect(() => acknowledged.check())
   const inbox = await lifecycle.acquire(
     'packs',
     () =>
@@ -77,6 +90,7 @@ export async function startIngress(
         messages: logs.broker,
         logOf: (shard) => logs.broker.inbox(shard),
         randomness: systemRandomness(),
+        onStored: (shard, seq, packId) => acknowledged.acknowledged(shard, seq, packId),
       }),
     (it) => it.close(),
   )

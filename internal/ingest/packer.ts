@@ -52,6 +52,8 @@ export interface PackerOptions {
   clock: Clock
   randomness: Randomness
   telemetry: PackTelemetry
+  /** Hears of each pack that the broker acknowledged. */
+  onStored?: (shard: number, seq: number, packId: string) => void
   /** `group`: a pack of one group has a subject of its own; `shard`: one subject a shard. */
   subjects: 'group' | 'shard'
   /** Appends in flight over all shards; default 4. Fewer make larger packs. */
@@ -225,7 +227,7 @@ export class Packer implements Inbox {
 
   /** Rejects with what its requests are to be told when the pack is not stored, or not known to be. */
   async #store(pack: Pack): Promise<void> {
-    const { clock, telemetry } = this.#options
+    const { clock, telemetry, onStored } = this.#options
     const { answer, attempts } = await this.#untilAnswered(pack)
     if (answer.kind !== 'stored') {
       this.#verdicts.forget(pack.id)
@@ -233,6 +235,7 @@ export class Packer implements Inbox {
     }
     for (const { item, resolve } of pack.entries) if (!item.explicit) resolve({ duplicateOf: null })
     this.#verdicts.stored(pack.id, answer.seq)
+    onStored?.(pack.queue.shard, answer.seq, pack.id)
     const ms = clock.monotonic() - pack.startedAt
     telemetry.batch({
       shard: pack.queue.shard,

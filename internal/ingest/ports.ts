@@ -107,6 +107,19 @@ export interface PackLog {
   ): Promise<PackAppendAnswer>
 }
 
+/** The inbox of one shard, as far as it is asked whether it still has a pack. */
+export interface StoredPacks {
+  state(): Promise<{ firstSeq: number; lastSeq: number }>
+  /** undefined: it is gone. */
+  get(seq: number): Promise<{ readonly msgId: string | null } | undefined>
+}
+
+/** What the broker has lost although it acknowledged it to this ingress. */
+export interface LostPackTelemetry {
+  /** The pack at the sequence `acknowledged` is not there; the inbox ends, or goes on, at `end`. */
+  lostPacks(event: { shard: number; acknowledged: number; end: number }): void
+}
+
 /** Plain messages between nodes, at most once. */
 export interface Messages {
   publish(subject: string, data: Uint8Array, reply?: string): void

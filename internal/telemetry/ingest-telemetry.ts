@@ -2,7 +2,13 @@
 import type { Meter } from '@opentelemetry/api'
 import { errors } from '../domain/errors.ts'
 import type { IngestAnswer } from '../ingest/answer.ts'
-import type { Holder, IngestTelemetry, PackTelemetry, ShareTelemetry } from '../ingest/ports.ts'
+import type {
+  Holder,
+  IngestTelemetry,
+  LostPackTelemetry,
+  PackTelemetry,
+  ShareTelemetry,
+} from '../ingest/ports.ts'
 import type { IngestHead } from '../ingest/request.ts'
 import { counter, distribution, latency } from './counter.ts'
 import type { Logger } from './logger.ts'
@@ -16,7 +22,7 @@ export function createIngestTelemetry(
   log: Logger,
   meter: Meter,
   refusals: Pick<RefusedWebhooks, 'add'>,
-): IngestTelemetry & PackTelemetry & ShareTelemetry {
+): IngestTelemetry & PackTelemetry & LostPackTelemetry & ShareTelemetry {
   return { ...requestEvents(log, meter, refusals), ...packEvents(log, meter), ...shareEvents(log) }
 }
 
@@ -89,12 +95,17 @@ function shareEvents(log: Logger): ShareTelemetry {
   }
 }
 
-function packEvents(log: Logger, meter: Meter): PackTelemetry {
+function packEvents(log: Logger, meter: Meter): PackTelemetry & LostPackTelemetry {
   const items = counter(meter, 'penstock_inbox_items', 'Items stored in inboxes')
   const bytes = counter(meter, 'penstock_inbox_bytes', 'Bytes stored in inboxes')
   const packItems = distribution(meter, 'penstock_pack_items', 'Items of a stored pack', ITEM_BOUNDS)
   const retries = counter(meter, 'penstock_inbox_append_retries', 'Repeated attempts of inbox appends')
   const append = latency(meter, 'penstock_inbox_append_duration', 'Round trip of an inbox append')
+  const lost = counter(
+    meter,
+    'penstock_ingest_lost_tails',
+    'Times that the broker lost packs it had acknowledged',
+  )
   return {
     batch(event) {
       items.add(event.items)
@@ -103,6 +114,10 @@ function packEvents(log: Logger, meter: Meter): PackTelemetry {
       append.record(event.ms)
       retries.add(event.attempts - 1)
       log.debug(event, 'pack')
+    },
+    lostPacks(event) {
+      lost.add(1)
+      log.error(event, 'the broker lost webhooks that it had acknowledged')
     },
   }
 }

@@ -10,12 +10,14 @@ import { eventually } from '../support/eventually.ts'
 
 /** A shard tells of its loss so soon after the broker is back, on a busy machine, ms. */
 const NOTICE_MS = 60_000
+/** What an ingress logs of a shard. */
+const LOST_WEBHOOKS = 'the broker lost webhooks that it had acknowledged'
 
 /** Last sequences of inbox and journal, by shard. */
 export type Tails = readonly (readonly [inbox: number, journal: number])[]
 
 export interface Repair {
-  /** From the broker that is back to the last shard that says `lost`, ms. */
+  /** From the broker that is back to the last shard of which somebody says that it lost a tail, ms. */
   readonly noticeMs: number
   readonly shards: readonly number[]
 }
@@ -34,13 +36,20 @@ export function shortened(before: Tails, after: Tails): number[] {
   return before.flatMap((ends, shard) => (ends.some((end, log) => after[shard]![log]! < end) ? [shard] : []))
 }
 
-/** Waits until these shards say that they are lost, and stops all actors. */
-export async function stopLost(trial: ClusterTrial, shards: readonly number[]): Promise<Repair> {
+/**
+ * Waits until somebody says of each of these shards that it lost a tail, and stops all actors. The owner says so when it
+ * has seen what is lost, and its ingress in any case. `since`: Unix ms, of the cut.
+ */
+export async function stopLost(
+  trial: ClusterTrial,
+  shards: readonly number[],
+  since: number,
+): Promise<Repair> {
   const began = performance.now()
   const lost = await eventually(
     async () => {
-      const found = await lostShards(trial)
-      return shards.every((shard) => found.includes(shard)) && found
+      const found = [...(await lostShards(trial)), ...missedByIngresses(trial, since)]
+      return shards.every((shard) => found.includes(shard)) && [...new Set(found)]
     },
     { timeoutMs: NOTICE_MS, everyMs: 50 },
   )
@@ -67,4 +76,14 @@ async function lostShards(trial: ClusterTrial): Promise<number[]> {
   const tables = trial.placesOf('actor').map((place) => place.shardTable().catch(() => ({ shards: [] })))
   const rows = (await Promise.all(tables)).flatMap(({ shards }) => shards)
   return [...new Set(rows.filter(({ state }) => state === 'lost').map(({ shard }) => shard))]
+}
+
+function missedByIngresses(trial: ClusterTrial, since: number): number[] {
+  return trial.cluster.nodes
+    .filter(({ role }) => role === 'ingress')
+    .flatMap(({ service }) => service.output().split('\n'))
+    .filter((line) => line.includes(LOST_WEBHOOKS))
+    .map((line) => JSON.parse(line) as { time: string; shard: number })
+    .filter(({ time }) => Date.parse(time) >= since)
+    .map(({ shard }) => shard)
 }

@@ -64,7 +64,7 @@ export interface PowerSummary {
   /** Items that were accepted and never came out, and the age of the oldest of them at its cut, ms. */
   readonly lost: number
   readonly oldestLostMs: number
-  /** From a broker that is back to the last shard that says that it is lost, ms, for each repair. */
+  /** From a broker that is back to the last shard of which somebody says that it lost a tail, ms, for each repair. */
   readonly noticeMs: readonly number[]
   /** From the cut to servers that answer, and from there to an installation that is whole, ms, for each cut. */
   readonly downMs: readonly number[]
@@ -145,10 +145,10 @@ async function cutOnce(run: Run): Promise<Cut> {
   const { kind, stores, trial } = run
   if (stores.member !== null && trial.random() < TO_LEAD) await lead(trial, stores.member)
   const before = await tailsOf(run)
-  const began = performance.now()
+  const [began, since] = [performance.now(), Date.now()]
   const first = await cutPower(run)
   const back = performance.now()
-  const repair = await stopAfter(run, before)
+  const repair = await stopAfter(run, before, since)
   const cuts = repair ? [first, ...(await repaired(run))] : [first]
   const withdrawn = kind.losesMs === 0 ? [] : cuts.flatMap(({ fault }) => withdraw(trial.history, fault))
   await trial.untilHealed()
@@ -193,13 +193,13 @@ async function cutRepair(run: Run): Promise<PowerLoss> {
 }
 
 /** null: the logs end where they ended, or above. */
-async function stopAfter(run: Run, before: Tails | null): Promise<Repair | null> {
+async function stopAfter(run: Run, before: Tails | null, since: number): Promise<Repair | null> {
   const { kind, trial } = run
   const after = await tailsOf(run)
   const lost = before && after ? shortened(before, after) : []
   if (lost.length === 0) return null
   if (kind.losesMs === 0) throw trial.failure([{ rule: 'tail', detail: { before, after } }])
-  return stopLost(trial, lost)
+  return stopLost(trial, lost, since)
 }
 
 async function lead(trial: ClusterTrial, server: string): Promise<void> {

@@ -118,6 +118,16 @@ describe('the telemetry of ingest', () => {
     })
     expect(lines[0]).to.include({ msg: 'pack', shard: 1, items: 40, bytes: 9_000, ms: 3 })
   })
+
+  it('tells of packs that the broker lost', async () => {
+    const { log, lines, meter, numbers } = recorder()
+    const telemetry = createIngestTelemetry(log, meter, refusals())
+    expect(await numbers()).to.include({ penstock_ingest_lost_tails: 0 })
+    telemetry.lostPacks({ shard: 1, acknowledged: 12, end: 9 })
+    expect(await numbers()).to.include({ penstock_ingest_lost_tails: 1 })
+    const msg = 'the broker lost webhooks that it had acknowledged'
+    expect(lines[0]).to.include({ level: 'error', msg, shard: 1, acknowledged: 12, end: 9 })
+  })
 })
 
 describe('the telemetry of the HTTP server', () => {
