@@ -32,24 +32,36 @@ export async function readTails(manager: JetStreamManager, shards: number): Prom
 }
 
 /** Shards of which a log ends below where it ended before. */
-export function shortened(before: Tails, after: Tails): number[] {
-  return before.flatMap((ends, shard) => (ends.some((end, log) => after[shard]![log]! < end) ? [shard] : []))
+export interface Shortened {
+  readonly inboxes: readonly number[]
+  readonly journals: readonly number[]
+}
+
+export function shortened(before: Tails, after: Tails): Shortened {
+  const shards = (log: 0 | 1) =>
+    before.flatMap((ends, shard) => (after[shard]![log] < ends[log] ? [shard] : []))
+  return { inboxes: shards(0), journals: shards(1) }
 }
 
 /**
- * Waits until somebody says of each of these shards that it lost a tail, and stops all actors. The owner says so when it
- * has seen what is lost, and its ingress in any case. `since`: Unix ms, of the cut.
+ * Waits until somebody says of each of these shards that it lost a tail, and stops all actors. The owner says so when its
+ * journal lost something, whoever else does. Of an inbox its ingress may be the only one who knows: nobody else had read
+ * what is lost. `since`: Unix ms, of the cut.
  */
 export async function stopLost(
   trial: ClusterTrial,
-  shards: readonly number[],
+  { inboxes, journals }: Shortened,
   since: number,
 ): Promise<Repair> {
   const began = performance.now()
   const lost = await eventually(
     async () => {
-      const found = [...(await lostShards(trial)), ...missedByIngresses(trial, since)]
-      return shards.every((shard) => found.includes(shard)) && [...new Set(found)]
+      const owned = await lostShards(trial)
+      const missed = missedByIngresses(trial, since)
+      const isKnown =
+        journals.every((shard) => owned.includes(shard)) &&
+        inboxes.every((shard) => owned.includes(shard) || missed.includes(shard))
+      return isKnown && [...new Set([...owned, ...missed])]
     },
     { timeoutMs: NOTICE_MS, everyMs: 50 },
   )

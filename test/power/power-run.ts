@@ -196,8 +196,9 @@ async function cutRepair(run: Run): Promise<PowerLoss> {
 async function stopAfter(run: Run, before: Tails | null, since: number): Promise<Repair | null> {
   const { kind, trial } = run
   const after = await tailsOf(run)
-  const lost = before && after ? shortened(before, after) : []
-  if (lost.length === 0) return null
+  if (!before || !after) return null
+  const lost = shortened(before, after)
+  if (lost.inboxes.length + lost.journals.length === 0) return null
   if (kind.losesMs === 0) throw trial.failure([{ rule: 'tail', detail: { before, after } }])
   return stopLost(trial, lost, since)
 }
