@@ -17,7 +17,7 @@ const LOST_WEBHOOKS = 'the broker lost webhooks that it had acknowledged'
 export type Tails = readonly (readonly [inbox: number, journal: number])[]
 
 export interface Repair {
-  /** From the broker that is back to the last shard of which somebody says that it lost a tail, ms. */
+  /** From the broker that is back until all who have to tell of the losses did (`isTold`), ms. */
   readonly noticeMs: number
   readonly shards: readonly number[]
 }
@@ -44,24 +44,29 @@ export function shortened(before: Tails, after: Tails): Shortened {
 }
 
 /**
- * Waits until somebody says of each of these shards that it lost a tail, and stops all actors. The owner says so when its
- * journal lost something, whoever else does. Of an inbox its ingress may be the only one who knows: nobody else had read
- * what is lost. `since`: Unix ms, of the cut.
+ * Whether all who have to tell of these losses did: by shard, those of which their owner did, and those of which their
+ * ingress did. The owner has to tell of its journal. Of an inbox its ingress may be the only one who knows: nobody else
+ * had read what is lost.
  */
-export async function stopLost(
-  trial: ClusterTrial,
+export function isTold(
   { inboxes, journals }: Shortened,
-  since: number,
-): Promise<Repair> {
+  owners: readonly number[],
+  ingresses: readonly number[],
+): boolean {
+  return (
+    journals.every((shard) => owners.includes(shard)) &&
+    inboxes.every((shard) => owners.includes(shard) || ingresses.includes(shard))
+  )
+}
+
+/** Waits until all is told, and stops all actors. `since`: Unix ms, of the cut. */
+export async function stopLost(trial: ClusterTrial, losses: Shortened, since: number): Promise<Repair> {
   const began = performance.now()
   const lost = await eventually(
     async () => {
       const owned = await lostShards(trial)
       const missed = missedByIngresses(trial, since)
-      const isKnown =
-        journals.every((shard) => owned.includes(shard)) &&
-        inboxes.every((shard) => owned.includes(shard) || missed.includes(shard))
-      return isKnown && [...new Set([...owned, ...missed])]
+      return isTold(losses, owned, missed) && [...new Set([...owned, ...missed])]
     },
     { timeoutMs: NOTICE_MS, everyMs: 50 },
   )

@@ -64,7 +64,7 @@ export interface PowerSummary {
   /** Items that were accepted and never came out, and the age of the oldest of them at its cut, ms. */
   readonly lost: number
   readonly oldestLostMs: number
-  /** From a broker that is back to the last shard of which somebody says that it lost a tail, ms, for each repair. */
+  /** From a broker that is back until all who have to tell of its losses did, ms, for each repair. */
   readonly noticeMs: readonly number[]
   /** From the cut to servers that answer, and from there to an installation that is whole, ms, for each cut. */
   readonly downMs: readonly number[]
