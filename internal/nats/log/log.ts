@@ -1,4 +1,4 @@
-/** One stream as a log: append, read, purge. All reads but `follow` and `range` come from the leader. */
+/** One stream as a log: append, read, purge. All reads but `follow` and `range` come from a server that takes itself for the leader. */
 import type { Clock } from '../../runtime/clock.ts'
 import type { AppendAnswer, Log, LogMessage, LogState, Reading } from '../../shard/broker.ts'
 import type { Connection } from '../connection.ts'
@@ -13,10 +13,27 @@ interface StreamInfo {
   config: { max_bytes: number; first_seq?: number }
   ts?: string
   state: { messages: number; bytes: number; first_seq: number; last_seq: number }
+  cluster?: ClusterInfo
+}
+
+/** Of a stream with replicas; `replicas`: its servers but the one that answers. */
+export interface ClusterInfo {
+  leader?: string
+  replicas?: readonly { name: string }[]
 }
 
 interface StoredMessage {
   message: { seq: number; hdrs?: string; data?: string; time: string }
+}
+
+/**
+ * A server that is cut off from its peers takes itself for the leader for some 15 s. Then it answers STREAM.INFO with what it had,
+ * and names no leader (measured with NATS 2.14: for a minute and more).
+ */
+export function isFromLeader(cluster: ClusterInfo | undefined): boolean {
+  if (cluster === undefined) return true
+  const { leader, replicas = [] } = cluster
+  return Boolean(leader) && replicas.every(({ name }) => name !== leader)
 }
 
 export interface LogOptions {
@@ -48,7 +65,9 @@ export class StreamLog implements Log {
   }
 
   async state(): Promise<LogState> {
-    const { config, state, ts } = await this.#api.ask<StreamInfo>('STREAM.INFO')
+    const { config, state, ts, cluster } = await this.#api.ask<StreamInfo>('STREAM.INFO')
+    if (!isFromLeader(cluster))
+      throw new Error(`stream ${this.#options.name.stream}: a server answered that is not its leader`)
     return {
       firstSeq: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
       lastSeq: state.last_seq,
