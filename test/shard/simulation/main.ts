@@ -1,9 +1,12 @@
 /**
  * The simulation for as long as one likes: `npm run test:sim -- --seed 7 --runs 5000`
  *
- * `--seed` alone runs that one seed; `--mutant <name>` leaves a rule of the core out (`mutants.ts`). The first line
- * of a failing seed names it; the same seed replays exactly. Exit code 0: every promise held.
+ * `--seed` alone runs that one seed; `--minutes 4` runs as many as there is time for; `--fresh` begins with seeds that belong to
+ * this commit alone; `--mutant <name>` leaves a rule of the core out (`mutants.ts`). The first line of a failing seed names it; the
+ * same seed replays exactly. The last line counts seeds. Exit code 0: every promise held.
  */
+import { execFileSync } from 'node:child_process'
+
 import { parseArgs } from 'node:util'
 import { MUTANTS } from './mutants.ts'
 import { loadMutated } from './mutation.ts'
@@ -13,19 +16,28 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     runs: { type: 'string' },
+    minutes: { type: 'string' },
+    fresh: { type: 'boolean', default: false },
     mutant: { type: 'string' },
   },
 })
-const first = Number(values.seed ?? Date.now() % 1_000_000_000)
-const runs = Number(values.runs ?? (values.seed === undefined ? 2_000 : 1))
+/** Seeds of one commit: more than any run of it takes. */
+const SEEDS_OF_A_COMMIT = 100_000
+
+const first = Number(values.seed ?? (values.fresh ? freshSeed() : Date.now() % 1_000_000_000))
+const minutes = Number(values.minutes ?? Number.POSITIVE_INFINITY)
+const most = values.minutes === undefined ? (values.seed === undefined ? 2_000 : 1) : SEEDS_OF_A_COMMIT
+const runs = Number(values.runs ?? most)
 if (!Number.isSafeInteger(first) || !Number.isSafeInteger(runs) || runs < 1)
   throw new Error('--seed and --runs are whole numbers')
+if (!(minutes > 0)) throw new Error('--minutes is a number above 0')
 const runOne = values.mutant === undefined ? run : await runOf(values.mutant)
 
-process.stdout.write(`seeds ${first} to ${first + runs - 1}\n`)
+process.stdout.write(`seeds from ${first} on\n`)
 const began = performance.now()
 const total = { failed: 0, events: 0, sent: 0, dead: 0, duplicates: 0, owners: 0, commits: 0 }
-for (let seed = first; seed < first + runs; seed++) {
+let ran = 0
+for (let seed = first; seed < first + runs && minutesSince(began) < minutes; seed++, ran++) {
   const { errors, hash, ...figures } = await runOne(seed)
   for (const key of ['events', 'sent', 'dead', 'duplicates', 'owners', 'commits'] as const)
     total[key] += figures[key]
@@ -40,13 +52,23 @@ for (let seed = first; seed < first + runs; seed++) {
   }
   if (runs === 1) process.stdout.write(`seed ${seed}: history ${hash}\n`)
 }
-const minutes = (performance.now() - began) / 60_000
 const cpuMinutes = process.cpuUsage().user / 60e6
 process.stdout.write(`${JSON.stringify(total)}\n`)
 process.stdout.write(
-  `${runs} seeds, ${total.failed} failed, ${Math.round(runs / minutes)} a minute, ${Math.round(runs / cpuMinutes)} a minute of CPU\n`,
+  `${ran} seeds, ${Math.round(ran / minutesSince(began))} a minute, ${Math.round(ran / cpuMinutes)} a minute of CPU\n`,
 )
+process.stdout.write(`${ran - total.failed} passed, ${total.failed} failed, 0 skipped\n`)
 process.exitCode = total.failed === 0 ? 0 : 1
+
+function minutesSince(began: number): number {
+  return (performance.now() - began) / 60_000
+}
+
+/** The first one that no run of a commit before had. */
+function freshSeed(): number {
+  const commits = execFileSync('git', ['rev-list', '--count', 'HEAD'], { encoding: 'utf8' })
+  return Number(commits) * SEEDS_OF_A_COMMIT
+}
 
 async function runOf(name: string): Promise<typeof run> {
   const mutant = MUTANTS.find((each) => each.name === name)
