@@ -65,7 +65,8 @@ type Acting = ReturnType<typeof joinActing>
 function joinHeld(options: ShardOptions, events: ShardEvents, { claim, journal }: ClaimedLogs) {
   const { shard, broker, clock, limits, telemetry, policies } = options
   const kept = { budget: limits.payloadBudget, keepMs: limits.payloadMs }
-  const payloads = new PayloadCache(kept, clock, messageReader({ broker, shard, clock, ...events }))
+  const read = messageReader({ broker, shard, clock, ...events })
+  const payloads = new PayloadCache(kept, clock, read, () => journal.prove())
   const live = new LiveItems(payloads)
   const groups = new Groups({ policies, clock, onProblem: events.onProblem })
   const onDropped = (dropped: number) => telemetry.dropped({ shard, duplicates: dropped })
@@ -79,7 +80,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
   const { shard, broker, clock, telemetry, deadLetters, projection, limits } = options
   const { journal, replay } = logs
   const { onFatal, onProblem } = events
-  const { state, epoch, origin, facts } = logs.claim
+  const { state, epoch, origin, settled } = logs.claim
   const fence = { shard, epoch }
   const raised = raiseEpoch({ fence, origin, deadLetters, projection, clock, journal, ...events })
   const held = joinHeld(options, events, logs)
@@ -88,7 +89,7 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
     fence,
     clock,
     raised,
-    facts,
+    facts: settled.map(({ seq, record }) => ({ seq, fact: record.fact })),
     reached: journal.lastSeq,
     factsAtOnce: limits.factsAtOnce,
     onFenced: onFatal,

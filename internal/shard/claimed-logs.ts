@@ -4,11 +4,11 @@ import { sleep } from '../runtime/sleep.ts'
 import type { Log, LogState } from './broker.ts'
 import { rememberLoss } from './claim/epoch.ts'
 import {
+  appendEpoch,
   type Claim,
   checkHighWater,
+  checkInbox,
   checkInboxHead,
-  checkInboxTail,
-  checkJournalHead,
   claimShard,
   restOf,
 } from './claim/takeover.ts'
@@ -16,7 +16,7 @@ import { type KeptEntry, readKept } from './held/kept.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import type { FoundJournal, ResumedSnapshot } from './housekeeping/snapshots.ts'
 import type { UnfinishedSnapshot } from './journal/fold.ts'
-import { Journal } from './journal/journal.ts'
+import { Journal, type JournalOptions } from './journal/journal.ts'
 import { writeSnapshot } from './journal/snapshot.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
@@ -45,23 +45,22 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   const { shard, broker } = options
   const [inbox, journalLog] = [broker.inbox(shard), broker.journal(shard)]
   const asked = { ...options, stopped: events.ended, onRefused: events.onRefused }
-  const { unfinished, ...claim } = await claimShard(asked)
-  const replay = replayOf(claim.state)
-  const journal = openJournal(options, claim, replay, events)
-  await journal.prove()
-  checkJournalHead(shard, claim)
-  await checkInboxHead(inbox, shard, claim.state).catch(unlessFenced(journal))
-  await checkInboxTail(inbox, shard, claim.state)
-  const head = await inbox.state()
-  const kept = await readKept(journalLog, claim.state).catch(unlessFenced(journal))
+  let replay: ReplayState | null = null
+  const highWater = () => replay?.highWater ?? null
+  const { claim: found, journal } = await claimShard(asked, (epoch, state) =>
+    openJournal(options, { epoch, state, highWater }, events),
+  )
+  const { unfinished, ...claim } = found
+  replay = replayOf(claim.state)
+  const head = await proven(journal, () => checkInbox(inbox, shard, claim.state))
+  const kept = await proven(journal, () => readKept(journalLog, claim.state))
   const { bytes, maxBytes } = await journal.look()
   // Whatever the state holds came from records; only where it may matter it is measured.
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
   // There may be room for the rest of this snapshot, and for no other one beside it.
   const resumed = matters && unfinished ? await resume(journalLog, unfinished) : null
   journal.stateIs(matters ? writeSnapshot(claim.state).length : bytes, resumed?.rest.length)
-  const found = { bytes, snapshotBegin: claim.snapshotBegin, resumed }
-  return { claim, journal, replay, head, kept, found }
+  return { claim, journal, replay, head, kept, found: { bytes, snapshotBegin: claim.snapshotBegin, resumed } }
 }
 
 /** null: nothing of it is written, or the journal does not tell the rest. */
@@ -74,20 +73,19 @@ async function resume(journal: Log, unfinished: UnfinishedSnapshot): Promise<Res
 
 function openJournal(
   options: ShardOptions,
-  claim: Pick<Claim, 'epoch' | 'state'>,
-  replay: Readonly<ReplayState>,
+  own: Pick<JournalOptions, 'epoch' | 'state' | 'highWater'>,
   events: ShardEvents,
 ): Journal {
-  const { broker, shard, clock, boot, telemetry } = options
+  const { broker, shard, clock, boot, claim, telemetry } = options
+  const log = broker.journal(shard)
   return new Journal({
+    ...own,
     shard,
-    log: broker.journal(shard),
+    log,
     clock,
     boot,
-    epoch: claim.epoch,
-    state: claim.state,
-    lastSeq: claim.epoch,
-    highWater: () => replay.highWater,
+    lastSeq: own.epoch,
+    claimAgain: () => appendEpoch(log, { ...options, claim: `${claim}-again`, stopped: events.ended }),
     onCommit: (event) => {
       events.onCommit()
       telemetry.commit({ shard, ...event })
@@ -125,9 +123,12 @@ async function checkOnce(
   { broker, shard }: ShardOptions,
   { claim, journal, replay }: ClaimedLogs,
 ): Promise<void> {
+  const inbox = broker.inbox(shard)
   await journal.checkTail()
-  await checkHighWater(broker.inbox(shard), shard, replay.highWater)
-  await checkInboxHead(broker.inbox(shard), shard, claim.state).catch(unlessFenced(journal))
+  await proven(journal, async () => {
+    await checkHighWater(inbox, shard, replay.highWater)
+    await checkInboxHead(inbox, shard, claim.state)
+  })
 }
 
 async function endOf(
@@ -140,10 +141,18 @@ async function endOf(
   if (error instanceof LostTailError) await rememberLoss(deadLetters, shard, clock)
 }
 
-/** What a successor carried forward or purged is over: only after another commit it is a loss. */
-function unlessFenced(journal: Journal): (error: unknown) => Promise<never> {
-  return async (error) => {
+/**
+ * What a successor carried forward or purged is over, and a server that is cut off from its peers answers with what it had. So a loss
+ * is one only when it is found again behind a commit, and one more commit follows.
+ */
+async function proven<T>(journal: Pick<Journal, 'prove'>, check: () => Promise<T>): Promise<T> {
+  try {
+    return await check()
+  } catch {
+    await journal.prove()
+  }
+  return check().catch(async (error: unknown) => {
     await journal.prove()
     throw error
-  }
+  })
 }

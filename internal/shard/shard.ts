@@ -7,6 +7,7 @@ import { withDeadline } from '../runtime/deadline.ts'
 import { asError, messageOf } from '../runtime/thrown.ts'
 import { assembleShard } from './assembly.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
+import type { FoldState } from './journal/state.ts'
 import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 import { Pausing } from './pausing.ts'
 import { FencedError } from './ports.ts'
@@ -69,6 +70,11 @@ export class Shard {
   /** Last committed journal sequence: "the last good one" when the shard fails. */
   get lastSeq(): number {
     return this.#parts?.journal.lastSeq ?? 0
+  }
+
+  /** What its journal says, with its own commits; null before it is claimed. */
+  get fold(): FoldState | null {
+    return this.#parts?.state ?? null
   }
 
   /** Every buffer that holds something here. */

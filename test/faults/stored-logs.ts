@@ -7,7 +7,7 @@ import { decodePack } from '../../internal/domain/pack.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import { foldJournal } from '../../internal/shard/claim/takeover.ts'
+import { readJournal } from '../../internal/shard/claim/takeover.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
 import { type FoldState, isOver } from '../../internal/shard/journal/state.ts'
@@ -84,7 +84,7 @@ export class StoredLogs {
 
   async #fold(shard: number): Promise<FoldState> {
     const journal = this.#broker.journal(shard)
-    return (await foldJournal(journal, (await journal.state()).lastSeq)).fold.state
+    return (await readJournal(journal, (await journal.state()).lastSeq)).state
   }
 }
 

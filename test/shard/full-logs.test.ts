@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import { foldJournal } from '../../internal/shard/claim/takeover.ts'
+import { readJournal } from '../../internal/shard/claim/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -147,9 +147,9 @@ describe('an owner whose logs are nearly full', function () {
     expect(held * 10_000, 'more than the inbox alone').to.be.above(INBOX_BYTES)
     const journal = await at.broker.journal(0).state()
     expect(journal.bytes).to.be.below(journal.maxBytes * 0.95)
-    const { fold } = await foldJournal(at.broker.journal(0), journal.lastSeq)
-    expect(fold.state.kept.size * 9_700, 'what is kept').to.be.within(1, journal.maxBytes * 0.5)
-    const together = Map.groupBy(fold.state.kept.values(), ({ commit }) => commit)
+    const { state } = await readJournal(at.broker.journal(0), journal.lastSeq)
+    expect(state.kept.size * 9_700, 'what is kept').to.be.within(1, journal.maxBytes * 0.5)
+    const together = Map.groupBy(state.kept.values(), ({ commit }) => commit)
     for (const items of together.values())
       expect(items.length * 9_700, 'what goes at once').to.be.at.most(journal.maxBytes / 16)
     expect(owner.problems).to.deep.equal([])

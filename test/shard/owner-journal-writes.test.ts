@@ -61,6 +61,7 @@ describe('the journal writes of an owner', () => {
     const boot = randomUUID()
     const epoch = await appendEpoch(log, { boot, claim: 1, clock, stopped: () => false })
     const lost: Error[] = []
+    const state = emptyState()
     const journal = new Journal({
       shard: 0,
       log,
@@ -68,8 +69,9 @@ describe('the journal writes of an owner', () => {
       boot,
       epoch,
       lastSeq: epoch,
-      state: emptyState(),
+      state: () => state,
       highWater: () => null,
+      claimAgain: async () => Number.NaN,
       onCommit: () => {},
       onLost: (error) => lost.push(error),
     })

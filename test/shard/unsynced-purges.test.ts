@@ -64,7 +64,7 @@ describe('logs of a broker that syncs at an interval', function () {
     const before = await firsts()
     await eventually(async () => {
       await owner.shard.housekeep()
-      expect(owner.problems.join()).to.include('the broker lost messages')
+      expect(owner.ended?.message).to.include('the broker lost messages')
     })
     expect(await firsts()).to.deep.equal(before)
   })

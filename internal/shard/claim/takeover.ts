@@ -9,12 +9,12 @@ import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log, LogState } from '../broker.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { JournalFold, type UnfinishedSnapshot } from '../journal/fold.ts'
-import type { HighWater } from '../journal/records.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { HighWater, SettledRecord } from '../journal/records.ts'
 import { Refusals } from '../journal/refusals.ts'
 import { writeSnapshot } from '../journal/snapshot.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
 import { LostTailError, lostMessages, WAY_OUT } from '../lost-tail.ts'
-import type { DeliveryFact } from '../ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
@@ -24,19 +24,23 @@ export function proofSubject(shard: number): string {
   return `shard.${shard}.proof`
 }
 
-export interface Claim {
-  readonly epoch: number
+/** What a reading of the journal gave. */
+export interface ReadJournal {
   readonly state: FoldState
   /** Of the last complete snapshot: see `JournalFold`. */
   readonly snapshotBegin: number
   /** Of an owner before; null: there is none. */
   readonly unfinished: UnfinishedSnapshot | null
   /** Settled batches found in the journal, in order. */
-  readonly facts: { seq: number; fact: DeliveryFact }[]
-  /** Messages were purged from the beginning of the journal, and no snapshot holds what they said. */
-  readonly truncatedWithoutSnapshot: boolean
+  readonly settled: { seq: number; record: SettledRecord }[]
   /** The sequence that the journal began with when its stream was made; undefined: not known. */
   readonly origin: number | undefined
+  /** What was missing, so that `state` is not to be trusted; null: nothing was. */
+  readonly fault: string | null
+}
+
+export interface Claim extends Omit<ReadJournal, 'fault'> {
+  readonly epoch: number
 }
 
 export interface ClaimOptions {
@@ -51,13 +55,29 @@ export interface ClaimOptions {
   readonly onRefused?: (error: Error) => void
 }
 
-/** Appends the epoch record and folds the journal up to it. Rejects when stopped, or when the journal cannot be read. */
-export async function claimShard(options: ClaimOptions): Promise<Claim> {
-  const journal = options.broker.journal(options.shard)
-  const epoch = await appendEpoch(journal, options)
-  const { fold, ...found } = await foldJournal(journal, epoch)
-  const { state, snapshotBegin, unfinished } = fold
-  return { epoch, state, snapshotBegin, unfinished, ...found }
+/**
+ * Appends the epoch record, folds the journal up to it, and proves the claim by a commit of the journal that `open` makes. Purges of
+ * owners before may arrive while the journal is read, and a server that was behind may answer: where the fold is not whole, the
+ * journal is read again behind the proof. Rejects when stopped, when the journal cannot be read, with FencedError, or with
+ * LostTailError when the same is missing twice in a row, with a proof in between and one afterwards.
+ */
+export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
+  options: ClaimOptions,
+  open: (epoch: number, state: () => FoldState) => Proven,
+): Promise<{ claim: Claim; journal: Proven }> {
+  const log = options.broker.journal(options.shard)
+  const epoch = await appendEpoch(log, options)
+  let found = await readJournal(log, epoch)
+  const journal = open(epoch, () => found.state)
+  for (;;) {
+    await journal.prove()
+    const { fault, ...claim } = found
+    if (fault === null) return { claim: { epoch, ...claim }, journal }
+    found = await readJournal(log, epoch)
+    if (found.fault !== fault) continue
+    await journal.prove()
+    throw new LostTailError(`shard ${options.shard}: ${fault}: ${WAY_OUT}`)
+  }
 }
 
 /**
@@ -66,15 +86,16 @@ export async function claimShard(options: ClaimOptions): Promise<Claim> {
  */
 export async function restOf(journal: Log, { begin, parts }: UnfinishedSnapshot): Promise<Buffer | null> {
   const written = Buffer.concat(parts)
-  const { fold } = await foldJournal(journal, begin)
-  const whole = writeSnapshot(fold.state)
+  const { state, fault } = await readJournal(journal, begin)
+  if (fault !== null) return null
+  const whole = writeSnapshot(state)
   return whole.subarray(0, written.length).equals(written) ? whole.subarray(written.length) : null
 }
 
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
 export async function appendEpoch(
   journal: Log,
-  options: Pick<ClaimOptions, 'boot' | 'claim' | 'clock' | 'stopped' | 'onRefused'>,
+  options: Pick<ClaimOptions, 'boot' | 'clock' | 'stopped' | 'onRefused'> & { claim: number | string },
 ): Promise<number> {
   const { boot, claim, clock, stopped, onRefused = () => {} } = options
   const refusals = new Refusals(clock, onRefused)
@@ -90,54 +111,41 @@ export async function appendEpoch(
   throw new Error('stopped before the claim was stored')
 }
 
-/** Exported for the repair command and for tests: the fold of everything up to and including `to`. */
-export async function foldJournal(
-  journal: Log,
-  to: number,
-): Promise<{ fold: JournalFold } & Pick<Claim, 'facts' | 'truncatedWithoutSnapshot' | 'origin'>> {
-  const fold = new JournalFold()
-  const facts: { seq: number; fact: DeliveryFact; applied: boolean }[] = []
+/** Exported for the repair command and for tests: the fold of everything up to and including the commit at `to`. */
+export async function readJournal(journal: Log, to: number): Promise<ReadJournal> {
+  const settled: { seq: number; record: SettledRecord }[] = []
   const { firstSeq, origin } = await journal.state()
-  for await (const message of journal.range(firstSeq, to)) {
-    const commit = decodeCommit(message.data)
-    const applied = fold.apply({ seq: message.seq, commit })
+  const fold = new JournalFold(firstSeq, origin ?? firstSeq)
+  for await (const { seq, data } of journal.range(firstSeq, to)) {
+    const commit = decodeCommit(data)
+    const applied = fold.apply({ seq, commit })
     commit.records.forEach((record, index) => {
-      if (record.type !== 'done' && record.type !== 'dead') return
-      facts.push({ seq: message.seq, fact: record.fact, applied: applied[index] ?? false })
+      if ((record.type === 'done' || record.type === 'dead') && applied[index]) settled.push({ seq, record })
     })
-    if (fold.restoredAt === message.seq) markApplied(facts)
   }
-  return {
-    fold,
-    facts: facts.filter(({ applied }) => applied).map(({ seq, fact }) => ({ seq, fact })),
-    truncatedWithoutSnapshot: firstSeq > (origin ?? firstSeq) && fold.restoredAt === 0,
-    origin,
-  }
+  const { state, snapshotBegin, unfinished } = fold
+  return { state, snapshotBegin, unfinished, settled, origin, fault: faultOf(fold, to) }
 }
 
-/** Before the first snapshot of a purged journal the fold misses batches whose seals are gone: their facts count. */
-function markApplied(facts: { applied: boolean }[]): void {
-  for (const fact of facts) fact.applied = true
+/** With sequences: another purge, or another server that is behind, is another fault. */
+function faultOf({ lastSeq, missingBelow }: JournalFold, to: number): string | null {
+  if (lastSeq < to) return `the journal ends at ${lastSeq}, and a commit at ${to} was stored`
+  if (missingBelow === null) return null
+  return `the beginning of the journal is gone, below ${missingBelow}, or under repair`
 }
 
 /**
- * To be called once the claim is proven. Purges by an owner leave a complete snapshot: a journal without one was
- * emptied by somebody else, or is being repaired. Throws LostTailError.
+ * The inbox at the claim. Rejects with LostTailError when it begins above a message that may hold an item which is not over, ends
+ * before a position that the journal names, or as `checkHighWater`. All follows from one answer: the replay ends where it says, and
+ * must have passed each item that the journal names.
  */
-export function checkJournalHead(
-  shard: number,
-  { truncatedWithoutSnapshot }: Pick<Claim, 'truncatedWithoutSnapshot'>,
-): void {
-  if (!truncatedWithoutSnapshot) return
-  throw new LostTailError(`shard ${shard}: the beginning of the journal is gone, or under repair: ${WAY_OUT}`)
-}
-
-/** Rejects with LostTailError when the inbox ends before a position that the journal names, or as `checkHighWater`. */
-export async function checkInboxTail(inbox: Log, shard: number, state: FoldState): Promise<void> {
+export async function checkInbox(inbox: Log, shard: number, state: FoldState): Promise<LogState> {
+  const head = await inbox.state()
+  checkBeginning(head, shard, state)
   const named = highestNamed(state)
-  const { lastSeq } = await inbox.state()
-  if (named > lastSeq) throw lostTail(shard, lastSeq, named)
+  if (named > head.lastSeq) throw lostTail(shard, head.lastSeq, named)
   await checkHighWater(inbox, shard, state.highWater)
+  return head
 }
 
 /**
@@ -152,9 +160,13 @@ export function lostBelow({ firstSeq, origin = firstSeq }: LogState, state: Fold
 
 /** Rejects with LostTailError when the inbox begins above a message that may hold an item which is not over. `state` is read last. */
 export async function checkInboxHead(inbox: Log, shard: number, state: FoldState): Promise<void> {
-  const first = lostBelow(await inbox.state(), state)
-  if (first === null) return
-  throw lostMessages(shard, `the inbox begins at ${first}, and what stood below was not over`)
+  checkBeginning(await inbox.state(), shard, state)
+}
+
+function checkBeginning(head: LogState, shard: number, state: FoldState): void {
+  const first = lostBelow(head, state)
+  if (first !== null)
+    throw lostMessages(shard, `the inbox begins at ${first}, and what stood below was not over`)
 }
 
 function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {

@@ -59,6 +59,7 @@ export class PayloadCache {
   readonly #limits: PayloadCacheLimits
   readonly #clock: Clock
   readonly #load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>
+  readonly #prove: () => Promise<void>
   #resident = 0
   /** Kept since they were read first, oldest first. What came long ago and still waits will wait on: it goes first. */
   readonly #fresh = new Set<CachedMessage>()
@@ -73,10 +74,12 @@ export class PayloadCache {
     limits: PayloadCacheLimits,
     clock: Clock,
     load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>,
+    prove: () => Promise<void>,
   ) {
     this.#limits = limits
     this.#clock = clock
     this.#load = load
+    this.#prove = prove
   }
 
   get residentBytes(): number {
@@ -166,7 +169,12 @@ export class PayloadCache {
 
   async #readOnce(message: CachedMessage): Promise<Buffer | null> {
     if (message.data) return message.data
-    const stored = await this.#load(message.source, message.seq)
+    let stored = await this.#load(message.source, message.seq)
+    if (!stored && message.live > 0) {
+      // A server that is cut off from its peers lacks what came since. Whoever hears of a missing message proves again.
+      await this.#prove().catch(() => {})
+      stored = await this.#load(message.source, message.seq)
+    }
     if (!stored && message.live === 0) return null
     if (!stored) throw new MissingMessageError(`${message.source} message ${message.seq} is gone`)
     const data = asBuffer(stored.data)

@@ -26,7 +26,7 @@ export interface DeletedBufferReportsOptions {
   readonly inboxLog: Pick<Log, 'state'>
   readonly replay: Readonly<Pick<ReplayState, 'cursor' | 'replaying'>>
   readonly groups: Pick<Groups, 'buffers'>
-  readonly journal: Pick<Journal, 'prove'>
+  readonly journal: Pick<Journal, 'flush'>
   readonly onProblem: (what: string, error: unknown) => void
 }
 
@@ -79,7 +79,7 @@ export class DeletedBufferReports {
     const position = replay.cursor - 1
     const held = this.#heldOf(new Set(uids))
     // A group may close before the record that ended its items is committed: all that was written until now.
-    await journal.prove()
+    await journal.flush()
     if (!this.#stopped) await deletedBuffers.report(fence, { before, position, held })
   }
 

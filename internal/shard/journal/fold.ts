@@ -185,35 +185,63 @@ export interface UnfinishedSnapshot {
 }
 
 /**
- * Folds a journal from its oldest message on. What a purge cut off is brought back by the first complete
- * snapshot: its state is that after its begin, and the commits since then are applied again on top of it.
+ * Folds a journal from its oldest message on. A purge takes its beginning, before or while it is read: then the fold is not exact
+ * until the next complete snapshot. The state is that after the begin of the snapshot, and the commits since then are
+ * applied again on top of it.
  */
 export class JournalFold {
   state: FoldState = emptyState()
-  /** Sequence of the commit that completed the first snapshot; 0 before. */
-  restoredAt = 0
   /** Sequence of the begin of the last complete snapshot: what stands below it is in the snapshot, but for keeps. 0: none. */
   snapshotBegin = 0
+  /** Commits below this sequence are missing in `state`; null: none is. */
+  #missingBelow: number | null
+  #lastSeq: number
   /** Of a snapshot without its end; null: there is none. */
   #begin: number | null = null
   #parts: Uint8Array[] = []
-  /** Commits behind that begin, until the first complete snapshot: what the fold knows is exact from there on. */
+  /** Commits behind that begin, while the fold is not exact. */
   #since: StoredCommit[] = []
+
+  /** `firstSeq`: of the oldest message; `origin`: of the first message that the journal ever had. */
+  constructor(firstSeq: number, origin: number) {
+    this.#lastSeq = firstSeq - 1
+    this.#missingBelow = firstSeq > origin ? firstSeq : null
+  }
+
+  /** Commits below this sequence are missing in `state`; null: none is, the fold is exact. */
+  get missingBelow(): number | null {
+    return this.#missingBelow
+  }
+
+  /** Sequence of the last commit that was applied. */
+  get lastSeq(): number {
+    return this.#lastSeq
+  }
 
   /** The last snapshot that was begun and not ended: a later owner may do so. null: there is none. */
   get unfinished(): UnfinishedSnapshot | null {
     return this.#begin === null ? null : { begin: this.#begin, parts: this.#parts }
   }
 
+  /** Answers as `applyCommit`. While the fold is not exact it may miss the batch that a record names: then the record counts. */
   apply(stored: StoredCommit): boolean[] {
+    if (stored.seq > this.#lastSeq + 1) this.#missBelow(stored.seq)
+    this.#lastSeq = stored.seq
+    const exact = this.#missingBelow === null
     const types = stored.commit.records.map((record) => record.type)
     const applied = applyCommit(this.state, stored)
-    if (this.#begin !== null && this.restoredAt === 0) this.#since.push(stored)
+    if (this.#begin !== null && !exact) this.#since.push(stored)
     if (types.includes('snapshot-begin')) this.#open(stored.seq)
     for (const record of stored.commit.records)
       if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
-    if (this.#begin !== null && types.includes('snapshot-end')) this.#complete(this.#begin, stored.seq)
-    return applied
+    if (this.#begin !== null && types.includes('snapshot-end')) this.#complete(this.#begin)
+    return exact ? applied : applied.map(() => true)
+  }
+
+  /** The reading passed over commits. A snapshot that was begun before them has lost its begin, too. */
+  #missBelow(seq: number): void {
+    this.#missingBelow = seq
+    this.#open(null)
   }
 
   #open(begin: number | null): void {
@@ -222,11 +250,11 @@ export class JournalFold {
     this.#since = []
   }
 
-  #complete(begin: number, end: number): void {
-    if (this.restoredAt === 0) {
+  #complete(begin: number): void {
+    if (this.#missingBelow !== null) {
       this.state = readSnapshot(Buffer.concat(this.#parts))
       for (const stored of this.#since) applyCommit(this.state, stored)
-      this.restoredAt = end
+      this.#missingBelow = null
     }
     this.snapshotBegin = begin
     this.#open(null)

@@ -1,6 +1,7 @@
 /**
  * Whether the journal still has what its owner wrote (docs/architecture/protocol.md, "Lost tail"). A successor appends behind
- * the last commit of its predecessor. Where that commit is gone, or another one stands in its place, the broker lost it.
+ * the last commit of its predecessor. Where that commit is gone, or another one stands in its place, the broker lost it. A
+ * server that is cut off from its peers answers with what it had, as if it were the leader, so its answers prove no loss.
  */
 import type { Log } from '../broker.ts'
 import { lostMessages } from '../lost-tail.ts'
@@ -14,18 +15,7 @@ export interface OwnTail {
   readonly lastSeq: number
 }
 
-/** Rejects with LostTailError when the commit is not there, and is not purged. */
-export async function checkJournalTail(log: Log, tail: OwnTail): Promise<void> {
-  checkEnd((await log.state()).lastSeq, tail)
-  await checkOwnCommit(log, tail)
-}
-
-/** Throws LostTailError when a journal that ends at `end` ends before the commit. */
-export function checkEnd(end: number, { shard, lastSeq }: OwnTail): void {
-  if (end < lastSeq) throw lostMessages(shard, `the journal ends at ${end}, its owner wrote ${lastSeq}`)
-}
-
-/** Rejects with LostTailError when another commit stands in its place. */
+/** Rejects with LostTailError when another commit stands in its place. A purged one is no loss. */
 export async function checkOwnCommit(log: Log, { shard, boot, epoch, lastSeq }: OwnTail): Promise<void> {
   const message = await log.get(lastSeq)
   if (message === undefined) return
@@ -33,4 +23,21 @@ export async function checkOwnCommit(log: Log, { shard, boot, epoch, lastSeq }: 
   // A claim does not know its own epoch yet.
   if (found.boot === boot && (found.epoch === epoch || lastSeq === epoch)) return
   throw lostMessages(shard, `another has written where its owner wrote ${lastSeq}, in the journal`)
+}
+
+/**
+ * The journal seems to end before the last own commit. Claims once more: the broker stores a claim behind all that it has. Rejects
+ * with LostTailError when the commit is gone, and otherwise because a server was behind.
+ */
+export async function checkByClaim(
+  log: Log,
+  tail: OwnTail,
+  claimAgain: () => Promise<number>,
+): Promise<never> {
+  const { shard, lastSeq } = tail
+  const claim = await claimAgain()
+  if (claim <= lastSeq)
+    throw lostMessages(shard, `the journal ends at ${claim - 1}, its owner wrote ${lastSeq}`)
+  await checkOwnCommit(log, tail)
+  throw new Error('a server that was behind answered for the journal')
 }

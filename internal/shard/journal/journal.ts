@@ -15,10 +15,10 @@ import { LostTailError } from '../lost-tail.ts'
 import { FencedError } from '../ports.ts'
 import { encodeCommit, encodeRecord } from './codec.ts'
 import { applyCommit } from './fold.ts'
-import { checkEnd, checkJournalTail, checkOwnCommit, type OwnTail } from './journal-tail.ts'
+import { checkByClaim, checkOwnCommit, type OwnTail } from './journal-tail.ts'
 import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
 import { Refusals } from './refusals.ts'
-import { JournalRoom, kindOf } from './room.ts'
+import { JournalRoom, kindOf, type RecordKind } from './room.ts'
 import type { FoldState } from './state.ts'
 
 /** One try of an append; then again under the same id. */
@@ -27,7 +27,7 @@ const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
 /** What nobody waits for shares the next commit, or has one of its own after so long, ms. */
 const PATIENCE_MS = 5
-/** A journal that ends before the last own commit for so long lost it, ms: a leader that is not up to date soon is. */
+/** A journal that ends before the last own commit may have lost it after so long, ms: a leader that is not up to date soon is. */
 const SHORT_MS = 5_000
 /** Every so many commits carry the high-water mark, beside horizons and snapshots. */
 const HIGH_WATER_EVERY = 1_000
@@ -39,6 +39,7 @@ interface Queued {
   /** null: only the commit is wanted. */
   readonly record: JournalRecord | null
   readonly bytes: Buffer
+  readonly kind: RecordKind
   readonly committed: Committed | undefined
   readonly lost?: (error: Error) => void
 }
@@ -55,9 +56,12 @@ export interface JournalOptions {
   readonly epoch: number
   /** The sequence that the next commit expects: the claim's. */
   readonly lastSeq: number
-  readonly state: FoldState
+  /** What commits are applied to. */
+  readonly state: () => FoldState
   /** What the owner has read of the inbox, for the high-water mark. */
   readonly highWater: () => HighWater | null
+  /** Appends another claim, without expectation, and answers its sequence: it ends this owner, and tells where the journal ends. */
+  readonly claimAgain: () => Promise<number>
   /** Round trip of a commit, ms. */
   readonly onCommit: (event: { ms: number; records: number; bytes: number }) => void
   /** A commit is not taken, and tried again; told after 5 s and every 30 s. */
@@ -133,7 +137,7 @@ export class Journal {
 
   /** A snapshot of the state of now, with all that is committed, has so many bytes; of one that is being written some are to come. */
   stateIs(bytes: number, toCome = 0): void {
-    this.#room.stateIs(bytes, toCome, this.#options.state.drops.size)
+    this.#room.stateIs(bytes, toCome, this.#options.state().drops.size)
     for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
   }
 
@@ -160,36 +164,57 @@ export class Journal {
   }
 
   write(record: JournalRecord, committed?: Committed): void {
-    this.#enqueue({ record, bytes: encodeRecord(record), committed })
+    this.#enqueue(queuedOf(record, committed))
   }
 
   /** As `write`, for what nobody waits for: it need not have a commit of its own, but one within 5 ms. */
   writeSoon(record: JournalRecord, committed?: Committed): void {
-    this.#enqueue({ record, bytes: encodeRecord(record), committed }, false)
+    this.#enqueue(queuedOf(record, committed), false)
   }
 
   /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
   commit(record: JournalRecord, committed?: Committed): Promise<number> {
-    return this.#promised(record, encodeRecord(record), committed)
+    return this.#promised(queuedOf(record, committed))
   }
 
-  /** Rejects with LostTailError when the broker does not have the last own commit any more. */
-  checkTail(): Promise<void> {
-    return checkJournalTail(this.#options.log, this.#tail)
+  /**
+   * Rejects when the broker does not have the last own commit any more, with LostTailError, or cannot tell yet. An owner that had to
+   * claim again to know ends with it, as one does that lost its commit.
+   */
+  async checkTail(): Promise<void> {
+    const { log } = this.#options
+    const { lastSeq } = await log.state()
+    if (this.#mayGrow(lastSeq))
+      throw new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
+    try {
+      if (lastSeq < this.#lastSeq) await this.#claimAgain()
+      await checkOwnCommit(log, this.#tail)
+    } catch (error) {
+      if (error instanceof LostTailError) this.#lose(error, [])
+      throw error
+    }
   }
 
-  /** A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError when it was not. */
+  /**
+   * A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError
+   * when it was not. It passes what waits for room.
+   */
   async prove(): Promise<void> {
-    await this.#promised(null, Buffer.alloc(0), undefined)
+    await this.#promised({ record: null, bytes: Buffer.alloc(0), kind: 'upkeep', committed: undefined })
   }
 
-  #promised(record: JournalRecord | null, bytes: Buffer, then: Committed | undefined): Promise<number> {
+  /** Resolves once all that was written until now is committed; rejects as `prove`. */
+  async flush(): Promise<void> {
+    await this.#promised({ record: null, bytes: Buffer.alloc(0), kind: 'last', committed: undefined })
+  }
+
+  #promised(queued: Queued): Promise<number> {
     return new Promise((resolve, reject) => {
       const committed: Committed = (seq, applied, data) => {
-        then?.(seq, applied, data)
+        queued.committed?.(seq, applied, data)
         resolve(seq)
       }
-      this.#enqueue({ record, bytes, committed, lost: reject })
+      this.#enqueue({ ...queued, committed, lost: reject })
     })
   }
 
@@ -210,9 +235,9 @@ export class Journal {
   }
 
   /** Where it waits when there is no room for it, or for what it must not pass: only results pass work that waits. */
-  #waitingFor({ record }: Queued): Queued[] | null {
+  #waitingFor({ kind }: Queued): Queued[] | null {
     const { work, results } = this.#held
-    switch (kindOf(record)) {
+    switch (kind) {
       case 'upkeep':
         return null
       case 'results':
@@ -298,7 +323,7 @@ export class Journal {
     this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
     const records = taken.flatMap(({ record }) => record ?? [])
-    const applied = applyCommit(state, { seq, commit: { ...header, records } }).values()
+    const applied = applyCommit(state(), { seq, commit: { ...header, records } }).values()
     if (this.#closed)
       throw new JournalClosedError('the journal was closed before its last commit was answered')
     for (const { record, committed } of taken) {
@@ -330,7 +355,7 @@ export class Journal {
   /**
    * After a refused sequence: our own commit at the end means that an earlier try was stored; anything else behind our
    * last one is another claim. undefined: the broker did not answer, or its last message is the one that was expected, or
-   * for a while one before it (a leader that was not up to date): ask again.
+   * for a while one before it (a leader that was not up to date): ask again. After that while another claim tells.
    */
   async #ownLast(msgId: string): Promise<number | undefined> {
     const last = await this.#options.log.last().catch(() => null)
@@ -338,7 +363,7 @@ export class Journal {
     if (last?.msgId === msgId) return last.seq
     const end = last?.seq ?? 0
     if (this.#mayGrow(end)) return undefined
-    checkEnd(end, this.#tail)
+    if (end < this.#lastSeq) return this.#claimAgain()
     const known = await checkOwnCommit(this.#options.log, this.#tail).then(() => true, unlessLost)
     if (!known || end === this.#lastSeq) return undefined
     throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${end}`)
@@ -349,6 +374,17 @@ export class Journal {
     const now = this.#options.clock.monotonic()
     this.#shortSince = end < this.#lastSeq ? (this.#shortSince ?? now) : null
     return this.#shortSince !== null && now - this.#shortSince < SHORT_MS
+  }
+
+  /** Whatever it finds: by another claim this owner is none any more. */
+  async #claimAgain(): Promise<never> {
+    const { log, claimAgain } = this.#options
+    try {
+      return await checkByClaim(log, this.#tail, claimAgain)
+    } catch (error) {
+      this.#lose(error, [])
+      throw error
+    }
   }
 
   get #tail(): OwnTail {
@@ -371,6 +407,10 @@ export class Journal {
     const { work, results } = this.#held
     for (const { lost } of [this.#queue, results, work].flatMap((queue) => queue.splice(0))) lost?.(error)
   }
+}
+
+function queuedOf(record: JournalRecord, committed: Committed | undefined): Queued {
+  return { record, bytes: encodeRecord(record), kind: kindOf(record), committed }
 }
 
 /** false: the broker did not tell. */

@@ -32,9 +32,8 @@ const GROWING: ReadonlySet<JournalRecord['type'] | undefined> = new Set([
  */
 export type RecordKind = 'work' | 'results' | 'last' | 'upkeep'
 
-/** `null`: a commit without a record. */
-export function kindOf(record: JournalRecord | null): RecordKind {
-  switch (record?.type) {
+export function kindOf(record: JournalRecord): RecordKind {
+  switch (record.type) {
     case 'seal':
     case 'discard':
       return 'work'
@@ -45,7 +44,6 @@ export function kindOf(record: JournalRecord | null): RecordKind {
     case 'snapshot-part':
     case 'snapshot-end':
       return 'upkeep'
-    case undefined:
     case 'release':
       return 'last'
     default:

@@ -2,9 +2,8 @@
 import { createHash } from 'node:crypto'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Broker, Log } from '../broker.ts'
-import { decodeCommit } from '../journal/codec.ts'
-import { JournalFold } from '../journal/fold.ts'
-import type { Position, SettledRecord } from '../journal/records.ts'
+import { type ReadJournal, readJournal } from '../claim/takeover.ts'
+import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
@@ -72,39 +71,25 @@ export async function examine({
   renew = false,
 }: ExaminationOptions): Promise<Findings> {
   const journal = broker.journal(shard)
-  const { fold, truncatedWithoutSnapshot } = await readJournal(journal)
+  const { state, fault: missing } = await readWholeJournal(journal)
+  const truncatedWithoutSnapshot = missing !== null
   const copy = await copies.load(shard)
   const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copy)
-  const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, fold.state)
+  const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
   const fault = found.fault ?? outlived ?? (renew ? RENEWED : null)
   return { shard, journal: { ...found, fault }, inbox }
 }
 
-/** The fold of the whole journal as it stands, with its settled batches that took effect. */
-export async function readJournal(journal: Log): Promise<{
-  fold: JournalFold
-  truncatedWithoutSnapshot: boolean
-  settled: { seq: number; record: SettledRecord }[]
-}> {
-  const fold = new JournalFold()
-  const { firstSeq, lastSeq, origin = firstSeq } = await journal.state()
-  const settled: { seq: number; record: SettledRecord; applied: boolean }[] = []
-  for await (const { seq, data } of journal.range(firstSeq, lastSeq)) {
-    const commit = decodeCommit(data)
-    const applied = fold.apply({ seq, commit })
-    commit.records.forEach((record, index) => {
-      if (record.type !== 'done' && record.type !== 'dead') return
-      settled.push({ seq, record, applied: applied[index] ?? false })
-    })
-    // What a purge cut off is unknown up to here: such batches count (see `foldJournal`).
-    if (fold.restoredAt === seq) for (const each of settled) each.applied = true
+/** The journal as it stands. A node may run the shard and purge meanwhile: the reading counts once the same is missing twice. */
+export async function readWholeJournal(journal: Log): Promise<ReadJournal> {
+  const read = async () => readJournal(journal, (await journal.state()).lastSeq)
+  let found = await read()
+  for (let before: string | null = null; found.fault !== before; ) {
+    before = found.fault
+    found = await read()
   }
-  return {
-    fold,
-    truncatedWithoutSnapshot: firstSeq > origin && fold.restoredAt === 0,
-    settled: settled.filter(({ applied }) => applied),
-  }
+  return found
 }
 
 async function examineJournal(

@@ -6,11 +6,11 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log } from '../broker.ts'
 import { deadRecord } from '../claim/restoration.ts'
-import { checkJournalHead, claimShard } from '../claim/takeover.ts'
+import { appendEpoch, claimShard } from '../claim/takeover.ts'
 import { batchKey } from '../journal/batch-name.ts'
 import { Journal } from '../journal/journal.ts'
 import type { HighWater, Position } from '../journal/records.ts'
-import { isOver } from '../journal/state.ts'
+import { type FoldState, isOver } from '../journal/state.ts'
 import { packIdOf, weighInbox } from './evidence.ts'
 import { ambiguousPacks, copyIdOf, isLost, packsAbove } from './examination.ts'
 import type { Remembered } from './ports.ts'
@@ -33,7 +33,7 @@ export interface InboxRepairOptions {
 interface Owned extends InboxRepairOptions {
   readonly inbox: Log
   readonly journal: Journal
-  readonly state: Awaited<ReturnType<typeof claimShard>>['state']
+  readonly state: FoldState
   readonly epoch: number
 }
 
@@ -43,24 +43,27 @@ interface Owned extends InboxRepairOptions {
  */
 export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
-  const claim = await claimShard({ broker, shard, clock, boot, claim: 1, stopped: () => false })
+  let mark: HighWater | null = null
+  const asked = { broker, shard, clock, boot, claim: 1, stopped: () => false }
+  const { claim, journal } = await claimShard(
+    asked,
+    (epoch, state) =>
+      new Journal({
+        shard,
+        log: broker.journal(shard),
+        clock,
+        boot,
+        epoch,
+        lastSeq: epoch,
+        state,
+        highWater: () => mark,
+        claimAgain: () => appendEpoch(broker.journal(shard), { ...asked, claim: 2 }),
+        onCommit: () => {},
+        // Whoever waits for a commit is told.
+        onLost: () => {},
+      }),
+  )
   const { epoch, state } = claim
-  let mark: HighWater | null = state.highWater
-  const journal = new Journal({
-    shard,
-    log: broker.journal(shard),
-    clock,
-    boot,
-    epoch,
-    lastSeq: epoch,
-    state,
-    highWater: () => mark,
-    onCommit: () => {},
-    // Whoever waits for a commit is told.
-    onLost: () => {},
-  })
-  await journal.prove()
-  checkJournalHead(shard, claim)
   const owned = { ...options, inbox: broker.inbox(shard), journal, state, epoch }
   const { named, proven, fault, lostBelow } = await weighInbox(owned.inbox, broker.journal(shard), state)
   if (fault !== null) {

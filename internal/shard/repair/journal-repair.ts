@@ -3,11 +3,12 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Log } from '../broker.ts'
+import type { ReadJournal } from '../claim/takeover.ts'
 import { readKept } from '../held/kept.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { raiseHorizon } from '../journal/fold.ts'
 import type { JournalRecord } from '../journal/records.ts'
-import { type JournalFindings, readJournal } from './examination.ts'
+import { type JournalFindings, readWholeJournal } from './examination.ts'
 import { commitsOf, copyJournal, epochOf, isComplete } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
 
@@ -71,9 +72,9 @@ async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Arra
       `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
     )
   }
-  const read = await readJournal(journal)
+  const read = await readWholeJournal(journal)
   // Emptied by an earlier run, and come back from a power cut as if it had just been made.
-  if (complete !== undefined && epochOf(complete) > read.fold.state.epoch) return complete
+  if (complete !== undefined && epochOf(complete) > read.state.epoch) return complete
   const messages = await newCopy(options, read)
   await untilSynced(options, messages.length)
   return messages
@@ -107,14 +108,11 @@ async function checkAnew(
     throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
 }
 
-async function newCopy(
-  options: JournalRepairOptions,
-  { fold, settled }: Awaited<ReturnType<typeof readJournal>>,
-): Promise<Buffer[]> {
+async function newCopy(options: JournalRepairOptions, { state, settled }: ReadJournal): Promise<Buffer[]> {
   const { journal, shard, copies, findings, lostBelow } = options
-  if (lostBelow !== null) raiseHorizon(fold.state, lostBelow)
+  if (lostBelow !== null) raiseHorizon(state, lostBelow)
   const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
-  const messages = copyJournal({ state: fold.state, kept: await readKept(journal, fold.state), uncounted })
+  const messages = copyJournal({ state, kept: await readKept(journal, state), uncounted })
   await copies.save(shard, messages)
   return messages
 }

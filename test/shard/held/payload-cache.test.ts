@@ -17,11 +17,12 @@ function liveMessage(seq: number): CachedMessage {
 function memory(budget: number, load?: (seq: number) => Promise<void>) {
   const clock = new ManualClock()
   const loads: number[] = []
-  const payloads = new PayloadCache({ budget: budget * BYTES, keepMs: 60_000 }, clock, async (_, seq) => {
+  const read = async (_: unknown, seq: number) => {
     loads.push(seq)
     await load?.(seq)
-    return { seq, at: 0, data: Buffer.alloc(BYTES, seq), subject: '', msgId: null }
-  })
+    return { seq, at: 0, data: Buffer.alloc(BYTES, seq), msgId: null }
+  }
+  const payloads = new PayloadCache({ budget: budget * BYTES, keepMs: 60_000 }, clock, read, async () => {})
   return { clock, payloads, loads }
 }
 

@@ -137,7 +137,7 @@ describe('one report of deleted buffers', () => {
       },
       inboxLog: { state: async () => ({ firstSeq: 1, lastSeq: 10, messages: 10, bytes: 1, maxBytes: 0 }) },
       groups: { buffers: () => [...buffers].map((uid) => ({ uid })) as never },
-      journal: { prove: () => proved },
+      journal: { flush: () => proved },
       onProblem: (what, error) => told.push(`${what}: ${error}`),
     })
     return { clock, replay, buffers, told, prove, reports }

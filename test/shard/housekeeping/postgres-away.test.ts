@@ -49,8 +49,9 @@ async function cutBelow(found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>):
     boot: BOOT,
     epoch: CLAIM,
     lastSeq: CLAIM,
-    state,
+    state: () => state,
     highWater: () => null,
+    claimAgain: async () => Number.NaN,
     onCommit: () => {},
     onLost: (error) => {
       throw error

@@ -1,7 +1,12 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { applyCommit, DROP_MEMORY_MS, JournalFold } from '../../../internal/shard/journal/fold.ts'
+import {
+  applyCommit,
+  DROP_MEMORY_MS,
+  JournalFold,
+  type StoredCommit,
+} from '../../../internal/shard/journal/fold.ts'
 import type { Commit, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
 import { readSnapshot, writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState, type FoldState, isOver } from '../../../internal/shard/journal/state.ts'
@@ -18,6 +23,27 @@ function fold(...commits: JournalRecord[][]): { state: FoldState; applied: boole
     applyCommit(state, { seq: FIRST + index, commit: commitOf(records) }),
   )
   return { state, applied }
+}
+
+/** Each round ends with a complete snapshot. */
+function journalOf(rounds: JournalRecord[][][]) {
+  const state = emptyState()
+  const commits: StoredCommit[] = []
+  const begins: number[] = []
+  const write = (records: JournalRecord[]) => {
+    const stored = { seq: FIRST + commits.length, commit: commitOf(records) }
+    commits.push(stored)
+    applyCommit(state, stored)
+  }
+  for (const round of rounds) {
+    for (const records of round) write(records)
+    begins.push(FIRST + commits.length)
+    write([{ type: 'snapshot-begin' }])
+    const bytes = writeSnapshot(state)
+    write([{ type: 'snapshot-part', bytes }])
+    write([{ type: 'snapshot-end' }])
+  }
+  return { commits, state, begins }
 }
 
 describe('fold of the journal', () => {
@@ -247,7 +273,7 @@ describe('fold of the journal', () => {
     const part = fc.array(fc.array(anyRecord, { minLength: 1, maxLength: 3 }), { maxLength: 15 })
     fc.assert(
       fc.property(part, part, part, fc.integer({ min: 1, max: 40 }), (before, during, after, size) => {
-        const whole = new JournalFold()
+        const whole = new JournalFold(FIRST, FIRST)
         const tail: { seq: number; commit: Commit }[] = []
         let seq = FIRST
         const write = (records: JournalRecord[], into: typeof tail | null) => {
@@ -269,12 +295,38 @@ describe('fold of the journal', () => {
         }
         write([{ type: 'snapshot-end' }], tail)
         for (const records of after) write(records, tail)
-        const again = new JournalFold()
+        const again = new JournalFold(tail[0]!.seq, FIRST)
         for (const stored of tail) again.apply(stored)
         expect(writeSnapshot(again.state).equals(writeSnapshot(whole.state))).to.equal(true)
       }),
       { numRuns: 500, seed: SEED },
     )
+  })
+
+  it(`is exact again with the first snapshot behind a hole, wherever a purge met the reading (FOLD_SEED=${SEED})`, () => {
+    const part = fc.array(fc.array(anyRecord, { minLength: 1, maxLength: 3 }), { maxLength: 8 })
+    const parts = fc.array(part, { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(parts, fc.nat(), fc.nat(), (rounds, luck, more) => {
+        const { commits, state, begins } = journalOf(rounds)
+        // The reading has passed some commits; then the journal is cut behind a snapshot.
+        const read = luck % commits.length
+        const cut = begins[more % begins.length]!
+        const fold = new JournalFold(FIRST, FIRST)
+        for (const stored of commits) if (stored.seq < FIRST + read || stored.seq >= cut) fold.apply(stored)
+        expect(fold.missingBelow).to.equal(null)
+        expect(writeSnapshot(fold.state).equals(writeSnapshot(state))).to.equal(true)
+      }),
+      { numRuns: 500, seed: SEED },
+    )
+  })
+
+  it('is not exact behind a hole without a snapshot, and says from where on it read', () => {
+    const { commits } = journalOf([[[seal(0, [at(1)])], [seal(1, [at(2)])], [seal(2, [at(3)])]]])
+    const fold = new JournalFold(FIRST, FIRST)
+    fold.apply(commits[0]!)
+    fold.apply(commits[2]!)
+    expect(fold.missingBelow).to.equal(FIRST + 2)
   })
 
   describe('with a snapshot that a claim cut in two', () => {
@@ -289,7 +341,7 @@ describe('fold of the journal', () => {
       [{ type: 'epoch' }],
     ]
     const read = (commits: JournalRecord[][]) => {
-      const fold = new JournalFold()
+      const fold = new JournalFold(FIRST, FIRST - 1)
       commits.forEach((records, index) => {
         fold.apply({ seq: FIRST + index, commit: commitOf(records) })
       })

@@ -6,7 +6,7 @@ import type { Clock } from '../../../internal/runtime/clock.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
 import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
-import { Journal, JournalClosedError } from '../../../internal/shard/journal/journal.ts'
+import { Journal, JournalClosedError, type JournalOptions } from '../../../internal/shard/journal/journal.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
@@ -31,7 +31,12 @@ function heldLog() {
 describe('journal', () => {
   const horizon = (seq: number): JournalRecord => ({ type: 'horizon', seq })
 
-  function journalOn(log: Log, clock: Clock = systemClock(), onRefused?: (error: Error) => void): Journal {
+  function journalOn(
+    log: Log,
+    clock: Clock = systemClock(),
+    given: Partial<Pick<JournalOptions, 'onRefused' | 'claimAgain'>> = {},
+  ): Journal {
+    const state = emptyState()
     return new Journal({
       shard: 0,
       log,
@@ -39,11 +44,12 @@ describe('journal', () => {
       boot: randomUUID(),
       epoch: EPOCH,
       lastSeq: EPOCH,
-      state: emptyState(),
+      state: () => state,
       highWater: () => null,
+      claimAgain: async () => Number.NaN,
       onCommit: () => {},
       onLost: () => {},
-      ...(onRefused && { onRefused }),
+      ...given,
     })
   }
 
@@ -98,20 +104,35 @@ describe('journal', () => {
     expect(answers).to.deep.equal([])
   })
 
-  it('waits 5 s for a leader that is not up to date, and is lost when the journal still ends before its last commit', async () => {
-    const clock = new SteppedClock()
-    const log = {
-      append: async () => ({ kind: 'wrong-sequence' }) as AppendAnswer,
-      last: async () => ({ seq: EPOCH - 2, at: 0, data: Buffer.alloc(0), msgId: 'one before' }),
-    } as Partial<Log> as Log
-    const ends: unknown[] = []
-    const committed = journalOn(log, clock).commit(horizon(1))
-    committed.catch((error: unknown) => ends.push(error))
-    await clock.pass(4_900, 50)
-    expect(ends).to.deep.equal([])
-    await clock.pass(200, 50)
-    expect(ends).to.have.lengthOf(1)
-    expect(ends[0]).to.be.instanceOf(LostTailError)
+  describe('of which a server says that it ends before the last own commit', () => {
+    /** Rejections of a commit, after 5 s; `claim`: where the broker stores another claim of the owner. */
+    async function endsOf(claim: number): Promise<unknown[]> {
+      const clock = new SteppedClock()
+      const log = {
+        append: async () => ({ kind: 'wrong-sequence' }) as AppendAnswer,
+        last: async () => ({ seq: EPOCH - 2, at: 0, data: Buffer.alloc(0), msgId: 'one before' }),
+        get: async () => undefined,
+      } as Partial<Log> as Log
+      const ends: unknown[] = []
+      const committed = journalOn(log, clock, { claimAgain: async () => claim }).commit(horizon(1))
+      committed.catch((error: unknown) => ends.push(error))
+      await clock.pass(4_900, 50)
+      expect(ends).to.deep.equal([])
+      await clock.pass(200, 50)
+      return ends
+    }
+
+    it('is lost when the broker stores another claim in its place', async () => {
+      const [end, ...others] = await endsOf(EPOCH)
+      expect(others).to.deep.equal([])
+      expect(end).to.be.instanceOf(LostTailError)
+    })
+
+    it('is claimed again when the broker stores another claim behind it', async () => {
+      const [end, ...others] = await endsOf(EPOCH + 1)
+      expect(others).to.deep.equal([])
+      expect(end).to.be.instanceOf(Error).and.not.instanceOf(LostTailError)
+    })
   })
 
   it('goes on when that leader is up to date in time', async () => {
@@ -135,7 +156,7 @@ describe('journal', () => {
     const clock = new SteppedClock()
     const log = { append: async () => ({ kind: 'full' }) as AppendAnswer } as Partial<Log> as Log
     const told: string[] = []
-    const journal = journalOn(log, clock, ({ message }) => told.push(message))
+    const journal = journalOn(log, clock, { onRefused: ({ message }) => told.push(message) })
     journal.write(horizon(1))
     await clock.pass(4_900, 50)
     expect(told).to.deep.equal([])
@@ -217,32 +238,35 @@ describe('journal', () => {
       expect(types.slice(1)).to.deep.equal([['drop']])
     })
 
-    it('proves nothing, and lets go of nothing, before what is held back', async () => {
+    it('flushes and releases nothing before the records that are held back', async () => {
       const { log, types, at } = filledLog()
       const journal = journalOn(log)
       await lookAt(journal, at, 0.87)
       journal.write(discard)
-      let proven = false
-      void journal.prove().then(() => (proven = true))
+      let flushed = false
+      void journal.flush().then(() => (flushed = true))
       journal.write({ type: 'release', batches: [] })
       await settled()
-      expect([types, proven]).to.deep.equal([[], false])
+      expect([types, flushed]).to.deep.equal([[], false])
       await lookAt(journal, at, 0.5)
-      expect([types, proven]).to.deep.equal([[['discard', 'release']], true])
+      expect([types, flushed]).to.deep.equal([[['discard', 'release']], true])
     })
 
-    it('proves at once what is committed when nothing is held back', async () => {
-      const { log, at } = filledLog()
+    it('proves at once, also while records are held back', async () => {
+      const { log, types, at } = filledLog()
       const journal = journalOn(log)
-      await lookAt(journal, at, 0.87)
+      await lookAt(journal, at, 0.96)
+      journal.write(discard)
+      journal.write(drop)
       await journal.prove()
+      expect(types).to.deep.equal([[]])
     })
 
     it('tells of what it holds back after 5 s, and drops it at its end', async () => {
       const { log, at } = filledLog()
       const clock = new SteppedClock()
       const told: string[] = []
-      const journal = journalOn(log, clock, ({ message }) => told.push(message))
+      const journal = journalOn(log, clock, { onRefused: ({ message }) => told.push(message) })
       await lookAt(journal, at, 0.87)
       const waiting = journal.commit(discard).catch((error: unknown) => error)
       await lookAt(journal, at, 0.87)

@@ -131,7 +131,6 @@ describe('kinds of records', () => {
   it('are those that begin something, end something, mean that all before is there, and make room', () => {
     for (const type of ['seal', 'discard'] as const)
       expect(kindOf({ type } as JournalRecord), type).to.equal('work')
-    expect(kindOf(null)).to.equal('last')
     expect(kindOf({ type: 'release', batches: [] })).to.equal('last')
     const upkeep = ['keep', 'horizon', 'seen', 'snapshot-begin', 'snapshot-part', 'snapshot-end'] as const
     for (const type of upkeep) expect(kindOf({ type } as JournalRecord), type).to.equal('upkeep')

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { Log, LogMessage } from '../../../internal/shard/broker.ts'
-import { foldJournal, restOf } from '../../../internal/shard/claim/takeover.ts'
+import { readJournal, restOf } from '../../../internal/shard/claim/takeover.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
@@ -20,6 +20,10 @@ class Written {
     const data = encodeCommit(commit, records.map(encodeRecord))
     this.messages.push({ seq, at: 0, data, msgId: null })
     applyCommit(this.state, { seq, commit })
+  }
+
+  get lastSeq(): number {
+    return this.messages.at(-1)!.seq
   }
 
   /** All that a fold asks a log. */
@@ -71,33 +75,33 @@ describe('rest of a snapshot that its owner did not end', () => {
 
   it('is what the next owner reads in the journal, to the byte', async () => {
     const { written, whole } = cut()
-    const { fold } = await foldJournal(written.log, Number.POSITIVE_INFINITY)
-    expect(Buffer.concat(fold.unfinished!.parts).equals(whole.subarray(0, 1_500))).to.equal(true)
-    const rest = await restOf(written.log, fold.unfinished!)
+    const { unfinished } = await readJournal(written.log, written.lastSeq)
+    expect(Buffer.concat(unfinished!.parts).equals(whole.subarray(0, 1_500))).to.equal(true)
+    const rest = await restOf(written.log, unfinished!)
     expect(rest!.equals(whole.subarray(1_500))).to.equal(true)
   })
 
   it('ends it: the journal may be cut behind its begin', async () => {
     const { written } = cut()
-    const { fold } = await foldJournal(written.log, Number.POSITIVE_INFINITY)
-    const { begin } = fold.unfinished!
-    const bytes = (await restOf(written.log, fold.unfinished!))!
+    const { unfinished } = await readJournal(written.log, written.lastSeq)
+    const { begin } = unfinished!
+    const bytes = (await restOf(written.log, unfinished!))!
     written.add({ type: 'snapshot-part', bytes }, { type: 'snapshot-end' })
     const all = writeSnapshot(written.state)
     written.messages.splice(
       0,
       written.messages.findIndex(({ seq }) => seq === begin),
     )
-    const again = await foldJournal(written.log, Number.POSITIVE_INFINITY)
-    expect(again.truncatedWithoutSnapshot).to.equal(false)
-    expect(writeSnapshot(again.fold.state).equals(all)).to.equal(true)
+    const again = await readJournal(written.log, written.lastSeq)
+    expect(again.fault).to.equal(null)
+    expect(writeSnapshot(again.state).equals(all)).to.equal(true)
   })
 
   it('is not told when the journal says otherwise than what is written', async () => {
     const { written } = cut()
-    const { fold } = await foldJournal(written.log, Number.POSITIVE_INFINITY)
-    const other = Buffer.concat(fold.unfinished!.parts)
+    const { unfinished } = await readJournal(written.log, written.lastSeq)
+    const other = Buffer.concat(unfinished!.parts)
     other[other.length - 1]! ^= 1
-    expect(await restOf(written.log, { ...fold.unfinished!, parts: [other] })).to.equal(null)
+    expect(await restOf(written.log, { ...unfinished!, parts: [other] })).to.equal(null)
   })
 })

@@ -16,6 +16,7 @@ const REPEATED = 0.1
 const READ_AT_ONCE = { follow: 4, range: 25 }
 
 type Append = (data: Uint8Array, msgId: string, expect?: number) => AppendAnswer
+type Name = 'inbox' | 'journal'
 
 export class FaultyBroker implements Broker {
   readonly #world: World
@@ -26,6 +27,8 @@ export class FaultyBroker implements Broker {
   readonly #journal: Log
   readonly #onSaid: (data: Uint8Array) => void
   readonly #reconnected = new Set<() => void>()
+  /** What the server knows that this process is connected to; null: it is not cut off from its peers. */
+  #cutOff: Readonly<Record<Name, Stream>> | null = null
 
   /** `onSaid`: the process publishes this, whether or not it arrives. */
   constructor(world: World, life: ProcessLife, line: Line, onSaid: (data: Uint8Array) => void) {
@@ -34,10 +37,10 @@ export class FaultyBroker implements Broker {
     this.#events = world.events
     this.#life = life
     this.#line = line
-    this.#inbox = this.#log(world.inbox, () => {
+    this.#inbox = this.#log('inbox', () => {
       throw new Error('owners do not append to the inbox')
     })
-    this.#journal = this.#log(world.journal, (...append) => world.appendJournal(...append))
+    this.#journal = this.#log('journal', (...append) => world.appendJournal(...append))
   }
 
   inbox(): Log {
@@ -50,6 +53,7 @@ export class FaultyBroker implements Broker {
 
   publish(subject: string, data: Uint8Array, reply?: string): void {
     this.#onSaid(data)
+    if (this.#cutOff) return
     if (!this.#world.faults || this.#events.random() >= LOST) this.#world.send(subject, data, reply)
   }
 
@@ -72,17 +76,39 @@ export class FaultyBroker implements Broker {
     for (const listener of this.#reconnected) this.#life.after(0, listener)
   }
 
-  #log(stream: Stream, append: Append): Log {
+  /** For `ms` connected to a server that is cut off from its peers, with what it had when that began. It takes itself for the leader. */
+  cutOff(ms: number): void {
+    this.#cutOff = this.#world.earlier()
+    this.reconnect()
+    this.#events.after(ms, () => {
+      this.#cutOff = null
+      this.reconnect()
+    })
+  }
+
+  #log(name: Name, append: Append): Log {
     const line = this.#line
+    const stream = () => this.#cutOff?.[name] ?? this.#world[name]
     return {
-      append: (data, { msgId, expectLastSeq }) => this.#append(append, data, msgId, expectLastSeq),
-      state: () => line.ask(() => stream.state()),
-      get: (seq) => line.ask(() => stream.get(seq)),
-      last: () => line.ask(() => stream.messages.at(-1)),
-      purgeBelow: (seq) => line.act(() => stream.purgeBelow(seq)),
+      append: (data, { msgId, expectLastSeq }) =>
+        this.#append(this.#cutOff ? this.#refused(name, expectLastSeq) : append, data, msgId, expectLastSeq),
+      state: () => line.ask(() => stream().state()),
+      get: (seq) => line.ask(() => stream().get(seq)),
+      last: () => line.ask(() => stream().messages.at(-1)),
+      purgeBelow: (seq) =>
+        this.#cutOff ? line.noAnswer() : line.actLate(() => this.#world[name].purgeBelow(seq)),
       range: (from, to) => this.#range(stream, from, to),
       follow: (from, handler) => this.#follow(stream, from, handler),
     }
+  }
+
+  /** A server without its peers looks at the expectation, and stores nothing. */
+  #refused(name: Name, expect: number | undefined): Append {
+    const last = this.#cutOff![name].lastSeq
+    return () =>
+      expect !== undefined && expect !== last
+        ? { kind: 'wrong-sequence' }
+        : { kind: 'unknown', error: 'no answer' }
   }
 
   async #append(append: Append, data: Uint8Array, msgId: string, expect?: number): Promise<AppendAnswer> {
@@ -101,23 +127,27 @@ export class FaultyBroker implements Broker {
   }
 
   /** Not in one step: others append and purge meanwhile. */
-  async *#range(stream: Stream, from: number, to: number): AsyncIterable<LogMessage> {
+  async *#range(stream: () => Stream, from: number, to: number): AsyncIterable<LogMessage> {
     for (let next = from; next <= to; ) {
       await this.#line.hesitate(0.05)
       const count = this.#events.between(1, READ_AT_ONCE.range)
-      const messages = await this.#line.ask(() => stream.from(next, count))
+      const messages = await this.#line.ask(() => stream().from(next, count))
       for (const message of messages) if (message.seq <= to) yield message
       next = (messages.at(-1)?.seq ?? to) + 1
     }
   }
 
-  #follow(stream: Stream, from: number, handler: (messages: LogMessage[]) => void | Promise<void>): Reading {
+  #follow(
+    stream: () => Stream,
+    from: number,
+    handler: (messages: LogMessage[]) => void | Promise<void>,
+  ): Reading {
     let cursor = from
     let stopped = false
     const poll = () => {
       if (stopped) return
       this.#line
-        .ask(() => stream.from(cursor, this.#events.between(1, READ_AT_ONCE.follow)))
+        .ask(() => stream().from(cursor, this.#events.between(1, READ_AT_ONCE.follow)))
         .then(async (messages) => {
           if (stopped || messages.length === 0) return
           if (!this.#world.faults || this.#events.random() >= REPEATED) cursor = messages.at(-1)!.seq + 1

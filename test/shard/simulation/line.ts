@@ -10,6 +10,8 @@ const SLOW = { share: 0.3, least: 100, most: 1_500 }
 /** Writes at which the process dies, and at which it freezes. */
 const DEATHS = 0.007
 const FREEZES = 0.006
+/** Requests that are on their way for longer than their process waits for them, or lives, ms. */
+const LATE = { share: 0.25, least: 50, most: 4_000 }
 
 export class Line {
   readonly #events: Events
@@ -44,6 +46,20 @@ export class Line {
   act<T>(step: () => T): Promise<T> {
     if (this.#strikes(DEATHS)) this.#life.kill()
     return this.ask(step, this.#strikes(FREEZES) ? this.#freeze() : 0)
+  }
+
+  /** As `act`, for what may come late: behind whatever others did meanwhile, when nobody waits for it any more. */
+  actLate(step: () => void): Promise<void> {
+    if (!this.#strikes(LATE.share)) return this.act(step)
+    this.#events.after(this.#events.between(LATE.least, LATE.most), step)
+    return this.noAnswer()
+  }
+
+  /** The caller learns after a while that no answer came. */
+  noAnswer(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.#life.after(NO_ANSWER_MS, () => reject(new Error('no answer')))
+    })
   }
 
   /** Before a step on a store that takes its time. */

@@ -55,8 +55,14 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'nothing follows from what a claim read before a commit proved it',
     breaks: /is gone|beginning of the journal/,
     seed: 31,
-    file: 'shard/claimed-logs.ts',
-    edits: [['  await journal.prove()\n  checkJournalHead', '  checkJournalHead']],
+    file: 'shard/claim/takeover.ts',
+    edits: [
+      ['    await journal.prove()\n    const { fault', '    const { fault'],
+      [
+        '    found = await readJournal(log, epoch)\n    if (found.fault !== fault) continue\n    await journal.prove()\n',
+        '',
+      ],
+    ],
   },
   {
     name: 'replay-first',
@@ -441,13 +447,53 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'shard/claim/takeover.ts',
     edits: [
       [
-        'const { fold } = await foldJournal(journal, begin)',
-        'const { fold } = await foldJournal(journal, Number.POSITIVE_INFINITY)',
+        'const { state, fault } = await readJournal(journal, begin)',
+        'const { state } = await readJournal(journal, Number.POSITIVE_INFINITY)\n  const fault = null',
       ],
       [
         'return whole.subarray(0, written.length).equals(written) ? whole.subarray(written.length) : null',
         'return whole.subarray(written.length)',
       ],
     ],
+  },
+  {
+    name: 'fold-ignores-holes',
+    rule: 'a fold that a purge overtook is not exact before the next complete snapshot',
+    breaks: /^the fold of the claim/,
+    file: 'shard/journal/fold.ts',
+    edits: [['    if (stored.seq > this.#lastSeq + 1) this.#missBelow(stored.seq)\n', '']],
+  },
+  {
+    name: 'fold-ends-early',
+    rule: 'a fold ends at the claim, and nowhere before it',
+    breaks: /^the fold of the claim/,
+    file: 'shard/claim/takeover.ts',
+    edits: [['if (lastSeq < to) return', 'if (lastSeq < 0) return']],
+  },
+  {
+    name: 'inbox-loss-before-proof',
+    rule: 'a loss of the inbox is found again behind a commit: a server without its peers answers with what it had',
+    breaks: /the broker lost messages/,
+    file: 'shard/claimed-logs.ts',
+    edits: [
+      [
+        '  } catch {\n    await journal.prove()\n  }\n',
+        '  } catch (error) {\n    await journal.prove()\n    throw error\n  }\n',
+      ],
+    ],
+  },
+  {
+    name: 'journal-loss-before-claim',
+    rule: 'an owner that misses its last commit claims again before it says that it is lost',
+    breaks: /the broker lost messages/,
+    file: 'shard/journal/journal-tail.ts',
+    edits: [['  if (claim <= lastSeq)\n', '  if (claim > 0)\n']],
+  },
+  {
+    name: 'missing-read-again',
+    rule: 'a message that is missing is read again behind a commit',
+    breaks: /MissingMessageError|cannot be rebuilt/,
+    file: 'shard/held/payload-cache.ts',
+    edits: [['    if (!stored && message.live > 0) {', '    if (!stored && message.live < 0) {']],
   },
 ]

@@ -164,6 +164,11 @@ export class OwnerProcess implements Owner {
     this.#broker.reconnect()
   }
 
+  /** Connected for `ms` to a server that is cut off from its peers. */
+  cutOff(ms: number): void {
+    this.#broker.cutOff(ms)
+  }
+
   get gone(): boolean {
     return this.life.killed || this.ended !== null
   }
@@ -221,9 +226,12 @@ export class OwnerProcess implements Owner {
 
   #telemetry(): ShardTelemetry {
     const nothing = () => {}
-    const { wrong, truth, attempts } = this.#world
+    const world = this.#world
+    const { wrong, truth, attempts } = world
     return {
-      ownership: nothing,
+      ownership: ({ state }) => {
+        if (state === 'replaying') world.claims.folded(this.shard)
+      },
       flush: nothing,
       delivery: ({ groupId, version, attempt }) => {
         const number = attempts.numberOf(this, batchKey({ groupId, version }))
@@ -240,7 +248,7 @@ export class OwnerProcess implements Owner {
         if (what.includes('rebuilt')) wrong.push(`${what}: ${error}`)
         // Who lost its shard sees the purges of its successor, until its next commit tells.
         if (this.shard.epoch < truth.epoch) return
-        if (what.includes('missing') || (what === 'housekeeping' && !error.includes('no answer')))
+        if (what.includes('missing') || (what === 'housekeeping' && !/no answer|was behind/.test(error)))
           wrong.push(`${what}: ${error}`)
       },
     }

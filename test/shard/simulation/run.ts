@@ -12,6 +12,14 @@ import { type Rule, World } from './world.ts'
 /** How long load and faults last, ms: most runs are short, some long enough for whole rounds of purges. */
 const CHAOS_MS = { short: { least: 1_000, most: 3_000 }, long: { least: 6_000, most: 12_000 } }
 const LONG_RUNS = 0.1
+/** A process is connected to a server without its peers for so long, ms: sometimes for longer than an owner waits for it. */
+const CUT_OFF_MS = { short: { least: 20, most: 1_000 }, long: { least: 4_000, most: 7_000 } }
+const LONG_CUTS = 0.1
+/** Of claims that meet such a server, and when they do, ms. */
+const CLAIMS_CUT_OFF = 0.2
+const CLAIMING_MS = 60
+/** How often such servers get cut off, ms. */
+const REMEMBERED_MS = 100
 /** Everything must be over so long after the faults, ms. */
 const REST_MS = 120_000
 /** Then housekeeping has some time, ms. */
@@ -69,6 +77,7 @@ class Simulation {
     const world = this.#world
     this.#start()
     this.#watch()
+    this.#remember()
     this.#configure()
     events.after(events.between(100, 800), () => this.#trouble())
     await events.run(this.#end)
@@ -90,6 +99,8 @@ class Simulation {
     const owner = new OwnerProcess(this.#world, this.#owners.length + 1, replace)
     this.#owners.push(owner)
     this.#world.owners.push(owner)
+    if (!this.#world.faults || this.#events.random() >= CLAIMS_CUT_OFF) return
+    this.#events.after(this.#events.between(0, CLAIMING_MS), () => owner.cutOff(this.#cutOffMs()))
   }
 
   #startMore(): void {
@@ -100,6 +111,11 @@ class Simulation {
   #watch(): void {
     if (this.#owners.every((owner) => owner.gone)) this.#start()
     this.#events.after(300, () => this.#watch())
+  }
+
+  #remember(): void {
+    this.#world.remember()
+    if (this.#events.now < this.#end) this.#events.after(REMEMBERED_MS, () => this.#remember())
   }
 
   #trouble(): void {
@@ -119,12 +135,19 @@ class Simulation {
     else if (luck < 0.55) this.#uncertain(owner)
     else if (luck < 0.64) world.inbox.restart()
     else if (luck < 0.68) world.journal.restart()
-    else if (luck < 0.73) for (const each of this.#owners) each.reconnect()
+    else if (luck < 0.7) for (const each of this.#owners) each.reconnect()
+    else if (luck < 0.73) owner.cutOff(this.#cutOffMs())
     else if (luck < 0.76) world.send(proofSubject(0), Buffer.alloc(0))
     else if (luck < 0.82) void owner.stop()
     else if (luck < 0.92) void owner.handOver(events.between(500, 12_000), () => this.#startMore())
     else if (world.rows.size > 0)
       world.deleteRow([...world.rows.keys()][Math.floor(events.random() * world.rows.size)]!)
+  }
+
+  #cutOffMs(): number {
+    const { short, long } = CUT_OFF_MS
+    const { least, most } = this.#events.random() < LONG_CUTS ? long : short
+    return this.#events.between(least, most)
   }
 
   /** Its lease is gone for a while; somebody may take the shard meanwhile. */
@@ -207,7 +230,7 @@ class Simulation {
   }
 }
 
-/** Fenced, or a claim that the network cut short: the node claims again. */
+/** Fenced, or a claim that the network cut short, or a server that was behind: the node claims again. */
 function isExpectedEnd(error: Error): boolean {
-  return error instanceof FencedError || error.message === 'no answer'
+  return error instanceof FencedError || error.message === 'no answer' || error.message.includes('was behind')
 }

@@ -65,6 +65,15 @@ export class Stream {
     return this.messages.slice(first, first + count)
   }
 
+  /** As a server that is cut off from its peers knows it from now on. */
+  view(): Stream {
+    const view = new Stream(this.#options)
+    view.messages = [...this.messages]
+    view.lastSeq = this.lastSeq
+    view.bytes = this.bytes
+    return view
+  }
+
   purgeBelow(seq: number): void {
     const gone = this.messages.splice(0, Math.min(this.#indexOf(seq), this.messages.length - 1))
     for (const message of gone) {

@@ -10,6 +10,7 @@ import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
 import type { Events } from './events.ts'
 import { Items } from './items.ts'
 import { AttemptJudge } from './judges/attempts.ts'
+import { ClaimJudge } from './judges/claims.ts'
 import { DuplicateJudge } from './judges/duplicates.ts'
 import { SealJudge } from './judges/seals.ts'
 import { SettlementJudge } from './judges/settlements.ts'
@@ -25,6 +26,8 @@ import { Truth } from './truth.ts'
 export const RULES = ['postgres-fence', 'postgres-lock', 'tombstone'] as const
 export type Rule = (typeof RULES)[number]
 
+/** Earlier states of the logs that servers may have. */
+const EARLIER = 8
 /** What the broker stores beside the data of a commit, bytes. */
 const MESSAGE_BYTES = 200
 
@@ -58,12 +61,15 @@ export class World {
   readonly owners: Owner[] = []
   readonly items = new Items()
   readonly truth = new Truth(this.items, this.wrong)
+  readonly claims = new ClaimJudge(this.truth, this.wrong)
   readonly attempts: AttemptJudge
   readonly verdicts: VerdictJudge
   readonly settlements: SettlementJudge
   faults = true
   failing = 0.3
 
+  /** Both logs as they were some time ago, newest last. */
+  readonly #earlier: { inbox: Stream; journal: Stream }[] = []
   readonly #leftOut: Rule | undefined
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
@@ -90,6 +96,18 @@ export class World {
     const seals = new SealJudge(truth, wrong, (epoch) => this.owners.find((owner) => owner.epoch === epoch))
     const duplicates = new DuplicateJudge(items, wrong, this.limited)
     truth.judgedBy(duplicates, seals, this.settlements, this.attempts)
+  }
+
+  /** Servers that are cut off later know what is stored now. */
+  remember(): void {
+    this.#earlier.push({ inbox: this.inbox.view(), journal: this.journal.view() })
+    if (this.#earlier.length > EARLIER) this.#earlier.shift()
+  }
+
+  /** What a server knows that was cut off from its peers some time ago. */
+  earlier(): { inbox: Stream; journal: Stream } {
+    const at = this.events.between(0, this.#earlier.length - 1)
+    return this.#earlier[at]!
   }
 
   holds(rule: Rule): boolean {

@@ -1,0 +1,98 @@
+/** What a claim makes of a journal that is not read whole at once (docs/architecture/protocol.md, "Claims"). */
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import type { Broker, Log, LogMessage } from '../../../internal/shard/broker.ts'
+import { claimShard, readJournal } from '../../../internal/shard/claim/takeover.ts'
+import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
+import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
+import { commitOf, FIRST, seal, settled } from '../journal-records.ts'
+
+/** A journal whose reading may be hindered; it takes one claim. */
+class Stored {
+  readonly messages: LogMessage[] = []
+  /** Each reading takes one, and answers with the messages that it lets pass. */
+  readonly readings: ((message: LogMessage) => boolean)[] = []
+  proofs = 0
+
+  add(...records: JournalRecord[]): number {
+    const seq = FIRST + this.messages.length
+    const data = encodeCommit(commitOf(records), records.map(encodeRecord))
+    this.messages.push({ seq, at: 0, data, msgId: null })
+    return seq
+  }
+
+  get log(): Log {
+    const { messages, readings } = this
+    const state = async () => ({ firstSeq: messages[0]!.seq, origin: FIRST })
+    const append = async () => ({ kind: 'stored', seq: this.add({ type: 'epoch' }), duplicate: false })
+    async function* range(from: number, to: number) {
+      const passes = readings.shift() ?? (() => true)
+      for (const message of messages)
+        if (message.seq >= from && message.seq <= to && passes(message)) yield message
+    }
+    return { state, append, range } as unknown as Log
+  }
+
+  claim(): ReturnType<typeof claimShard> {
+    const broker = { journal: () => this.log } as unknown as Broker
+    const asked = { broker, shard: 0, clock: systemClock(), boot: randomUUID(), claim: 1 }
+    const prove = async () => void this.proofs++
+    return claimShard({ ...asked, stopped: () => false }, () => ({ prove }))
+  }
+}
+
+describe('a claim', () => {
+  function journal(): Stored {
+    const stored = new Stored()
+    stored.add({ type: 'epoch' })
+    stored.add(seal(0, [{ seq: FIRST, index: 0 }]))
+    stored.add(seal(1, [{ seq: FIRST, index: 1 }]))
+    return stored
+  }
+
+  for (const [what, passes] of Object.entries({
+    'ends before its own record': ({ seq }: LogMessage) => seq < FIRST + 2,
+    'passes over commits that are purged': ({ seq }: LogMessage) => seq !== FIRST + 1,
+  })) {
+    it(`reads again behind its proof when the reading ${what}`, async () => {
+      const stored = journal()
+      stored.readings.push(passes)
+      const { claim } = await stored.claim()
+      expect(claim.state.batches.size).to.equal(2)
+      expect(stored.proofs).to.equal(2)
+    })
+
+    it(`is lost when each reading ${what}, and a proof follows`, async () => {
+      const stored = journal()
+      stored.readings.push(passes, passes)
+      const error = await stored.claim().catch((reason: Error) => reason)
+      expect(error).to.be.instanceOf(LostTailError)
+      expect(stored.proofs).to.equal(2)
+    })
+  }
+
+  it('goes on reading when something else is missing each time', async () => {
+    const stored = journal()
+    for (const lost of [1, 2]) stored.readings.push(({ seq }) => seq !== FIRST + lost)
+    expect((await stored.claim()).claim.state.batches.size).to.equal(2)
+    expect(stored.proofs).to.equal(3)
+  })
+
+  it('counts settled batches whose seals are cut off', async () => {
+    const stored = new Stored()
+    stored.add({ type: 'epoch' })
+    const version = stored.add(seal(0, [{ seq: FIRST, index: 0 }]))
+    stored.add(settled('done', 0, version))
+    stored.add({ type: 'snapshot-begin' })
+    stored.add({ type: 'snapshot-part', bytes: writeSnapshot(emptyState()) }, { type: 'snapshot-end' })
+    stored.messages.splice(0, 2)
+    const { settled: found, fault } = await readJournal(stored.log, FIRST + 4)
+    expect(fault).to.equal(null)
+    expect(found.map(({ seq }) => seq)).to.deep.equal([version + 1])
+  })
+})
