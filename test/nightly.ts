@@ -1,12 +1,13 @@
-/** What runs every night beside `.ci/run` (`npm run test:nightly`): the real node, then the faults; both, even if one fails. */
+/** What runs every night beside `.ci/run` (`npm run test:nightly`): the simulation, the real node, the faults; each, whatever failed before. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
-const PROGRAMS = ['node/main.ts', 'faults/nightly.ts']
+const PROGRAMS = [['shard/simulation/main.ts', '--runs', '20000'], ['node/main.ts'], ['faults/nightly.ts']] as const
 
-const failed = PROGRAMS.filter((program) => {
-  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, program)], { stdio: 'inherit' })
-  return status !== 0
+const failed = PROGRAMS.flatMap(([program, ...args]) => {
+  const path = join(import.meta.dirname, program)
+  const { status } = spawnSync(process.execPath, [path, ...args], { stdio: 'inherit' })
+  return status === 0 ? [] : [program]
 })
 process.stdout.write(`${failed.length === 0 ? 'nightly: passed' : `nightly: FAILED: ${failed.join(', ')}`}\n`)
 process.exitCode = failed.length === 0 ? 0 : 1
