@@ -59,6 +59,11 @@ export class EmbeddedServer {
     this.#process.kill(signal)
   }
 
+  /** Ends the process that runs now, which is then restarted as any that ends unasked. Resolves when it is gone. */
+  end(): Promise<void> {
+    return this.#process.stop(this.#spec.stopping)
+  }
+
   /** Ends the process for good (until `restart`); resolves when it is gone. Repeating it is harmless. */
   async stop(): Promise<void> {
     this.#stopped = true

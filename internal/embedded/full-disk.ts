@@ -1,6 +1,7 @@
 /**
- * A NATS server whose disk was full never writes to the streams concerned again, also once there is room (2.14.0): it has to
- * be started anew. Nothing but its log tells, for all is answered except what appends.
+ * A NATS server whose disk was full never writes to the streams concerned again, or shuts JetStream down, also once there is room
+ * (2.14.0): it has to be started anew. Its log tells, unless the log stands on the same disk and finds no room either. So a disk
+ * without room counts by itself.
  */
 import { closeSync, openSync, readSync, statfsSync, statSync } from 'node:fs'
 import type { EmbeddedLog } from './ports.ts'
@@ -8,10 +9,12 @@ import type { EmbeddedLog } from './ports.ts'
 const EVERY_MS = 1_000
 /** Some packs and commits of every shard: with less the restarted server would be where it was, bytes. */
 const ROOM_BYTES = 32 * 1024 * 1024
+/** With less the server, or its log, may have failed to write something, bytes. */
+const FULL_BYTES = 1024 * 1024
 /** Most that is read of a log at a time, bytes. */
 const TAIL_BYTES = 64 * 1024
 /** How nats-server says that a stream is done for. */
-const SIGNS = /critical write error|no space left on device/i
+const SIGNS = /critical write error|no space left on device|JetStream out of \S+ resources/i
 
 export interface FullDiskOptions {
   /** Of the server; what stands in it already is of the past. */
@@ -32,11 +35,12 @@ export function restartAfterFullDisk(options: FullDiskOptions): () => void {
     // Smaller than before: the server has begun a new file.
     const news = textBetween(logFile, size < read ? 0 : read, size)
     read = size
-    if (!full && SIGNS.test(news)) {
+    const free = freeBytes(dir)
+    if (!full && (free < FULL_BYTES || SIGNS.test(news))) {
       full = true
       log.error({ server: 'nats', dir }, 'the disk is full')
     }
-    if (!full || freeBytes(dir) < ROOM_BYTES) return
+    if (!full || free < ROOM_BYTES) return
     full = false
     log.warn({ server: 'nats', dir }, 'the disk has room again: the server is restarted')
     restart()

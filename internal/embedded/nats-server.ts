@@ -92,8 +92,7 @@ export async function startNats(options: NatsServerOptions): Promise<NatsServer>
       logFile: join(dir, LOG),
       dir,
       log: options.log,
-      // Restarted as any server that ends unasked.
-      restart: () => server.kill('SIGTERM'),
+      restart: () => void server.end(),
     })
   return natsServer(server, { port, password, binary: options.binary }, afterFullDisk)
 }
