@@ -2,7 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
-const PROGRAMS = [['shard/simulation/main.ts', '--runs', '20000'], ['node/main.ts'], ['faults/nightly.ts']] as const
+const PROGRAMS = [
+  ['shard/simulation/main.ts', '--runs', '20000'],
+  ['node/main.ts'],
+  ['faults/nightly.ts'],
+] as const
 
 const failed = PROGRAMS.flatMap(([program, ...args]) => {
   const path = join(import.meta.dirname, program)

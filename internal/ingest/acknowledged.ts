@@ -10,8 +10,8 @@ import type { LostPackTelemetry, StoredPacks } from './ports.ts'
 
 /** Between two checks of a log that does not answer, ms. */
 const CHECK_PAUSE_MS = 500
-/** A leader that is not up to date may not show a pack yet. It has so long, ms. */
-const LATE_MS = 5_000
+/** A server that is cut off from its peers takes itself for the leader for up to 20 s, and lacks what came since, ms. */
+const LATE_MS = 25_000
 
 interface Acknowledged {
   readonly seq: number

@@ -1,5 +1,5 @@
 /** The broker of a test, but some of what an owner asks of it comes late, or not at all. */
-import type { Broker, Log, Reading } from '../../internal/shard/broker.ts'
+import type { Broker, Log, LogState, Reading } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { Commit } from '../../internal/shard/journal/records.ts'
 
@@ -70,20 +70,34 @@ export function silentJournals(
   broker: Broker,
   isSilent: () => boolean,
 ): { broker: Broker; reconnect: () => void } {
-  const listeners = new Set<() => void>()
   const asking =
     <A extends unknown[], R>(ask: (...args: A) => Promise<R>) =>
     (...args: A): Promise<R> =>
       isSilent() ? Promise.reject(new Error('nobody answers')) : ask(...args)
-  const silent = (log: Log) =>
-    through(log, {
-      state: asking(() => log.state()),
-      last: asking(() => log.last()),
-      get: asking((seq: number) => log.get(seq)),
-    })
+  return reconnecting(broker, (log) => ({
+    state: asking(() => log.state()),
+    last: asking(() => log.last()),
+    get: asking((seq: number) => log.get(seq)),
+  }))
+}
+
+/** The same broker, but a server that is behind answers for its journals while `behind` says what that one has. */
+export function staleJournals(
+  broker: Broker,
+  behind: () => LogState | null,
+): { broker: Broker; reconnect: () => void } {
+  return reconnecting(broker, (log) => ({ state: async () => behind() ?? log.state() }))
+}
+
+/** The same broker with other methods of its journals. `reconnect`: as after an outage. */
+function reconnecting(
+  broker: Broker,
+  methods: (journal: Log) => Record<string, unknown>,
+): { broker: Broker; reconnect: () => void } {
+  const listeners = new Set<() => void>()
   return {
     broker: through(broker, {
-      journal: (shard: number) => silent(broker.journal(shard)),
+      journal: (shard: number) => through(broker.journal(shard), methods(broker.journal(shard))),
       onReconnect(listener: () => void) {
         listeners.add(listener)
         return () => listeners.delete(listener)

@@ -12,7 +12,7 @@ import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import type { Broker } from '../../internal/shard/broker.ts'
+import type { Broker, LogState } from '../../internal/shard/broker.ts'
 import { raiseEpoch } from '../../internal/shard/claim/epoch.ts'
 import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
 import { LostTailError } from '../../internal/shard/lost-tail.ts'
@@ -22,7 +22,7 @@ import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount, ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { lackingMessage, silentJournals } from './hindered-brokers.ts'
+import { lackingMessage, silentJournals, staleJournals } from './hindered-brokers.ts'
 import { createNode, createOwner, ingest, journalRecords, numbersOf } from './real-owner.ts'
 import { loseAbove } from './repair/loss.ts'
 
@@ -339,6 +339,24 @@ describe('a broker that lost its tail', function () {
     await next.shard.start().catch(() => {})
     await eventually(() => expect(next.ended).to.be.instanceOf(LostTailError))
     expect(owner.problems, 'told once').to.have.length(1)
+  })
+
+  it('does not stop an owner whose journal a server that was behind answered for', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    let behind: LogState | null = null
+    const stale = staleJournals(broker, () => behind)
+    const owner = createOwner({ broker: stale.broker, db, buffer, housekeeping: { everyMs: 600_000 } })
+    await owner.shard.start()
+    const before = await broker.journal(0).state()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await wrote(broker, 'done')
+    behind = before
+    stale.reconnect()
+    await eventually(() => expect(owner.problems.join()).to.include('the logs cannot be checked'))
+    behind = null
+    await ingest(broker, buffer, [{ key: 'a', n: 2 }])
+    await wrote(broker, 'done', 2)
+    expect(owner.ended).to.equal(null)
   })
 
   it('stops a running owner whose broker comes back from a backup, and nobody claims again', async () => {
