@@ -5,7 +5,7 @@ import { describe, it } from 'mocha'
 import type { Clock } from '../../../internal/runtime/clock.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
-import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
+import { decodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import { Journal, JournalClosedError, type JournalOptions } from '../../../internal/shard/journal/journal.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
@@ -236,6 +236,20 @@ describe('journal', () => {
       expect(types).to.deep.equal([['horizon']])
       await lookAt(journal, at, 0.9)
       expect(types.slice(1)).to.deep.equal([['drop']])
+    })
+
+    it('counts records in the queue beside a state that is measured without them', async () => {
+      const { log, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.5)
+      journal.stateIs(10_000)
+      const empty = journal.used
+      journal.write(discard)
+      journal.stateIs(10_000)
+      const queued = journal.used - empty
+      await settled()
+      // Once as a record of the log, and once as a part of the next snapshot.
+      expect(queued).to.be.at.least(2 * encodeRecord(discard).length)
     })
 
     it('flushes and releases nothing before the records that are held back', async () => {

@@ -5,20 +5,26 @@ import type { Log } from '../../../internal/shard/broker.ts'
 import { Housekeeping, type HousekeepingOptions } from '../../../internal/shard/housekeeping/housekeeping.ts'
 import { HOUSEKEEPING_LIMITS } from '../../../internal/shard/housekeeping/limits.ts'
 import type { FoundJournal } from '../../../internal/shard/housekeeping/snapshots.ts'
+import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
-import { BOOT } from '../journal-records.ts'
+import { BOOT, uuid } from '../journal-records.ts'
 
 const MAX_BYTES = 1_000_000
 const CLAIM = 100
 const BEGIN = 80
 
-/** A journal of which nine tenths are taken; a purge leaves a third of it. */
+/** A journal of which nine tenths are taken, or more; a purge leaves a third of it. */
 class FullLog {
-  bytes = 0.9 * MAX_BYTES
+  bytes: number
   lastSeq = CLAIM
   purged = 0
+  readonly types: string[] = []
+
+  constructor(share = 0.9) {
+    this.bytes = share * MAX_BYTES
+  }
 
   async state() {
     const { bytes, lastSeq } = this
@@ -27,6 +33,7 @@ class FullLog {
 
   async append(data: Uint8Array) {
     this.bytes += data.length
+    this.types.push(...decodeCommit(data).records.map(({ type }) => type))
     return { kind: 'stored', seq: ++this.lastSeq, duplicate: false }
   }
 
@@ -36,10 +43,13 @@ class FullLog {
   }
 }
 
-/** An owner whose claim Postgres does not know yet. Answers below which sequence it cut its journal within a minute. */
-async function cutBelow(found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>): Promise<number> {
+/** An owner whose claim Postgres does not know yet. */
+async function ownerOf(
+  log: FullLog,
+  found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>,
+  parts: Partial<Record<'replay' | 'packs', object>> = {},
+) {
   const clock = new ManualClock()
-  const log = new FullLog()
   const stored = log as unknown as Log
   const state = emptyState()
   const journal = new Journal({
@@ -78,19 +88,30 @@ async function cutBelow(found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>):
     payloads: {},
     onProblem: () => {},
   }
-  const options = { ...none, clock, limits, inboxLog: stored, journalLog: stored, journal, state, projector }
+  const logs = { inboxLog: stored, journalLog: stored }
+  const options = { ...none, ...parts, ...logs, clock, limits, journal, state, projector }
   await journal.look()
   journal.stateIs(100_000, found.resumed?.rest.length)
   const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, {
     bytes: log.bytes,
     ...found,
   })
+  const stop = () => {
+    housekeeping.stop()
+    projector.stop()
+  }
+  return { clock, journal, housekeeping, stop }
+}
+
+/** Below which sequence the owner cut its journal within a minute. */
+async function cutBelow(found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>): Promise<number> {
+  const log = new FullLog()
+  const { clock, stop } = await ownerOf(log, found)
   for (let second = 0; second < 60; second++) {
     await new Promise((resolve) => setImmediate(resolve))
     clock.advance(1_000)
   }
-  housekeeping.stop()
-  projector.stop()
+  stop()
   return log.purged
 }
 
@@ -102,5 +123,28 @@ describe('a full journal while Postgres does not know of the claim', () => {
   it('is cut behind a snapshot that the owner before began', async () => {
     const resumed = { begin: BEGIN, rest: Buffer.alloc(10_000), bytes: 100_000 }
     expect(await cutBelow({ snapshotBegin: 0, resumed })).to.be.at.least(BEGIN)
+  })
+})
+
+describe('a full journal with drops that wait for room', () => {
+  it('counts no pack as seen, and passes none, before they are committed', async () => {
+    const log = new FullLog(0.97)
+    const replay = { cursor: 50, highWater: null, replaying: false }
+    const seen = { type: 'seen', upTo: 49, writers: [{ writer: uuid(1), number: 1 }] }
+    const none = { snapshotBegin: 0, resumed: null }
+    const { journal, housekeeping, stop } = await ownerOf(log, none, { replay, packs: { news: () => seen } })
+    journal.write({ type: 'drop', position: { seq: 9, index: 0 }, itemId: uuid(2), originalItemId: uuid(2) })
+    expect(journal.holdsBack).to.equal(true)
+    await housekeeping.round()
+    expect(log.types).not.to.include.members(['seen', 'horizon'])
+    log.bytes = 0
+    await journal.look()
+    await housekeeping.round()
+    expect(log.types.filter((type) => ['drop', 'seen', 'horizon'].includes(type))).to.deep.equal([
+      'drop',
+      'seen',
+      'horizon',
+    ])
+    stop()
   })
 })
