@@ -1,5 +1,7 @@
 /** Tells whoever looks at a resource what happened to it: Events of events.k8s.io/v1. Never in the way of a pass. */
 import type { Clock, Randomness } from '../../internal/runtime/clock.ts'
+import { Semaphore } from '../../internal/runtime/semaphore.ts'
+import { WORKERS } from '../controller/turns.ts'
 import { API_VERSION, type BufferResource, GROUP, KIND } from '../resource.ts'
 import { hasStatus } from './api-error.ts'
 import type { ApiServer } from './api-server.ts'
@@ -14,7 +16,7 @@ const NAME_CHARACTERS = 200
  * Events that wait to be written; further ones are dropped: they must not fill the memory while the API server is away. A
  * namespace has a further one while there is more room than it takes, so none takes that of the others.
  */
-const WAITING = 500
+const WAITING = 5_000
 
 const ACTION = 'Reconcile'
 
@@ -42,8 +44,10 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions
   readonly #series: EventSeries
   readonly #stop = new AbortController()
-  /** The writes so far, in order: the count of an Event follows its creation. */
-  #last: Promise<void> = Promise.resolve()
+  /** As many as passes run at once: so the writes keep up with what the passes record. */
+  readonly #writers = new Semaphore(WORKERS)
+  /** The last write about each resource that has some under way, by uid. They keep their order: a count follows its Event. */
+  readonly #last = new Map<string, Promise<void>>()
   /** Events that wait, by namespace. */
   readonly #waiting = new Map<string, number>()
 
@@ -60,19 +64,33 @@ export class EventRecorder {
     const verdict = this.#series.judge(uid, text, () => this.#nameFor(name))
     if (verdict.write === 'nothing') return
     this.#waiting.set(namespace, (this.#waiting.get(namespace) ?? 0) + 1)
-    this.#last = this.#last
-      .then(() => this.#write({ resource, type, reason, note }, verdict))
+    const before = this.#last.get(uid) ?? Promise.resolve()
+    const written = before
+      .then(() => this.#inTurn(() => this.#write({ resource, type, reason, note }, verdict)))
       .catch((error: unknown) => {
         this.#series.forget(uid, text)
         this.#tell(error, resource)
       })
-      .finally(() => this.#leave(namespace))
+      .finally(() => {
+        this.#leave(namespace)
+        if (this.#last.get(uid) === written) this.#last.delete(uid)
+      })
+    this.#last.set(uid, written)
+  }
+
+  async #inTurn(write: () => Promise<void>): Promise<void> {
+    await this.#writers.acquire()
+    try {
+      await write()
+    } finally {
+      this.#writers.release()
+    }
   }
 
   /** What was recorded is written, for as long as `ms` milliseconds; what is not by then is dropped. */
   async close(ms: number): Promise<void> {
     const cancel = this.#options.clock.after(ms, () => this.#stop.abort())
-    await this.#last
+    await Promise.all(this.#last.values())
     cancel()
   }
 
