@@ -79,7 +79,14 @@ export interface ReflectorTelemetry {
 
 interface ListAnswer<T> {
   metadata: { resourceVersion: string; continue?: string }
-  items: T[]
+  /** null: an API server answers so to a metadata-only list of nothing. */
+  items: T[] | null
+}
+
+/** A list under way: its pages so far, and where the next one begins. */
+interface Pages<T> {
+  readonly objects: T[]
+  token: string | undefined
 }
 
 export class Reflector<T extends Named> {
@@ -89,6 +96,8 @@ export class Reflector<T extends Named> {
   readonly #synced = Promise.withResolvers<void>()
   /** Where the next watch begins; undefined: a list comes first. */
   #version: string | undefined
+  /** A page that was lost is asked for again: behind a line that is cut often a long list would never end otherwise. */
+  #pages: Pages<T> = { objects: [], token: undefined }
   #paged = true
   #pageSize = PAGE
   #relistAt = 0
@@ -139,22 +148,27 @@ export class Reflector<T extends Named> {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { replica, namespace, telemetry, clock, randomness, relistMs = RELIST_MS } = this.#options
-    const objects: T[] = []
-    let page: ListAnswer<T>
-    let token: string | undefined
+    let last: ListAnswer<T>
     do {
-      page = await this.#page(token, signal)
-      for (const object of page.items) objects.push(object)
-      token = page.metadata.continue || undefined
-    } while (token !== undefined)
+      last = await this.#page(this.#pages.token, signal)
+      for (const object of last.items ?? []) this.#pages.objects.push(object)
+      this.#pages.token = last.metadata.continue || undefined
+      this.#heard()
+      this.#failures = 0
+    } while (this.#pages.token !== undefined)
+    const { objects } = this.#pages
+    this.#beginAnew()
     replica.replace(objects, namespace)
-    this.#version = page.metadata.resourceVersion
+    this.#version = last.metadata.resourceVersion
     this.#paged = true
     this.#pageSize = PAGE
     this.#relistAt = clock.monotonic() + relistMs * (1 + randomness.fraction() / 10)
-    this.#heard()
     telemetry?.listed({ collection: this.plural, objects: objects.length })
     this.#synced.resolve()
+  }
+
+  #beginAnew(): void {
+    this.#pages = { objects: [], token: undefined }
   }
 
   async #page(token: string | undefined, signal: AbortSignal): Promise<ListAnswer<T>> {
@@ -220,7 +234,10 @@ export class Reflector<T extends Named> {
   #afterFailure(error: unknown): number {
     const { log, telemetry } = this.#options
     this.#failures = this.#lived() ? 1 : this.#failures + 1
-    if (wantsList(error, this.#failures)) this.#version = undefined
+    if (wantsList(error, this.#failures)) {
+      this.#version = undefined
+      this.#beginAnew()
+    }
     telemetry?.failed({ collection: this.plural })
     const level = hasStatus(error, 410) ? 'debug' : 'warn'
     log[level]({ err: error, collection: this.plural, failures: this.#failures }, 'watch failed')

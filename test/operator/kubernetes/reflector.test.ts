@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { KubeConfig } from '@kubernetes/client-node'
 import { expect } from 'chai'
 import { afterEach, before, beforeEach, describe, it } from 'mocha'
+import { ApiError } from '../../../operator/kubernetes/api-error.ts'
 import {
   ApiServer,
   type Call,
@@ -119,6 +120,26 @@ describe('a reflector on a real API server', function () {
     }, SLOW)
   })
 
+  it('is complete where a metadata-only list has nothing in it', async () => {
+    const followed = follow(mirror(api, space, { metadataOnly: true }))
+    await followed.reflector.synced
+    await maps.create('a')
+    await eventually(() => expect(followed.cache.list()).to.have.length(1), SLOW)
+    expect(followed.logged).to.deep.equal([])
+  })
+
+  it('asks again for a page that was lost, and for no other one', async () => {
+    const all = names('map', 2 * PAGE + 5)
+    await maps.createMany(all)
+    const losing = keep(new LostPages(kubeconfigAccess(kubeConfig(kube))))
+    const followed = follow(mirror(losing, space))
+    await followed.reflector.synced
+    expect(followed.shown()).to.deep.equal(all.map((name) => `${name}=1`))
+    const [first, second, third, ...more] = new Set(losing.tokens)
+    expect(losing.tokens).to.deep.equal([first, second, second, third, third])
+    expect([first, more]).to.deep.equal([undefined, []])
+  })
+
   it('lists in one piece when the pages outlived their snapshot', async () => {
     const all = names('map', PAGE + 5)
     await maps.createMany(all)
@@ -232,6 +253,21 @@ class StalePages extends ApiServer {
     const aged =
       query.continue === undefined ? query : { ...query, continue: asOfRevisionOne(query.continue) }
     return super.request<T>(method, path, { ...call, query: aged })
+  }
+}
+
+/** Each second answer to a list is lost. */
+class LostPages extends ApiServer {
+  readonly tokens: unknown[] = []
+
+  override async request<T>(
+    method: Parameters<ApiServer['request']>[0],
+    path: string,
+    call: Call = {},
+  ): Promise<T> {
+    this.tokens.push(call.query?.continue)
+    if (this.tokens.length % 2 === 0) throw new ApiError(`${method} ${path}: cut off`, 0)
+    return super.request<T>(method, path, call)
   }
 }
 
