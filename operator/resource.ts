@@ -24,10 +24,17 @@ export const FINALIZER = `${GROUP}/finalizer`
 export const RESUME_ANNOTATION = `${GROUP}/resume`
 /** Any new value of it has the buffer compared with its resource at once. */
 export const RECONCILE_ANNOTATION = `${GROUP}/reconcile`
-/** While it is `true` the operator leaves the buffer as it is. */
+/** While it is `true` the buffer is disabled, whatever the spec says. */
 export const PAUSE_ANNOTATION = `${GROUP}/pause`
+/** While it is `true` the operator leaves the buffer as it is. */
+export const UNMANAGED_ANNOTATION = `${GROUP}/unmanaged`
 /** Those that ask for a pass when they change. */
-export const ANNOTATIONS = [RESUME_ANNOTATION, RECONCILE_ANNOTATION, PAUSE_ANNOTATION] as const
+export const ANNOTATIONS = [
+  RESUME_ANNOTATION,
+  RECONCILE_ANNOTATION,
+  PAUSE_ANNOTATION,
+  UNMANAGED_ANNOTATION,
+] as const
 /** Owner of the fields that the operator applies. */
 export const FIELD_MANAGER = 'penstock-operator'
 /** Key within the Secret of `credentialsRef` unless it names another. */

@@ -14,7 +14,7 @@ import type { Clock } from '../../internal/runtime/clock.ts'
 import { keyOf, type Store } from '../controller/ports.ts'
 import type { BufferResource } from '../resource.ts'
 import { bufferIdOf } from './desired-buffer.ts'
-import { isPaused } from './left-alone.ts'
+import { isUnmanaged } from './left-alone.ts'
 import type { Rival } from './observed.ts'
 
 /** Index of the resources by the buffer that they describe. */
@@ -137,7 +137,7 @@ export class BufferIdClaims {
     const bufferId = bufferIdOf(resource)
     const earlier = this.#othersOf(resource).find(
       (other) =>
-        other.status?.bufferId === bufferId && !isPaused(other) && !this.#lapsed.has(other.metadata.uid),
+        other.status?.bufferId === bufferId && !isUnmanaged(other) && !this.#lapsed.has(other.metadata.uid),
     )
     if (earlier !== undefined) this.#claim(earlier, TRY_MS)
     return earlier

@@ -11,9 +11,11 @@ import {
   type ConditionType,
   PAUSE_ANNOTATION,
   type SecretVersion,
+  UNMANAGED_ANNOTATION,
 } from '../resource.ts'
 import { isAutoPaused, reconcileOf, resumeOf } from './decide.ts'
 import type { ReportedState } from './decision.ts'
+import { isPaused, PAUSED_BY_ANNOTATION } from './pause.ts'
 import type { BufferState } from './ports.ts'
 import { cutText, timeText } from './texts.ts'
 import { withCounts } from './told.ts'
@@ -154,7 +156,10 @@ function counted(owned: BufferStatus, before: BufferStatus, told: BufferState | 
 function draftsOf(resource: BufferResource, outcome: ReportedState): Draft[] {
   switch (outcome.state) {
     case 'ready':
-      return [{ type: 'Ready', status: 'True', reason: 'Synced', message: readyText(outcome.buffer) }]
+      return [
+        { type: 'Ready', status: 'True', reason: 'Synced', message: readyText(outcome.buffer) },
+        ...(isPaused(resource) ? [PAUSED] : []),
+      ]
     case 'paused': {
       const told = pauseOf(outcome.buffer)
       return [
@@ -168,9 +173,9 @@ function draftsOf(resource: BufferResource, outcome: ReportedState): Draft[] {
     }
     case 'held': {
       const ready = conditionOf(resource.status, 'Ready')
-      const message = `the operator leaves the buffer as it is while the annotation ${PAUSE_ANNOTATION} is "true"`
+      const message = `the operator leaves the buffer as it is while the annotation ${UNMANAGED_ANNOTATION} is "true"`
       return [
-        { type: 'Ready', status: ready?.status ?? 'False', reason: 'ReconciliationPaused', message },
+        { type: 'Ready', status: ready?.status ?? 'False', reason: 'Unmanaged', message },
         ...stillPaused(resource),
       ]
     }
@@ -192,6 +197,13 @@ function draftsOf(resource: BufferResource, outcome: ReportedState): Draft[] {
       ]
     }
   }
+}
+
+const PAUSED: Draft = {
+  type: 'Paused',
+  status: 'True',
+  reason: PAUSED_BY_ANNOTATION,
+  message: `the buffer is disabled while the annotation ${PAUSE_ANNOTATION} is "true"`,
 }
 
 /** That nobody can look does not make a buffer worse than it was when it was last seen. */

@@ -14,6 +14,7 @@ import type { DesiredBuffer } from './desired-buffer.ts'
 import { changedFields, differenceOf } from './difference.ts'
 import { isLeftAlone } from './left-alone.ts'
 import { type Observed, RESUME_MAX_LENGTH } from './observed.ts'
+import { isPaused, isToldPaused } from './pause.ts'
 import { cutText } from './texts.ts'
 
 const LIVING: readonly Rule[] = [
@@ -119,7 +120,7 @@ function different(observed: Observed): Decision | undefined {
   const enabled = resumes ? true : wantedState(desired.config.enabled, buffer)
   const patch = differenceOf(enabled === undefined ? rest : { ...rest, enabled }, buffer)
   if (patch === undefined) return undefined
-  const reason = reasonOf(observed, resumes)
+  const reason = reasonOf(observed, resumes, buffer)
   return {
     act: 'change',
     key: keyOf(observed),
@@ -131,7 +132,7 @@ function different(observed: Observed): Decision | undefined {
 
 function paused({ remote, resource }: Observed): Decision | undefined {
   const buffer = seen(remote)
-  if (buffer.enabled || resource.spec.enabled === false) return undefined
+  if (buffer.enabled || isToBeDisabled(resource)) return undefined
   return { act: 'report', outcome: { state: 'paused', buffer } }
 }
 
@@ -143,10 +144,12 @@ const NOTES: Readonly<Record<ChangeReason, string>> = {
   Updated: 'the buffer was updated',
   Corrected: 'the buffer had been changed at the service, and was set back',
   Resumed: 'the buffer was resumed',
+  Paused: 'the buffer was paused',
 }
 
-function reasonOf(observed: Observed, resumes: boolean): ChangeReason {
+function reasonOf(observed: Observed, resumes: boolean, { enabled }: Buffer): ChangeReason {
   if (resumes) return 'Resumed'
+  if (isPaused(observed.resource) && enabled) return 'Paused'
   return isNew(observed) || hasNewSecrets(observed) ? 'Updated' : 'Corrected'
 }
 
@@ -162,9 +165,14 @@ function wantedState(enabled: boolean | undefined, buffer: Buffer): boolean | un
 
 /** A paused buffer goes on when its user changed something about it, or says so. One that is taken over stays as it is. */
 function wakes(observed: Observed, buffer: Buffer): boolean {
-  if (buffer.enabled || observed.resource.spec.enabled === false) return false
+  if (buffer.enabled || isToBeDisabled(observed.resource)) return false
   const isChanged = isNew(observed) && observed.resource.status?.observedGeneration !== undefined
-  return asksToResume(observed) || (isAutoPaused(buffer) && isChanged)
+  const isPauseOver = isToldPaused(observed.resource.status) && !isAutoPaused(buffer)
+  return asksToResume(observed) || isPauseOver || (isAutoPaused(buffer) && isChanged)
+}
+
+function isToBeDisabled(resource: Observed['resource']): boolean {
+  return isPaused(resource) || resource.spec.enabled === false
 }
 
 function asksToResume({ resource }: Observed): boolean {

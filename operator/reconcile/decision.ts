@@ -15,7 +15,7 @@ export type ReportedState =
   /** It is deleted, has no buffer any more, and waits for the finalizers of others. */
   | { readonly state: 'released' }
 
-export type ChangeReason = 'Updated' | 'Corrected' | 'Resumed'
+export type ChangeReason = 'Updated' | 'Corrected' | 'Resumed' | 'Paused'
 
 export type Decision =
   /** Nothing, until a change or for `forMs`. */

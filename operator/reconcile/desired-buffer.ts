@@ -3,6 +3,7 @@ import { parseBufferCreate } from '../../internal/domain/buffer.ts'
 import { isJsonObject } from '../../internal/domain/merge-patch.ts'
 import type { BufferConfig } from '../../internal/domain/model.ts'
 import type { BufferResource, BufferSpec, SecretKeyRef } from '../resource.ts'
+import { isPaused } from './pause.ts'
 import type { JsonBody } from './ports.ts'
 import { type FindSecret, headerValue, type SecretProblem, secretValue } from './secret-values.ts'
 
@@ -34,7 +35,8 @@ export function desiredBufferOf(
   if (!parsed.ok) return { ok: false, reason: 'InvalidSpec', error: parsed.error }
   const { bufferId, projectId, config } = parsed.value
   const { enabled, ...rest } = config
-  const managed = resource.spec.enabled === undefined ? rest : { ...rest, enabled }
+  const manages = resource.spec.enabled !== undefined || isPaused(resource)
+  const managed = manages ? { ...rest, enabled } : rest
   return { ok: true, bufferId, projectId, config: managed }
 }
 
@@ -71,12 +73,12 @@ function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret)
 function bodyOf(resource: BufferResource, values: Values): JsonBody {
   const { spec, metadata } = resource
   const { groupKey, messageId, batch, overflow, throughput, dlqPauseThreshold, analytics } = spec
-  const { projectId, enabled, requireApiKey } = spec
+  const { projectId, requireApiKey } = spec
   return present({
     bufferId: bufferIdOf(resource),
     projectId,
     name: spec.displayName ?? metadata.name,
-    enabled,
+    enabled: isPaused(resource) ? false : spec.enabled,
     groupKey,
     messageId,
     batch,

@@ -6,9 +6,10 @@ import type { BufferIdClaims } from './buffer-id-claims.ts'
 import { conditionOf } from './conditions.ts'
 import { reconcileOf, resumeOf, versionsOf } from './decide.ts'
 import { bufferIdOf, desiredBufferOf } from './desired-buffer.ts'
-import { isPaused } from './left-alone.ts'
+import { isUnmanaged } from './left-alone.ts'
 import type { Remembered } from './memory.ts'
 import type { Observed, Rival } from './observed.ts'
+import { isPaused, isToldPaused } from './pause.ts'
 import type { SecretMetadata, SecretResource, SecretValues } from './ports.ts'
 import { apiKey, type FindSecret, secretKeys, secretVersions } from './secret-values.ts'
 
@@ -70,7 +71,7 @@ function rivalOf(
 ): Rival | undefined {
   const isDeleted = resource.metadata.deletionTimestamp !== undefined
   const tries = isDeleted ? resource.status?.bufferId !== undefined : key.ok && desired.ok && restMs === 0
-  if (tries && !isPaused(resource)) return claims.contend(resource)
+  if (tries && !isUnmanaged(resource)) return claims.contend(resource)
   claims.lapse(resource)
   return claims.rivalOf(resource)
 }
@@ -114,7 +115,7 @@ export function fingerprintOf({
 }: Pick<Observed, 'resource' | 'secretVersions'>): string {
   const { generation, annotations } = resource.metadata
   const asked = [resumeOf(annotations) ?? null, reconcileOf(annotations) ?? null]
-  return JSON.stringify([generation, ...asked, versionsOf(secretVersions)])
+  return JSON.stringify([generation, ...asked, isPaused(resource), versionsOf(secretVersions)])
 }
 
 /** Until a settled buffer is looked at again, ms; spread, so that many of one moment do not come back in one. */
@@ -141,6 +142,7 @@ function agrees({ resource, secretVersions }: Gathered): boolean {
   return (
     conditionOf(status, 'Ready')?.status === 'True' &&
     conditionOf(status, 'Reconciling') === undefined &&
+    isToldPaused(status) === isPaused(resource) &&
     status?.observedGeneration === metadata.generation &&
     status.lastHandledResume === resumeOf(metadata.annotations) &&
     status.lastHandledReconcile === reconcileOf(metadata.annotations) &&

@@ -4,8 +4,9 @@
  * process knows of them, by its watch: one that ends or loses the watch in that very moment leaves the buffer behind.
  */
 import { keyOf } from '../controller/ports.ts'
-import { type BufferResource, PAUSE_ANNOTATION } from '../resource.ts'
+import type { BufferResource } from '../resource.ts'
 import { isHeld } from './deletion.ts'
+import { isUnmanaged } from './left-alone.ts'
 
 export class Vanished {
   readonly #resources = new Map<string, BufferResource>()
@@ -16,7 +17,7 @@ export class Vanished {
     // One that was being deleted was let go by whoever took the finalizer off: the operator, or somebody by hand.
     if (metadata.deletionTimestamp !== undefined || !isHeld(metadata.finalizers)) return
     // Nobody can take the annotation off any more.
-    if (metadata.annotations?.[PAUSE_ANNOTATION] === 'true') return
+    if (isUnmanaged(last)) return
     const deletionTimestamp = new Date(now).toISOString()
     this.#resources.set(keyOf(last), { ...last, metadata: { ...metadata, deletionTimestamp } })
   }

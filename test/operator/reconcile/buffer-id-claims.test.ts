@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { BufferIdClaims, TRY_MS } from '../../../operator/reconcile/buffer-id-claims.ts'
 import { bufferIdOf } from '../../../operator/reconcile/desired-buffer.ts'
-import { type BufferResource, PAUSE_ANNOTATION } from '../../../operator/resource.ts'
+import { type BufferResource, UNMANAGED_ANNOTATION } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { CLAIMED, type Given, resource, SYNCED } from './fixtures.ts'
 
@@ -167,4 +167,4 @@ describe('claims on a buffer', () => {
   })
 })
 
-const PAUSED = { [PAUSE_ANNOTATION]: 'true' }
+const PAUSED = { [UNMANAGED_ANNOTATION]: 'true' }

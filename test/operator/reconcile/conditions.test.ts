@@ -9,7 +9,12 @@ import {
 } from '../../../operator/reconcile/conditions.ts'
 import type { ReportedState } from '../../../operator/reconcile/decision.ts'
 import type { BufferState } from '../../../operator/reconcile/ports.ts'
-import { type BufferStatus, PAUSE_ANNOTATION, RECONCILE_ANNOTATION } from '../../../operator/resource.ts'
+import {
+  type BufferStatus,
+  PAUSE_ANNOTATION,
+  RECONCILE_ANNOTATION,
+  UNMANAGED_ANNOTATION,
+} from '../../../operator/resource.ts'
 import { CLAIMED, type Given, NOW, resource, SYNCED, stored } from './fixtures.ts'
 
 const NOW_TEXT = '2026-03-01T12:00:00Z'
@@ -188,14 +193,20 @@ describe('the status', () => {
     expect(statusOf({ status }, ready)).to.not.have.property('pausedReason')
   })
 
+  it('is ready and paused while the buffer is disabled for its annotation', () => {
+    const metadata = { annotations: { [PAUSE_ANNOTATION]: 'true' } }
+    const buffer = stored(resource(), { enabled: false })
+    const status = statusOf({ metadata, status: SYNCED }, { state: 'ready', buffer })
+    expect(summary(status)).to.deep.equal(['Ready True Synced before', 'Paused True PausedByAnnotation now'])
+    expect(summary(statusOf({ status }, ready))).to.deep.equal(['Ready True Synced before'])
+  })
+
   it('stays as it is while the operator leaves the buffer alone, and says so', () => {
-    const metadata = { generation: 2, annotations: { [PAUSE_ANNOTATION]: 'true' } }
+    const metadata = { generation: 2, annotations: { [UNMANAGED_ANNOTATION]: 'true' } }
     const { conditions, ...rest } = statusOf({ metadata, status: SYNCED }, { state: 'held' })
     expect(rest).to.deep.equal((({ conditions: _, ...before }) => before)(SYNCED))
-    expect(summary({ conditions: conditions! })).to.deep.equal(['Ready True ReconciliationPaused before'])
-    expect(summary(statusOf({ metadata }, { state: 'held' }))).to.deep.equal([
-      'Ready False ReconciliationPaused now',
-    ])
+    expect(summary({ conditions: conditions! })).to.deep.equal(['Ready True Unmanaged before'])
+    expect(summary(statusOf({ metadata }, { state: 'held' }))).to.deep.equal(['Ready False Unmanaged now'])
   })
 
   it('notes the value of the annotation that asked for a comparison', () => {

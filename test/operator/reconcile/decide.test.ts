@@ -6,7 +6,12 @@ import { ORPHAN_AFTER_MS } from '../../../operator/reconcile/deletion.ts'
 import type { DesiredBuffer } from '../../../operator/reconcile/desired-buffer.ts'
 import type { Observed } from '../../../operator/reconcile/observed.ts'
 import { AdminError } from '../../../operator/reconcile/ports.ts'
-import { PAUSE_ANNOTATION, RESUME_ANNOTATION } from '../../../operator/resource.ts'
+import {
+  type BufferStatus,
+  PAUSE_ANNOTATION,
+  RESUME_ANNOTATION,
+  UNMANAGED_ANNOTATION,
+} from '../../../operator/resource.ts'
 import {
   CLAIMED,
   JUST_NOW,
@@ -28,6 +33,15 @@ const withoutKey = [SECRETS[1]!]
 const paused = { enabled: false, consecutiveDlqCount: 3 }
 const disabled = { enabled: false, consecutiveDlqCount: 1 }
 const orders = stored()
+const annotated = { annotations: { [PAUSE_ANNOTATION]: 'true' } }
+const PAUSED: BufferStatus = {
+  ...SYNCED,
+  enabled: false,
+  conditions: [
+    ...SYNCED.conditions!,
+    { ...SYNCED.conditions![0]!, type: 'Paused', reason: 'PausedByAnnotation' },
+  ],
+}
 
 /** One row a rule and way through it: what was observed, and the least that the decision says. */
 const TABLE: readonly [title: string, given: Observed, decision: Partial<Decision>][] = [
@@ -246,6 +260,38 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
     ready(),
   ],
 
+  // Paused by its annotation.
+  [
+    'with the pause annotation is disabled',
+    observed({ status: SYNCED, metadata: annotated, remote: orders }),
+    change('Paused', { enabled: false }),
+  ],
+  [
+    'with the pause annotation is disabled, also where it shall be enabled',
+    observed({ status: SYNCED, metadata: annotated, spec: { enabled: true }, remote: orders }),
+    change('Paused', { enabled: false }),
+  ],
+  [
+    'with the pause annotation is ready once it is disabled',
+    observed({ status: SYNCED, metadata: annotated, remote: { ...orders, ...disabled } }),
+    ready(),
+  ],
+  [
+    'without the pause annotation goes on',
+    observed({ status: PAUSED, remote: { ...orders, ...disabled } }),
+    change('Resumed', { enabled: true }),
+  ],
+  [
+    'without the pause annotation stays disabled where its spec says so',
+    observed({ status: PAUSED, spec: { enabled: false }, remote: { ...orders, ...disabled } }),
+    ready(),
+  ],
+  [
+    'without the pause annotation stays so when the service has paused it',
+    observed({ status: PAUSED, remote: { ...orders, ...paused } }),
+    isPaused(),
+  ],
+
   // Secrets.
   ['without its API key waits', observed({ secrets: withoutKey }), stalled('SecretNotFound')],
   [
@@ -302,17 +348,17 @@ const TABLE: readonly [title: string, given: Observed, decision: Partial<Decisio
   ],
   [
     'to be left alone is, whatever else is to be done',
-    observed({ metadata: { finalizers: [], annotations: { [PAUSE_ANNOTATION]: 'true' } }, secrets: [] }),
+    observed({ metadata: { finalizers: [], annotations: { [UNMANAGED_ANNOTATION]: 'true' } }, secrets: [] }),
     { act: 'report', outcome: { state: 'held' } },
   ],
   [
     'to be left alone by a word that is not "true" is not',
-    observed({ metadata: { finalizers: [], annotations: { [PAUSE_ANNOTATION]: 'yes' } } }),
+    observed({ metadata: { finalizers: [], annotations: { [UNMANAGED_ANNOTATION]: 'yes' } } }),
     { act: 'finalize' },
   ],
   [
     'deleted while it is to be left alone waits',
-    observed({ metadata: { ...deleted, annotations: { [PAUSE_ANNOTATION]: 'true' } }, status: SYNCED }),
+    observed({ metadata: { ...deleted, annotations: { [UNMANAGED_ANNOTATION]: 'true' } }, status: SYNCED }),
     { act: 'report', outcome: { state: 'held' } },
   ],
   [

@@ -5,7 +5,7 @@ import { BufferIdClaims } from '../../../operator/reconcile/buffer-id-claims.ts'
 import { bufferIdOf } from '../../../operator/reconcile/desired-buffer.ts'
 import { type AdminBuffers, AdminError, type SecretResource } from '../../../operator/reconcile/ports.ts'
 import { BufferReconciler } from '../../../operator/reconcile/reconciler.ts'
-import { type BufferResource, PAUSE_ANNOTATION } from '../../../operator/resource.ts'
+import { type BufferResource, UNMANAGED_ANNOTATION } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { type Given, KEY, resource, secret, stored } from './fixtures.ts'
 import { quietParts, writerTo } from './quiet-parts.ts'
@@ -103,7 +103,7 @@ describe('an identifier that somebody claims, and never gets', () => {
 
   it('is free at once when that one is paused', async () => {
     const { put, pass, readyAfter } = await claimed()
-    put(BAD, { metadata: { annotations: { [PAUSE_ANNOTATION]: 'true' } } })
+    put(BAD, { metadata: { annotations: { [UNMANAGED_ANNOTATION]: 'true' } } })
     await pass(BAD)
     expect(await readyAfter(false)).to.equal(0)
   })

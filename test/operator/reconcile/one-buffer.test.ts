@@ -8,7 +8,7 @@ import type { Buffer } from '../../../internal/domain/model.ts'
 import { BufferIdClaims } from '../../../operator/reconcile/buffer-id-claims.ts'
 import { type AdminBuffers, AdminError, type SecretResource } from '../../../operator/reconcile/ports.ts'
 import { BufferReconciler } from '../../../operator/reconcile/reconciler.ts'
-import { type BufferResource, PAUSE_ANNOTATION } from '../../../operator/resource.ts'
+import { type BufferResource, UNMANAGED_ANNOTATION } from '../../../operator/resource.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { seededFractions } from '../../support/seeded.ts'
 import { resource, SECRETS, spec, stored } from './fixtures.ts'
@@ -175,7 +175,7 @@ async function walk(seed: number, adopts: boolean): Promise<void> {
 function toggle(resources: Map<string, BufferResource>, key: string): void {
   const each = resources.get(key)!
   const { annotations, ...metadata } = each.metadata
-  const paused = { ...metadata, annotations: { [PAUSE_ANNOTATION]: 'true' } }
+  const paused = { ...metadata, annotations: { [UNMANAGED_ANNOTATION]: 'true' } }
   resources.set(key, { ...each, metadata: annotations === undefined ? paused : metadata })
 }
 

@@ -1,7 +1,7 @@
 /** What the operator hears of the service without asking, and what people ask of it by annotations. */
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { PAUSE_ANNOTATION, RECONCILE_ANNOTATION } from '../../../operator/resource.ts'
+import { PAUSE_ANNOTATION, RECONCILE_ANNOTATION, UNMANAGED_ANNOTATION } from '../../../operator/resource.ts'
 import { kubeOrSkip } from '../../kube/kube.ts'
 import { sharedInstallation } from '../../support/shared-installation.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
@@ -79,32 +79,42 @@ describe('a Buffer between two comparisons', function () {
     expect(keys.size, 'one request waits for each key').to.equal(1)
   })
 
+  it('is disabled while its pause annotation says so, and goes on afterwards', async () => {
+    const name = await made()
+    await annotate(name, { [PAUSE_ANNOTATION]: 'true' })
+    const paused = await harness.untilCondition(name, 'Paused', { reason: 'PausedByAnnotation' })
+    expect(condition(paused, 'Ready')?.status).to.equal('True')
+    expect(await harness.api.readBuffer(name)).to.include({ enabled: false })
+    await annotate(name, { [PAUSE_ANNOTATION]: null })
+    await inTime(async () => (await harness.api.readBuffer(name)).enabled)
+  })
+
   it('is left alone while its annotation says so, and set back afterwards', async () => {
     const name = await made({ displayName: 'as described' })
-    await annotate(name, { [PAUSE_ANNOTATION]: 'true' })
-    const held = await harness.untilCondition(name, 'Ready', { reason: 'ReconciliationPaused' })
+    await annotate(name, { [UNMANAGED_ANNOTATION]: 'true' })
+    const held = await harness.untilCondition(name, 'Ready', { reason: 'Unmanaged' })
     expect(condition(held, 'Ready')?.status).to.equal('True')
     await harness.api.patchBuffer(name, { name: 'by hand' })
     await harness.patch(name, { spec: { dlqPauseThreshold: 7 } })
-    await harness.untilCondition(name, 'Ready', { reason: 'ReconciliationPaused' })
+    await harness.untilCondition(name, 'Ready', { reason: 'Unmanaged' })
     const asked = harness.proxy.seen(name).length
     const another = await made()
     expect(await harness.api.readBuffer(name)).to.include({ name: 'by hand', dlqPauseThreshold: 3 })
     expect(harness.proxy.seen(name), `asked while ${another} was made`).to.have.length(asked)
-    await annotate(name, { [PAUSE_ANNOTATION]: null })
+    await annotate(name, { [UNMANAGED_ANNOTATION]: null })
     await harness.untilCondition(name, 'Ready', { reason: 'Synced' })
     expect(await harness.api.readBuffer(name)).to.include({ name: 'as described', dlqPauseThreshold: 7 })
   })
 
   it('that is deleted while it is left alone waits, with its buffer', async () => {
     const name = await made()
-    await annotate(name, { [PAUSE_ANNOTATION]: 'true' })
-    await harness.untilCondition(name, 'Ready', { reason: 'ReconciliationPaused' })
+    await annotate(name, { [UNMANAGED_ANNOTATION]: 'true' })
+    await harness.untilCondition(name, 'Ready', { reason: 'Unmanaged' })
     await harness.remove(name)
     await made()
     expect((await harness.read(name)).metadata.deletionTimestamp).to.be.a('string')
     await harness.api.readBuffer(name)
-    await annotate(name, { [PAUSE_ANNOTATION]: null })
+    await annotate(name, { [UNMANAGED_ANNOTATION]: null })
     await harness.untilGone(name)
   })
 
