@@ -16,6 +16,8 @@ export interface DesiredBuffer {
   readonly projectId: string
   /** Complete, defaults filled in. */
   readonly config: Wanted
+  /** Secrets of which a line end was left out, each as `<key> of Secret <name>`. */
+  readonly lineEnds: readonly string[]
 }
 
 export type DesiredBufferProblem = SecretProblem | { ok: false; reason: 'InvalidSpec'; error: string }
@@ -37,7 +39,7 @@ export function desiredBufferOf(
   const { enabled, ...rest } = config
   const manages = resource.spec.enabled !== undefined || isPaused(resource)
   const managed = manages ? { ...rest, enabled } : rest
-  return { ok: true, bufferId, projectId, config: managed }
+  return { ok: true, bufferId, projectId, config: managed, lineEnds: values.lineEnds }
 }
 
 /** Body of `POST /v1/admin/buffers`. */
@@ -50,13 +52,16 @@ interface Values {
   readonly source: string | undefined
   readonly previousSource: string | undefined
   readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly lineEnds: readonly string[]
 }
 
 function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret): Values | SecretProblem {
   const problems: SecretProblem[] = []
+  const lineEnds: string[] = []
   const read = (ref: SecretKeyRef, take = secretValue): string => {
     const value = take(ref, find)
     if (!value.ok) problems.push(value)
+    else if (value.hadLineEnd) lineEnds.push(`${ref.key} of Secret ${ref.name}`)
     return value.ok ? value.value : ''
   }
   const values = {
@@ -67,7 +72,7 @@ function resolve({ delivery, sourceVerification }: BufferSpec, find: FindSecret)
       ({ name, secretKeyRef }) => [name, read(secretKeyRef, headerValue)] as const,
     ),
   }
-  return problems[0] ?? values
+  return problems[0] ?? { ...values, lineEnds }
 }
 
 function bodyOf(resource: BufferResource, values: Values): JsonBody {

@@ -227,6 +227,7 @@ export class BufferReconciler implements Reconciler {
           ? `the buffer ${bufferId} was gone, and was created again`
           : `created buffer ${bufferId}`
         this.#tell(resource, decision.again ? 'Warning' : 'Normal', reason, note)
+        this.#tellLineEnds(observed)
         return { ...observed, remote, changed: true, claimed: false }
       }
       case 'change': {
@@ -237,6 +238,7 @@ export class BufferReconciler implements Reconciler {
           decision.reason,
           decision.note,
         )
+        this.#tellLineEnds(observed)
         return { ...observed, remote, changed: true }
       }
       case 'remove':
@@ -358,6 +360,12 @@ export class BufferReconciler implements Reconciler {
 
   async #write(resource: BufferResource, status: BufferStatus, pass: Pass): Promise<void> {
     pass.memory.written = await this.#options.writer.applyStatus(resource, status)
+  }
+
+  /** With each change: who wrote the Secret may wonder why a signature differs. */
+  #tellLineEnds({ resource, desired }: Observed): void {
+    for (const secret of desired.ok ? desired.lineEnds : [])
+      this.#tell(resource, 'Warning', 'SecretLineEnd', `the line end at the end of ${secret} was left out`)
   }
 
   #tell(resource: BufferResource, type: 'Normal' | 'Warning', reason: string, note: string): void {

@@ -9,7 +9,14 @@ export interface SecretProblem {
   readonly error: string
 }
 
-export type SecretValue = { readonly ok: true; readonly value: string } | SecretProblem
+export interface SecretText {
+  readonly ok: true
+  readonly value: string
+  /** A line end stood behind it, which editors and `echo` leave there. */
+  readonly hadLineEnd: boolean
+}
+
+export type SecretValue = SecretText | SecretProblem
 
 /** A Secret of the resource's own namespace. */
 export type FindSecret = (name: string) => SecretResource | undefined
@@ -46,7 +53,7 @@ export function secretVersions(resource: BufferResource, find: FindSecret): Secr
   })
 }
 
-/** The value as it stands there, a line end included: it may be part of a secret. */
+/** The value without one line end at its end. */
 export function secretValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
   const secret = find(ref.name)
   if (secret === undefined) return problem('SecretNotFound', `Secret ${ref.name} does not exist`)
@@ -54,15 +61,23 @@ export function secretValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
   if (!Object.hasOwn(data, ref.key))
     return problem('SecretNotFound', `Secret ${ref.name} has no key ${ref.key}`)
   const bytes = Buffer.from(data[ref.key]!, 'base64')
-  if (bytes.length === 0) return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} is empty`)
-  try {
-    return { ok: true, value: utf8.decode(bytes) }
-  } catch {
+  const text = textOf(bytes)
+  if (text === undefined)
     return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} is no text in UTF-8`)
+  const value = text.replace(/\r?\n$/, '')
+  if (value === '') return problem('SecretInvalid', `${ref.key} of Secret ${ref.name} is empty`)
+  return { ok: true, value, hadLineEnd: value !== text }
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
   }
 }
 
-/** That of a header, which can hold no line end: most stand there by accident. */
+/** That of a header, which can hold no line end. */
 export function headerValue(ref: SecretKeyRef, find: FindSecret): SecretValue {
   const value = secretValue(ref, find)
   if (!value.ok || !/[\r\n]/.test(value.value)) return value
@@ -74,7 +89,7 @@ export function apiKey(ref: SecretKeyRef, find: FindSecret): SecretValue {
   const value = secretValue(ref, find)
   if (!value.ok) return value
   const key = value.value.trim()
-  if (API_KEY.test(key)) return { ok: true, value: key }
+  if (API_KEY.test(key)) return { ...value, value: key }
   return problem(
     'InvalidCredentials',
     `${ref.key} of Secret ${ref.name} is no API key (svk_ and 48 hexadecimal characters)`,

@@ -145,7 +145,7 @@ describe('the Secrets of a Buffer resource', function () {
 
   it('with a newline in a header are told as such', async () => {
     const name = harness.name('lined')
-    await harness.createSecret(name, { ...one, token: `${one.token}\n` })
+    await harness.createSecret(name, { ...one, token: `${one.token}\nmore` })
     await harness.create(name, { delivery: signedBy(name) })
     const refused = await harness.untilCondition(name, 'Stalled', { reason: 'SecretInvalid' })
     expect(condition(refused, 'Stalled')?.message).to.equal(
