@@ -273,7 +273,8 @@ describe('the schema of the values', () => {
       const { description, properties = {}, items } = resolved(node)
       if (path !== '' && !description) missing.push(path)
       for (const [key, each] of Object.entries(properties)) walk(each, `${path}.${key}`)
-      if (items?.properties) walk({ description: 'an item', ...items }, `${path}[]`)
+      const item = items && resolved(items)
+      if (item?.properties) walk({ description: 'an item', ...item }, `${path}[]`)
     }
     walk(schema, '')
     expect(missing).to.deep.equal([])
