@@ -129,10 +129,13 @@ describe('the number of pods that an autoscaler has set', function () {
 
   it('is not taken by a rollback to a revision with another number: server-side apply refuses it', async () => {
     const release = await releaseOf('true', { ingress: { replicas: 5 } })
+    ok(await release.upgrade(ON))
     await release.scale(8)
     const { code, stderr } = await release.rollback(1)
     expect({ code, pods: await release.pods() }).to.deep.equal({ code: 1, pods: 8 })
     expect(stderr).to.include('conflict').and.include('.spec.replicas')
+    ok(await release.upgrade(OFF))
+    expect(await release.pods(), 'after the upgrade that ends the half-way state').to.equal(8)
   })
 
   it('is in no revision, where somebody scaled before autoscaling was turned on', async () => {
