@@ -78,7 +78,7 @@ export interface AttemptResult {
   /** null when delivered. */
   error: string | null
   durationMs: number
-  /** The first 4 KB of the response body as text, null when none arrived. */
+  /** The first 4 KB of the response body as text, null when none arrived within a second of its head. */
   responseBody: string | null
 }
 
@@ -88,6 +88,6 @@ export interface Deliveries {
     target: DeliveryConfig,
     key: string,
     body: Uint8Array,
-    options: { flow: string; customerId: string; maxWaitMs: number },
+    options: { flow: string; customerId: string; maxWaitMs: number; readsBody: true },
   ): Promise<AttemptResult>
 }

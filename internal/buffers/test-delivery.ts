@@ -64,7 +64,12 @@ export function createTestDelivery(options: TestDeliveryOptions): TestDelivery {
         idempotencyKey(groupId, 0),
         testBody(record.buffer, groupId, item, payload),
         // Of its own, so that the batches that wait for this destination do not come first.
-        { flow: `test ${record.uid}`, customerId: record.buffer.customerId, maxWaitMs: WAIT_MS },
+        {
+          flow: `test ${record.uid}`,
+          customerId: record.buffer.customerId,
+          maxWaitMs: WAIT_MS,
+          readsBody: true,
+        },
       )
       return reportOf(result)
     },

@@ -22,6 +22,8 @@ export interface SendOptions {
   customerId?: string
   /** Longest wait for a turn, ms; afterwards `unsent`. Default: as long as the queue (bounded by its length) takes. */
   maxWaitMs?: number
+  /** `responseBody` of a 2xx is wanted, too: the result comes up to a second after the head. Default false. */
+  readsBody?: boolean
 }
 
 export interface AttemptResult {
@@ -35,9 +37,9 @@ export interface AttemptResult {
   errorClass: ErrorClass | null
   /** One short line without addresses, header values or bodies; null when delivered. */
   error: string | null
-  /** From its turn (not the call) to the end, whole ms. */
+  /** From its turn (not the call) to the result, whole ms. */
   durationMs: number
-  /** The first 4 KB of the response body as text, null when none arrived. */
+  /** The first 4 KB of the response body as text, as far as it arrived within a second of its head. Else, and for a 2xx without `readsBody`, null. */
   responseBody: string | null
   /**
    * Nothing was sent: the attempt was withdrawn, found the queue full, waited too long, or this process lacked what it

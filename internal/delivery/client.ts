@@ -112,10 +112,7 @@ export class DeliveryClient {
     const taker = { flow, customerId }
     if (!this.#bodies.hasRoom(taker))
       return Promise.resolve(this.#refused('too many bodies wait for destinations'))
-    this.#bodies.take(taker, body.length)
-    return this.#inTurn(this.#pool(url), request, body.length, { ...options, ...taker }).finally(() =>
-      this.#bodies.leave(taker, body.length),
-    )
+    return this.#inTurn(this.#pool(url), request, body.length, { ...options, ...taker })
   }
 
   /** Whether an attempt with a body of so many bytes would be taken now. No counts as one that was withheld. */
@@ -178,15 +175,20 @@ export class DeliveryClient {
       bytes,
       start: () => {
         stopWaiting()
-        resolve(this.#run(pool, request, options))
+        resolve(this.#run(pool, request, turn, options))
       },
       refuse: (reason) => {
         stopWaiting()
+        this.#bodies.leave(turn, bytes)
         resolve(unsent(reason))
       },
     }
+    this.#bodies.take(turn, bytes)
     if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(pool, turn, maxWaitMs)
-    if (!pool.queue.enter(turn)) resolve(this.#refused('too many attempts wait for the destination'))
+    if (!pool.queue.enter(turn)) {
+      this.#telemetry.withheld('room')
+      turn.refuse('too many attempts wait for the destination')
+    }
     return promise
   }
 
@@ -196,35 +198,41 @@ export class DeliveryClient {
     })
   }
 
+  /** The connection, the places and the body are given back when the exchange is over, which may be after the result. */
   async #run(
     pool: OriginPool,
     request: () => Dispatcher.DispatchOptions,
-    { flow, customerId, proceed }: Taker & SendOptions,
+    turn: Turn,
+    { proceed, readsBody = false }: SendOptions,
   ): Promise<AttemptResult> {
     let connection: Connection | undefined
-    let reusable = false
+    let over = Promise.resolve(false)
     try {
       if (proceed && !proceed()) return unsent('withdrawn')
       const started = this.#clock.monotonic()
-      connection = pool.take(customerId)
-      const answer = await this.#exchange(connection, request())
-      reusable = answer.reusable
+      connection = pool.take(turn.customerId)
+      const exchange = this.#exchange(connection, request(), readsBody)
+      over = exchange.over
+      const answer = await exchange.answer
       if (answer.error && lacksSocket(answer.error)) this.#telemetry.withheld('socket')
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
     } finally {
-      pool.leave({ customerId, flow }, connection, reusable)
+      over.then((reusable) => {
+        pool.leave(turn, connection, reusable)
+        this.#bodies.leave(turn, turn.bytes)
+      })
     }
   }
 
-  async #exchange(connection: Connection, request: Dispatcher.DispatchOptions): Promise<Answer> {
-    const exchange = new Exchange(connection, request, this.#clock, this.#deadlineMs)
+  #exchange(connection: Connection, request: Dispatcher.DispatchOptions, readsBody: boolean): Exchange {
+    const options = { clock: this.#clock, deadlineMs: this.#deadlineMs, readsBody }
+    const exchange = new Exchange(connection, request, options)
     this.#running.add(exchange)
-    try {
-      return await exchange.answer
-    } finally {
+    exchange.over.then(() => {
       this.#running.delete(exchange)
       if (this.#running.size === 0) this.#onQuiet?.()
-    }
+    })
+    return exchange
   }
 
   async #close(boundMs: number): Promise<void> {

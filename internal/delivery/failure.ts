@@ -10,6 +10,11 @@ export class AttemptDeadlineError extends Error {
   override readonly name = 'AttemptDeadlineError'
 }
 
+/** The destination sent informational heads, and no final one. */
+export class TooManyHeadsError extends Error {
+  override readonly name = 'TooManyHeadsError'
+}
+
 /** The client is being closed. */
 export class ClosingError extends Error {
   override readonly name = 'ClosingError'
@@ -57,6 +62,7 @@ const texts: Readonly<Record<string, string>> = {
   ENETUNREACH: 'network unreachable',
   UND_ERR_INVALID_ARG: 'the request cannot be sent as configured',
   UND_ERR_SOCKET: 'connection closed before the response',
+  TooManyHeadsError: 'too many informational responses',
   UND_ERR_HEADERS_OVERFLOW: 'the head of the response is too large',
 }
 

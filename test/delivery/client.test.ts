@@ -153,7 +153,13 @@ describe('the delivery client', () => {
 
     it('text whatever the bytes', async () => {
       sink.otherwise({ body: Buffer.from([0xff, 0x41, 0x00]) })
-      expect((await client.send(target(sink.url()), KEY, batch)).responseBody).to.equal('\ufffdA\u0000')
+      const { responseBody } = await client.send(target(sink.url()), KEY, batch, { readsBody: true })
+      expect(responseBody).to.equal('\ufffdA\u0000')
+    })
+
+    it('nothing of a 2xx that nobody reads', async () => {
+      sink.otherwise({ body: 'thanks' })
+      expect((await client.send(target(sink.url()), KEY, batch)).responseBody).to.equal(null)
     })
   })
 

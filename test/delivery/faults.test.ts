@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { AttemptResult } from '../../internal/delivery/attempt.ts'
+import type { AttemptResult, SendOptions } from '../../internal/delivery/attempt.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Sink, type SinkAnswer, startSink } from '../support/sink.ts'
@@ -91,29 +91,60 @@ describe('a destination that misbehaves', () => {
       [503, false],
     ] as const) {
       sink.otherwise({ fault: 'endless', status })
-      const result = await client.send(target(sink.url()), 'k', batch)
+      const result = await client.send(target(sink.url()), 'k', batch, { readsBody: true })
       expect(result).to.include({ delivered, statusCode: status })
       expect(result.responseBody).to.have.length(4_096)
       await nothingLeaks()
     }
   })
 
-  it('whose body trickles is judged by its status when the deadline comes', async () => {
-    for (const [status, errorClass] of [
-      [200, null],
-      [503, 'http_5xx'],
-    ] as const) {
+  describe('whose body trickles', () => {
+    async function headOf(status: number, options: SendOptions = {}) {
       sink.otherwise({ fault: 'drip', status })
       const headArrived = Promise.withResolvers<void>()
       const onHead = () => headArrived.resolve()
       subscribe('undici:request:headers', onHead)
-      const sent = client.send(target(sink.url()), 'k', batch)
+      const sent = client.send(target(sink.url()), 'k', batch, options)
       await headArrived.promise
       unsubscribe('undici:request:headers', onHead)
-      clock.advance(10_000)
-      expect(await sent).to.deep.include({ statusCode: status, errorClass, durationMs: 10_000 })
-      await nothingLeaks()
+      return sent
     }
+
+    it('has acknowledged by its head, and keeps its connection to the deadline', async () => {
+      expect(await headOf(200)).to.include({ delivered: true, statusCode: 200, durationMs: 0 })
+      expect(client.gauges()).to.include({ running: 1, idleConnections: 0 })
+      clock.advance(9_999)
+      expect(sink.openConnections).to.equal(1)
+      clock.advance(1)
+      await nothingLeaks()
+    })
+
+    it('is waited for a second where its beginning is kept', async () => {
+      for (const [status, options] of [
+        [200, { readsBody: true }],
+        [404, {}],
+        [503, {}],
+      ] as const) {
+        const sent = headOf(status, options)
+        await eventually(() => clock.pending === 2)
+        clock.advance(1_000)
+        expect(await sent).to.deep.include({ statusCode: status, durationMs: 1_000 })
+        clock.advance(9_000)
+        await nothingLeaks()
+      }
+    })
+
+    it('holds its place until it is over', async () => {
+      client = newClient({ clock, limits: { atOnce: 1 } })
+      const first = client.send(target(sink.url()), 'k', batch)
+      expect(await first).to.include({ delivered: true })
+      expect(await headOf(200)).to.include({ delivered: true })
+      sink.otherwise({})
+      const next = client.send(target(sink.url()), 'k', batch)
+      expect(client.gauges()).to.include({ running: 1, waiting: 1 })
+      clock.advance(10_000)
+      expect(await next).to.include({ delivered: true })
+    })
   })
 
   it('whose body breaks off is judged by its status', async () => {
@@ -122,7 +153,7 @@ describe('a destination that misbehaves', () => {
       [500, false],
     ] as const) {
       sink.otherwise({ fault: 'half', status })
-      const result = await client.send(target(sink.url()), 'k', batch)
+      const result = await client.send(target(sink.url()), 'k', batch, { readsBody: true })
       expect(result).to.include({ delivered, statusCode: status, responseBody: 'only the beginning' })
       await nothingLeaks()
     }
@@ -201,15 +232,28 @@ describe('a server that speaks in its own way', () => {
 
   const url = (scheme = 'http') => `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/`
 
-  it('is answered by its final head, not by informational ones', async () => {
-    onData = (socket) => {
-      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')
-      socket.write('HTTP/1.1 503 Later\r\ncontent-length: 5\r\n\r\nlater')
-    }
-    expect(await client.send(target(url()), 'k', batch)).to.include({
-      statusCode: 503,
-      responseBody: 'later',
+  for (const informational of ['100 Continue', '102 Processing', '103 Early Hints', '199 Whatever']) {
+    it(`is answered by its final head, not by ${informational}`, async () => {
+      onData = (socket) => {
+        socket.write(`HTTP/1.1 ${informational}\r\nlink: </a>\r\n\r\nHTTP/1.1 ${informational}\r\n\r\n`)
+        socket.write('HTTP/1.1 503 Later\r\ncontent-length: 5\r\n\r\nlater')
+      }
+      for (let sent = 0; sent < 2; sent++) {
+        const result = await client.send(target(url()), 'k', batch)
+        expect(result).to.include({ statusCode: 503, responseBody: 'later' })
+      }
+      expect([sockets.size, client.gauges().idleConnections]).to.deep.equal([1, 1])
     })
+  }
+
+  it('cannot send informational heads without end', async () => {
+    onData = (socket) => socket.write('HTTP/1.1 100 Continue\r\n\r\n'.repeat(200))
+    expect(await client.send(target(url()), 'k', batch)).to.include({
+      statusCode: 0,
+      errorClass: 'connection',
+      error: 'too many informational responses (TooManyHeadsError)',
+    })
+    await eventually(() => sockets.size === 0)
   })
 
   it('cannot hold an attempt with informational heads alone', async () => {
