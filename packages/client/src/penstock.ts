@@ -1,5 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.ts'
+import { oldestFirst } from './dead-letters.ts'
 import { RefusedError } from './errors.ts'
 import { repeatingFetch } from './repeating-fetch.ts'
 import { RETRIES, type RetryPolicy } from './retry.ts'
@@ -96,20 +97,13 @@ export class Penstock {
     return { messageId, itemId, duplicate }
   }
 
-  /**
-   * Dead letters, newest first, of one buffer or of all. It asks again for the newest 500 as long as that brings others,
-   * so a caller that removes what it got sees all; one that removes nothing sees 500.
-   */
+  /** All dead letters, oldest first, of one buffer or of all. A caller may remove what it gets. */
   async *deadLetters(filter: { readonly bufferId?: string } = {}): AsyncGenerator<Schemas['DlqItem'], void> {
-    const query = { ...filter, customerId: await this.customerId(), limit: DEAD_LETTERS }
-    const seen = new Set<string>()
-    for (;;) {
-      const page = must('GET /v1/dlq', await this.api.GET('/v1/dlq', { params: { query } }))
-      const others = page.filter(({ dlqId }) => !seen.has(dlqId))
-      for (const { dlqId } of others) seen.add(dlqId)
-      yield* others
-      if (others.length === 0 || page.length < DEAD_LETTERS) return
-    }
+    const whole = { ...filter, customerId: await this.customerId(), limit: DEAD_LETTERS }
+    yield* oldestFirst(async (cursor) => {
+      const query = cursor === undefined ? whole : { ...whole, cursor }
+      return must('GET /v1/dlq', await this.api.GET('/v1/dlq', { params: { query } }))
+    })
   }
 
   /** What was done to the account, newest first, page by page. `since`, `until`: Unix milliseconds. */

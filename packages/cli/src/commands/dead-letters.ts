@@ -1,7 +1,6 @@
 /** `dlq ls|show|retry|rm`. */
 import { must, type Penstock, RefusedError, type Schemas } from '@penstock-local/client'
 import type { Command } from 'commander'
-import { collect } from '../collect.ts'
 import { EXIT } from '../exit.ts'
 import { exitCodeOf, Failure } from '../failure.ts'
 import { wholeNumber } from '../numbers.ts'
@@ -95,11 +94,14 @@ async function retry(on: Session, penstock: Penstock, dlqId: string): Promise<vo
   on.print(done, printable(`delivered ${dlqId}: ${done.itemCount} items, ${done.statusCode}`))
 }
 
-/** Oldest first, as far as one list reaches; a destination that refuses one refuses the others, too. */
+/** Oldest first; a destination that refuses one refuses the others, too. */
 async function retryAll(on: Session, penstock: Penstock, bufferId: string): Promise<void> {
-  const found = await collect(penstock.deadLetters({ bufferId }))
-  for (const { dlqId } of found.reverse()) await retry(on, penstock, dlqId)
-  if (found.length === 0) on.note(`${printable(bufferId)} has no dead letters`)
+  let retried = 0
+  for await (const { dlqId } of penstock.deadLetters({ bufferId })) {
+    await retry(on, penstock, dlqId)
+    retried++
+  }
+  if (retried === 0) on.note(`${printable(bufferId)} has no dead letters`)
 }
 
 /** One refusal is the failure itself; of several each is told, and the others go on. */
