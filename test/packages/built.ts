@@ -37,13 +37,20 @@ export interface Ended {
 /** The program `penstock`, once it is built. `env`: all that it has beside PATH. */
 export class Cli {
   readonly #env: Record<string, string>
+  readonly #stdout: number | 'pipe'
 
-  constructor(env: Record<string, string>) {
+  constructor(env: Record<string, string>, stdout: number | 'pipe' = 'pipe') {
     this.#env = env
+    this.#stdout = stdout
   }
 
   with(env: Record<string, string>): Cli {
-    return new Cli({ ...this.#env, ...env })
+    return new Cli({ ...this.#env, ...env }, this.#stdout)
+  }
+
+  /** With its output in an open file, a descriptor. */
+  to(stdout: number): Cli {
+    return new Cli(this.#env, stdout)
   }
 
   /** Its end, whatever it is. */
@@ -64,10 +71,11 @@ export class Cli {
   /** Without waiting for its end. `output`: so far. */
   start(args: readonly string[]) {
     const env = { PATH: process.env.PATH!, ...this.#env }
-    const child = spawn(process.execPath, [PROGRAM, ...args], { env, stdio: 'pipe' })
+    const stdio: ['pipe', 'pipe', 'pipe'] = ['pipe', this.#stdout as 'pipe', 'pipe']
+    const child = spawn(process.execPath, [PROGRAM, ...args], { env, stdio })
     const texts = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'] as const)
-      child[name].on('data', (chunk: Buffer) => {
+      child[name]?.on('data', (chunk: Buffer) => {
         texts[name] += chunk.toString()
       })
     // A program that refuses its arguments does not read.

@@ -57,7 +57,7 @@ Environment:
 
 Exit codes:
   0  done
-  1  the service, or the destination of a retry, refused it
+  1  the service, or the destination of a retry, refused it; or the output cannot be written
   2  the command, an option or a file is wrong
   3  there is no key, or the key may not do this
   4  there is no such thing

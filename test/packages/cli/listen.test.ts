@@ -67,6 +67,12 @@ describe('penstock listen', function () {
     expect([code, stderr]).to.deep.equal([2, 'penstock: PENSTOCK_SIGNING_SECRETS is not set\n'])
   })
 
+  it('ends when nobody reads what it prints', async () => {
+    const running = walker.cli.start(['listen', '--port', '0', '--unsigned'])
+    running.child.stdout.destroy()
+    expect((await running.ended).code).to.equal(0)
+  })
+
   it('says when its port is taken', async () => {
     const port = String(on.sink.port)
     const { code, stderr } = await walker.cli.run(['listen', '--unsigned', '--port', port])

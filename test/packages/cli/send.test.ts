@@ -1,4 +1,5 @@
 /** `penstock send`: webhooks from a file and from stdin. */
+import { closeSync, openSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { NEVER_DUE } from '../../e2e/harness.ts'
@@ -99,5 +100,30 @@ describe('penstock send', function () {
     expect((await walker.withKey.run(args, '{"n":1}')).code).to.equal(0)
     const [batch] = await channel.untilBatches(1, 30_000)
     expect(batch!.svc.groupKey).to.equal('eve')
+  })
+
+  it('sends all lines although nobody reads what it prints', async () => {
+    const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 200 } })
+    const lines = Array.from({ length: 200 }, (_, n) => JSON.stringify({ group: 'ada', n }))
+    const path = walker.file('unread.ndjson', lines.join('\n'))
+    const sending = walker.withKey.start(['send', channel.projectId, channel.bufferId, path])
+    sending.child.stdout.destroy()
+    sending.child.stderr.destroy()
+    expect((await sending.ended).code).to.equal(0)
+    const [batch] = await channel.untilBatches(1, 30_000)
+    expect(batch!.items.map(({ payload }) => payload.n)).to.deep.equal(lines.map((_, n) => n))
+  })
+
+  it('sends all lines although its output has no room, and says so', async () => {
+    const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 3 } })
+    const lines = [1, 2, 3].map((n) => JSON.stringify({ group: 'ada', n }))
+    const path = walker.file('full.ndjson', lines.join('\n'))
+    const full = openSync('/dev/full', 'w')
+    const { code, stderr } = await walker.withKey
+      .to(full)
+      .run(['send', channel.projectId, channel.bufferId, path])
+    closeSync(full)
+    expect([code, stderr]).to.deep.equal([1, 'penstock: cannot write the output: ENOSPC\n'])
+    expect((await channel.untilBatches(1, 30_000))[0]!.items).to.have.length(3)
   })
 })

@@ -66,7 +66,7 @@ Examples:
   $ penstock listen --unsigned --delay 12000
 `
 
-/** Resolves when a signal ends it. */
+/** Resolves when it is ended. */
 async function listen(on: Session, options: ListenOptions): Promise<void> {
   const open = opener(on, options)
   let batches = 0
@@ -82,7 +82,7 @@ async function listen(on: Session, options: ListenOptions): Promise<void> {
   await listening(server, options)
   const { port } = server.address() as AddressInfo
   on.print({ listening: `http://${options.host}:${port}` }, `listening on http://${options.host}:${port}`)
-  await signal()
+  await ending(on)
   server.close()
   server.closeAllConnections()
 }
@@ -137,8 +137,10 @@ async function listening(server: Server, { host, port }: ListenOptions): Promise
   })
 }
 
-export async function signal(): Promise<void> {
+/** Of a command that goes on for ever: a signal, or an output that nobody reads any more. */
+export async function ending({ streams: { stdout } }: Session): Promise<void> {
   await new Promise((resolve) => {
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, resolve)
+    stdout.once('error', resolve)
   })
 }

@@ -9,7 +9,7 @@ import { Followed } from '../follow.ts'
 import { wholeNumber } from '../numbers.ts'
 import { isoTime, printable } from '../output.ts'
 import type { Session } from '../session.ts'
-import { signal } from './listen.ts'
+import { ending } from './listen.ts'
 
 type Dead = Schemas['DlqItem']
 type AuditRecord = Schemas['AuditRecord']
@@ -42,7 +42,7 @@ export function addTailCommand(program: Command, session: (command: Command) => 
       const on = session(command)
       const penstock = on.penstock()
       const ended = new AbortController()
-      void signal().then(() => ended.abort())
+      void ending(on).then(() => ended.abort())
       if (what === 'audit') await follow(on, auditRecords(penstock), options, ended.signal)
       else await follow(on, deadLetters(penstock, options), options, ended.signal)
     })
