@@ -24,6 +24,22 @@ describe('a webhook', () => {
     expect(() => webhookOf({ messageId: 'a' }, { messageId: 'b' })).to.throw(TypeError, 'messageId differs')
   })
 
+  it('has another id where that of its payload is blank, as for the service', () => {
+    for (const payload of [{ messageId: '' }, Buffer.from('{"messageId":""}')]) {
+      expect(webhookOf(payload, { messageId: 'm1' }).headers).to.deep.equal({ 'X-Idempotency-Key': 'm1' })
+      const { messageId, headers } = webhookOf(payload, {})
+      expect(messageId).to.match(UUID)
+      expect(headers).to.deep.equal({ 'X-Idempotency-Key': messageId })
+    }
+  })
+
+  it('has the id that its sender wrote into the header', () => {
+    const named = webhookOf({}, { headers: { 'x-idempotency-key': 'm1' } })
+    expect(named).to.deep.include({ messageId: 'm1', headers: { 'X-Idempotency-Key': 'm1' } })
+    const twice = { messageId: 'm2', headers: { 'x-idempotency-key': 'm1' } }
+    expect(() => webhookOf({}, twice)).to.throw(TypeError, 'messageId differs from the header')
+  })
+
   it('sends bytes as they are, and anything else as its JSON', () => {
     expect(textOf(webhookOf(Buffer.from('{ "n": 1.0 }'), {}))).to.equal('{ "n": 1.0 }')
     expect(textOf(webhookOf({ n: 1.0 }, {}))).to.equal('{"n":1}')

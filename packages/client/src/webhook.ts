@@ -3,8 +3,8 @@ import { createHmac, randomUUID } from 'node:crypto'
 
 export interface WebhookOptions {
   /**
-   * Names the webhook in all its attempts: 1 to 512 printable ASCII characters. Default: the `messageId` of the payload, or
-   * else a random UUID. To send a webhook again in another run of a program, keep it.
+   * Names the webhook in all its attempts: 1 to 512 printable ASCII characters. Default: the `messageId` of the payload, the
+   * header `X-Idempotency-Key`, or else a random UUID. To send a webhook again in another run of a program, keep it.
    */
   readonly messageId?: string
   /** Signs the body, where the buffer verifies its senders. */
@@ -27,24 +27,30 @@ export interface Webhook {
   readonly messageId: string
 }
 
+const ID_HEADER = 'X-Idempotency-Key'
 const SIGNATURE_HEADER = 'x-webhook-signature'
 const ID_IN_HEADER = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/
 
 /** `payload`: bytes go as they are, anything else as its JSON. Throws a TypeError that names what is wrong. */
-export function webhookOf(payload: unknown, { messageId, signing, headers = {} }: WebhookOptions): Webhook {
+export function webhookOf(
+  payload: unknown,
+  { messageId, signing, headers: given = {} }: WebhookOptions,
+): Webhook {
   const body = bytesOf(payload)
   const own = idIn(body)
+  const { named, headers } = withoutId(given)
+  if (messageId !== undefined && named !== undefined && messageId !== named)
+    throw new TypeError(`messageId differs from the header ${ID_HEADER}`)
   if (own !== undefined && messageId !== undefined && own !== messageId)
     throw new TypeError('messageId differs from the messageId of the payload, which counts')
-  const id = own ?? messageId ?? randomUUID()
+  const id = own ?? messageId ?? named ?? randomUUID()
   if (own === undefined && !ID_IN_HEADER.test(id))
     throw new TypeError('messageId must be 1 to 512 printable ASCII characters')
   return {
     body,
     messageId: id,
     headers: {
-      ...headers,
-      ...(own === undefined && { 'X-Idempotency-Key': id }),
+      ...(own === undefined ? { ...headers, [ID_HEADER]: id } : given),
       ...(signing !== undefined && signatureOf(body, signing)),
     },
   }
@@ -57,11 +63,22 @@ function bytesOf(payload: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text)
 }
 
-/** The service reads it first. What is no JSON has none, and is refused by the service. */
+/** An id counts wherever its sender wrote it. */
+function withoutId(given: Readonly<Record<string, string>>): {
+  named: string | undefined
+  headers: Readonly<Record<string, string>>
+} {
+  const isId = ([name]: readonly [string, string]) => name.toLowerCase() === ID_HEADER.toLowerCase()
+  const all = Object.entries(given)
+  return { named: all.find(isId)?.[1], headers: Object.fromEntries(all.filter((each) => !isId(each))) }
+}
+
+/** The service reads it first, and takes a blank one for none. What is no JSON has none, and is refused by the service. */
 function idIn(body: Uint8Array): string | undefined {
   try {
     const { messageId } = JSON.parse(new TextDecoder().decode(body)) as { messageId?: unknown }
-    return typeof messageId === 'string' || typeof messageId === 'number' ? String(messageId) : undefined
+    const isId = typeof messageId === 'number' || (typeof messageId === 'string' && messageId !== '')
+    return isId ? String(messageId) : undefined
   } catch {
     return undefined
   }
