@@ -2,6 +2,7 @@
  * Group key and message id of a webhook (docs/reference/buffers.md, "Group keys" and "Deduplication").
  * Both are read from own properties of the parsed body; a number gives its source text.
  */
+import { isUtf8 } from 'node:buffer'
 import { ServiceError } from './errors.ts'
 import type { GroupKeyConfig, MessageIdConfig } from './model.ts'
 import { numberText } from './number-text.ts'
@@ -10,6 +11,7 @@ import { numberText } from './number-text.ts'
 export const MAX_GROUP_KEY_BYTES = 1024
 export const MAX_MESSAGE_ID_BYTES = 512
 export const MESSAGE_ID_HEADER = 'X-Idempotency-Key'
+const BEYOND_ASCII = /[\u0080-\u00ff]/
 
 export interface ReceivedBody {
   /** `bytes` parsed. */
@@ -18,7 +20,7 @@ export interface ReceivedBody {
   bytes: Uint8Array
 }
 
-/** A request header by name in any case; undefined or '' when it was not sent. */
+/** A request header by name in any case, a character for each of its bytes; undefined or '' when it was not sent. */
 export type HeaderLookup = (name: string) => string | undefined
 
 export type Extracted<T> = { ok: true; value: T } | { ok: false; error: ServiceError }
@@ -118,7 +120,15 @@ function valueAt(root: unknown, segments: readonly string[]): unknown {
 }
 
 function headerValue(name: string | undefined, header: HeaderLookup): string | undefined {
-  return name === undefined ? undefined : header(name) || undefined
+  const value = name === undefined ? undefined : header(name)
+  return value ? headerText(value) : undefined
+}
+
+/** Most senders write UTF-8, and a text is the same key in a header as in a body. What is no UTF-8 is Latin-1. */
+function headerText(value: string): string {
+  if (!BEYOND_ASCII.test(value)) return value
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : value
 }
 
 /** Postgres keeps keys and ids as text, which cannot hold NUL: better refused than stuck in the queue. */

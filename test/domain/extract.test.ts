@@ -101,6 +101,22 @@ describe('the group key', () => {
     expect(keyOf(config, '{"a":"b"}')).to.equal(MISSING)
   })
 
+  const wires: [what: string, bytes: Buffer, key: string][] = [
+    ['UTF-8', Buffer.from('Zoë 🎈 \uFEFF'), 'Zoë 🎈 \uFEFF'],
+    ['Latin-1', Buffer.from('Zoë', 'latin1'), 'Zoë'],
+    ['a cut UTF-8 character', Buffer.from([0x5a, 0xc3]), 'ZÃ'],
+    ['an overlong UTF-8 character', Buffer.from([0xc0, 0xaf]), 'À¯'],
+    ['a surrogate in UTF-8', Buffer.from([0xed, 0xa0, 0x80]), 'í\u00a0\u0080'],
+    ['UTF-8 beside Latin-1', Buffer.from([0xc3, 0xab, 0xeb]), 'Ã«ë'],
+  ]
+  for (const [what, bytes, key] of wires) {
+    it(`in a header of ${what} is ${JSON.stringify(key)}`, () => {
+      const sent = { 'X-Key': bytes.toString('latin1') }
+      expect(keyOf({ mode: 'header', fallbackHeader: 'X-Key' }, '{}', sent)).to.equal(key)
+      expect(idOf('{}', { 'X-Idempotency-Key': bytes.toString('latin1') })).to.equal(key)
+    })
+  }
+
   it('has at most 1,024 UTF-8 bytes, wherever it comes from', () => {
     const config: GroupKeyConfig = { mode: 'jsonpath', path: '$.a', fallbackHeader: 'X-Key' }
     const tooLong = '400 Group key must be at most 1024 bytes'
@@ -112,6 +128,7 @@ describe('the group key', () => {
     expect(keyOf(config, `{"a":1${'0'.repeat(1024)}}`)).to.equal(tooLong)
     expect(keyOf(config, '{}', { 'X-Key': 'h'.repeat(1024) })).to.have.length(1024)
     expect(keyOf(config, '{}', { 'X-Key': 'h'.repeat(1025) })).to.equal(tooLong)
+    expect(keyOf(config, '{}', { 'X-Key': 'Ã¶'.repeat(512) })).to.equal('ö'.repeat(512))
   })
 
   it('cannot hold NUL', () => {

@@ -90,6 +90,18 @@ describe('a message id', function () {
     expect(await channel.send({ group: 'a', messageId: 'b1' }, header)).not.to.have.property('duplicate')
   })
 
+  it('in UTF-8 is the same in a header and in a body, and so is a group key', async () => {
+    const groupKey = { mode: 'jsonpath', path: '$.group', fallbackHeader: 'X-Customer' } as const
+    const channel = await on.channel({ groupKey, batch: { ...NEVER_DUE, maxItems: 2 } })
+    const asBytes = (text: string) => Buffer.from(text).toString('latin1')
+    await channel.send({ group: 'Zoë', messageId: 'größe' })
+    const headers = { 'X-Customer': asBytes('Zoë'), 'X-Idempotency-Key': asBytes('größe') }
+    expect(await channel.send({ n: 2 }, headers)).to.include({ duplicate: true, messageId: 'größe' })
+    await channel.send({ n: 3 }, { 'X-Customer': asBytes('Zoë') })
+    const [{ svc, items } = expect.fail()] = await channel.untilBatches(1)
+    expect([svc.groupKey, items.length, items[0]!.messageId]).to.deep.equal(['Zoë', 2, 'größe'])
+  })
+
   it('may be a number, which counts as its text', async () => {
     const channel = await on.channel({ batch: NEVER_DUE })
     const first = await channel.send('{"group":"a","messageId":12345678901234567890}')

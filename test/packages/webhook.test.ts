@@ -59,6 +59,11 @@ describe('a webhook', () => {
     expect(() => webhookOf({}, { signing: { secret: '' } })).to.throw(TypeError, 'signing.secret')
   })
 
+  it('has its headers in UTF-8, as the service reads them', () => {
+    const { headers } = webhookOf({ messageId: 'm1' }, { headers: { 'X-Customer': 'Łódź' } })
+    expect(Buffer.from(headers['X-Customer']!, 'latin1').toString()).to.equal('Łódź')
+  })
+
   it('has an id that a header can hold', () => {
     for (const id of ['', ' m', 'm ', 'a\r\nb: c', 'ü', 'x'.repeat(513)])
       expect(() => webhookOf({}, { messageId: id }), id).to.throw(TypeError, 'messageId must be')

@@ -9,7 +9,7 @@ export interface WebhookOptions {
   readonly messageId?: string
   /** Signs the body, where the buffer verifies its senders. */
   readonly signing?: WebhookSigning
-  /** More headers, such as that of the group key. */
+  /** More headers, such as that of the group key; sent in UTF-8. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -50,7 +50,7 @@ export function webhookOf(
     body,
     messageId: id,
     headers: {
-      ...(own === undefined ? { ...headers, [ID_HEADER]: id } : given),
+      ...inUtf8(own === undefined ? { ...headers, [ID_HEADER]: id } : given),
       ...(signing !== undefined && signatureOf(body, signing)),
     },
   }
@@ -71,6 +71,12 @@ function withoutId(given: Readonly<Record<string, string>>): {
   const isId = ([name]: readonly [string, string]) => name.toLowerCase() === ID_HEADER.toLowerCase()
   const all = Object.entries(given)
   return { named: all.find(isId)?.[1], headers: Object.fromEntries(all.filter((each) => !isId(each))) }
+}
+
+/** As `fetch` takes bytes: a character for each. The service reads UTF-8, so a text is the same as in a body. */
+function inUtf8(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, bytesOf(value)]))
 }
 
 /** The service reads it first, and takes a blank one for none. What is no JSON has none, and is refused by the service. */

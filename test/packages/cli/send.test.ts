@@ -96,10 +96,10 @@ describe('penstock send', function () {
       ...ONE_EACH,
       groupKey: { mode: 'header', fallbackHeader: 'X-Customer' },
     })
-    const args = ['send', channel.projectId, channel.bufferId, '--header', 'X-Customer: eve']
+    const args = ['send', channel.projectId, channel.bufferId, '--header', 'X-Customer: Łódź']
     expect((await walker.withKey.run(args, '{"n":1}')).code).to.equal(0)
     const [batch] = await channel.untilBatches(1, 30_000)
-    expect(batch!.svc.groupKey).to.equal('eve')
+    expect(batch!.svc.groupKey).to.equal('Łódź')
   })
 
   it('sends all lines although nobody reads what it prints', async () => {
