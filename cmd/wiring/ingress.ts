@@ -3,6 +3,7 @@ import type { Meter } from '@opentelemetry/api'
 import type { AuditTrail } from '../../internal/audit/trail.ts'
 import { CreditLedger } from '../../internal/billing/ledger.ts'
 import type { BodyShares } from '../../internal/http/body-shares.ts'
+import type { HealthCheck } from '../../internal/http/health.ts'
 import { IngestRoute } from '../../internal/http/ingest.ts'
 import type { Gate } from '../../internal/http/listener.ts'
 import { Ingest } from '../../internal/ingest/accept.ts'
@@ -10,6 +11,7 @@ import { AcknowledgedPacks } from '../../internal/ingest/acknowledged.ts'
 import { Packer } from '../../internal/ingest/packer.ts'
 import { LedgerUnavailableError } from '../../internal/ingest/ports.ts'
 import { ReportedShares } from '../../internal/ingest/shares.ts'
+import { UnansweredInboxes } from '../../internal/ingest/unanswered-inboxes.ts'
 import { connect } from '../../internal/postgres/connection.ts'
 import { PostgresCreditStatements } from '../../internal/postgres/ledger.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
@@ -23,6 +25,8 @@ const LEDGER_POOL = 4
 export interface Ingress {
   readonly route: IngestRoute
   readonly ledger: CreditLedger
+  /** Whether the inboxes take packs. */
+  readonly inboxes: HealthCheck
 }
 
 /** What the routes of a listener share. */
@@ -78,7 +82,11 @@ export async function startIngress(
       }),
     async (it) => it.close(),
   )
-  logs.broker.onReconnect(() => acknowledged.check())
+  const unanswered = new UnansweredInboxes()
+  logs.broker.onReconnect(() => {
+    acknowledged.check()
+    unanswered.forget()
+  })
   const inbox = await lifecycle.acquire(
     'packs',
     () =>
@@ -91,6 +99,7 @@ export async function startIngress(
         logOf: (shard) => logs.broker.inbox(shard),
         randomness: systemRandomness(),
         onStored: (shard, seq, packId) => acknowledged.acknowledged(shard, seq, packId),
+        onEnded: (shard, answered) => unanswered.report(shard, answered),
       }),
     (it) => it.close(),
   )
@@ -102,5 +111,6 @@ export async function startIngress(
   const { buffers, keys } = store
   const ingest = new Ingest({ buffers, keys, ledger, inbox, shares, telemetry, clock })
   const { maxBodyBytes } = config
-  return { route: new IngestRoute({ ingest, clock, gate, maxBodyBytes, bodies, telemetry, audit }), ledger }
+  const route = new IngestRoute({ ingest, clock, gate, maxBodyBytes, bodies, telemetry, audit })
+  return { route, ledger, inboxes: () => unanswered.refuse() }
 }

@@ -181,7 +181,11 @@ async function start(
     ? createAdmin(node, store, deliveries, ledger, { bodies, telemetry, audit }, payments?.provider)
     : undefined
   const shards = () => refuseTroubles(actor?.troubles() ?? [], prepared?.shards)
-  const checks = { ...dependencies(store, logs), ...((program.actor || prepared) && { shards }) }
+  const checks = {
+    ...dependencies(store, logs),
+    ...(ingress && { inboxes: ingress.inboxes }),
+    ...((program.actor || prepared) && { shards }),
+  }
   const health = createHealth(node.clock, version, checks, { secrets: areSecretsReadable })
   const endpoints = {
     telemetry,

@@ -16,8 +16,11 @@ export interface Health {
   checks: Record<string, 'ok' | 'degraded' | 'down'>
 }
 
-/** Checks whose failure is no reason to send traffic elsewhere: this node still takes what others deliver. */
-const NOT_OF_TRAFFIC: readonly string[] = ['shards']
+/**
+ * Checks whose failure is no reason to send traffic elsewhere: this node still takes what others deliver, and only a
+ * webhook tells whether an inbox takes packs again.
+ */
+const NOT_OF_TRAFFIC: readonly string[] = ['inboxes', 'shards']
 
 /** Whether traffic should come to this process (`/ready` of the ops port): all that a request needs answers. */
 export function takesTraffic({ checks }: Health): boolean {

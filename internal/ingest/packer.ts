@@ -54,6 +54,8 @@ export interface PackerOptions {
   telemetry: PackTelemetry
   /** Hears of each pack that the broker acknowledged. */
   onStored?: (shard: number, seq: number, packId: string) => void
+  /** Hears of the end of each pack, and whether the broker said what became of it. */
+  onEnded?: (shard: number, answered: boolean) => void
   /** `group`: a pack of one group has a subject of its own; `shard`: one subject a shard. */
   subjects: 'group' | 'shard'
   /** Appends in flight over all shards; default 4. Fewer make larger packs. */
@@ -227,8 +229,9 @@ export class Packer implements Inbox {
 
   /** Rejects with what its requests are to be told when the pack is not stored, or not known to be. */
   async #store(pack: Pack): Promise<void> {
-    const { clock, telemetry, onStored } = this.#options
+    const { clock, telemetry, onStored, onEnded } = this.#options
     const { answer, attempts } = await this.#untilAnswered(pack)
+    onEnded?.(pack.queue.shard, isDefinite(answer))
     if (answer.kind !== 'stored') {
       this.#verdicts.forget(pack.id)
       throw refusalOf(answer)
@@ -257,11 +260,16 @@ export class Packer implements Inbox {
       const answer = await logOf(pack.queue.shard).append(pack.frame, { subject, msgId, timeoutMs })
       const pause = answer.kind === 'in-process' ? LEAST_PAUSE_MS : pauseMs * (0.5 + randomness.fraction())
       const over = clock.monotonic() + pause >= deadline
-      if (over || (answer.kind !== 'unknown' && answer.kind !== 'in-process')) return { answer, attempts }
+      if (over || isDefinite(answer)) return { answer, attempts }
       await sleep(clock, pause)
       pauseMs = Math.min(pauseMs * 2, MOST_PAUSE_MS)
     }
   }
+}
+
+/** Whether the broker has said what became of the pack. */
+function isDefinite({ kind }: PackAppendAnswer): boolean {
+  return kind !== 'unknown' && kind !== 'in-process'
 }
 
 function refusalOf(answer: PackAppendAnswer): InboxUnavailableError {

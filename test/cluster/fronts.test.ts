@@ -109,7 +109,13 @@ describe('npm start with four processes', function () {
     await eventually(async () => {
       for (const { status, json } of await askAll('/health')) {
         expect(status).to.equal(200)
-        expect(json.checks).to.deep.equal({ postgres: 'ok', nats: 'ok', shards: 'ok', secrets: 'ok' })
+        expect(json.checks).to.deep.equal({
+          postgres: 'ok',
+          nats: 'ok',
+          inboxes: 'ok',
+          shards: 'ok',
+          secrets: 'ok',
+        })
       }
     }, PATIENT)
   })

@@ -44,7 +44,9 @@ describe('the commands of the guide to the local instance', function () {
     const output = await page.paste('Look inside')
     expect(output).to.match(/^live/).and.include('ready')
     expect(output).to.match(/^[1-9]\d*$/m)
-    expect(output).to.include('"checks":{"postgres":"ok","nats":"ok","shards":"ok","secrets":"ok"}')
+    expect(output).to.include(
+      '"checks":{"postgres":"ok","nats":"ok","inboxes":"ok","shards":"ok","secrets":"ok"}',
+    )
     expect(output.match(/ owned /g)).to.have.length(2)
     expect(output.match(/ running /g)).to.have.length(2)
   })

@@ -56,7 +56,7 @@ describe('health, liveness and readiness', function () {
     ])
     return { live: live.status, ready: ready.status, health: health.status, body: await health.json() }
   }
-  const all = { postgres: 'ok', nats: 'ok', shards: 'ok', secrets: 'ok' }
+  const all = { postgres: 'ok', nats: 'ok', inboxes: 'ok', shards: 'ok', secrets: 'ok' }
   const well: Told = { live: 200, ready: 200, health: 200, body: { status: 'ok', version, checks: all } }
   const without = (checks: Partial<typeof all> | Record<string, string>): Told => ({
     live: 200,

@@ -48,10 +48,23 @@ describe('a service whose disk is full', function () {
     expect(disk!.freeBytes).to.be.below(ROOM_BYTES)
   })
 
+  const health = async () => {
+    const answer = await fetch(`${trial.installation.service.url}/health`)
+    const { checks } = (await answer.json()) as { checks: Record<string, string> }
+    return { status: answer.status, inboxes: checks.inboxes }
+  }
+
+  it('tells so by /health', async () => {
+    const told = { status: 503, inboxes: 'down' }
+    await eventually(async () => expect(await health()).to.deep.equal(told), { timeoutMs: 60_000 })
+  })
+
   it('goes on by itself once there is room', async () => {
     disk!.clear()
     const { accepted } = load
     await eventually(() => load.accepted > accepted + 200, { timeoutMs: 60_000 })
+    const told = { status: 200, inboxes: 'ok' }
+    await eventually(async () => expect(await health()).to.deep.equal(told), { timeoutMs: 60_000 })
     fault.to = Date.now()
     await letGo(trial)
   })

@@ -45,12 +45,14 @@ describe('health', () => {
     expect(runs).to.equal(2)
   })
 
-  it('a dependency that is down keeps traffic away, a stopped shard does not', async () => {
+  it('a dependency that is down keeps traffic away, a stopped shard or inbox does not', async () => {
     const state = (checks: Parameters<typeof createHealth>[2]) => createHealth(systemClock(), '1', checks)()
     expect(takesTraffic(await state({ postgres: works, nats: works, shards: works }))).to.equal(true)
     expect(takesTraffic(await state({ postgres: fails, nats: works, shards: works }))).to.equal(false)
     expect(takesTraffic(await state({ postgres: works, nats: fails, shards: works }))).to.equal(false)
     const stopped = await state({ postgres: works, nats: works, shards: fails })
     expect([stopped.status, takesTraffic(stopped)]).to.deep.equal(['unavailable', true])
+    const refusing = await state({ postgres: works, nats: works, inboxes: fails })
+    expect([refusing.status, takesTraffic(refusing)]).to.deep.equal(['unavailable', true])
   })
 })

@@ -76,6 +76,22 @@ describe('packer', () => {
     expect(fate.stored).to.deep.equal({ duplicateOf: null })
   })
 
+  it('tells of the end of each pack whether its broker answered', async () => {
+    const ended: boolean[] = []
+    make({ onEnded: (_shard, answered) => ended.push(answered) })
+    const unknown = { kind: 'unknown', error: 'no answer in time' } as const
+    for (const answer of [{ kind: 'stored', seq: 7, duplicate: false }, { kind: 'full' }, unknown] as const) {
+      const told = ended.length
+      watched(newItem())
+      await rest()
+      while (ended.length === told) {
+        log().latest.answer(answer)
+        await clock.pass(100)
+      }
+    }
+    expect(ended).to.deep.equal([true, true, false])
+  })
+
   it('has one append in flight: what arrives meanwhile is the next pack, in order', async () => {
     const items = Array.from({ length: 5 }, () => newItem())
     watched(items[0]!)
