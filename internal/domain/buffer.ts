@@ -2,7 +2,7 @@
  * Reading of buffer configurations: creation, PATCH and clone (docs/reference/api.md, "Buffers").
  * Whatever comes out is complete (every default filled in) and obeys the schema and every rule beyond it.
  */
-import { Ajv } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import { brokenRules } from './buffer-rules.ts'
 import { bufferConfigSchema, bufferCreateSchema } from './buffer-schema.ts'
 import { restoreSecrets } from './buffer-secrets.ts'
@@ -86,7 +86,8 @@ export function applyBufferPatch(
   problems.push(...unknownFields(bufferConfigSchema, changes, ''))
   const config = configOf(stored)
   const merged = mergePatch(config, changes)
-  if (!validateConfig(merged)) problems.push(...faultsOf(validateConfig.errors))
+  const faults = newFaults(merged, config)
+  if (faults.length > 0) problems.push(...faultsOf(faults))
   if (problems.length > 0) return refuse(joinProblems([...new Set(problems)]))
   const checked = checkConfig(merged as unknown as BufferConfig, config, checkDestination)
   if (!checked.ok) return checked
@@ -106,7 +107,8 @@ export function parseBufferClone(stored: Buffer, body: unknown): Parsed<BufferCo
     ...configOf(stored),
     name: changes.name === undefined ? cloneName(stored.name) : changes.name,
   }
-  if (!validateConfig(clone)) return refuse(describeFaults(validateConfig.errors))
+  const faults = newFaults(clone, stored)
+  if (faults.length > 0) return refuse(describeFaults(faults))
   const broken = brokenRules(clone as unknown as BufferConfig)
   return broken.length > 0 ? refuse(joinProblems(broken)) : accept(clone as unknown as BufferConfig)
 }
@@ -123,6 +125,20 @@ export function configOf(buffer: Buffer): BufferConfig {
     Object.hasOwn(bufferConfigSchema.properties ?? {}, name),
   )
   return copyJson(Object.fromEntries(known)) as BufferConfig
+}
+
+/** Beside `stored`: the form of a text that did not change is not judged again, as with a destination. */
+function newFaults(config: unknown, stored: BufferConfig): readonly ErrorObject[] {
+  if (validateConfig(config)) return []
+  const isNew = ({ keyword, instancePath, data }: ErrorObject) =>
+    keyword !== 'pattern' || data !== valueAt(stored, instancePath)
+  return (validateConfig.errors ?? []).filter(isNew)
+}
+
+function valueAt(config: BufferConfig, pointer: string): unknown {
+  let value: unknown = config
+  for (const name of pointer.split('/').slice(1)) value = isJsonObject(value) ? value[name] : undefined
+  return value
 }
 
 /** A destination that did not change is not judged again: a stricter guard must not block other changes. */

@@ -67,11 +67,15 @@ export function object(
   return { title, type: 'object', description, properties, additionalProperties: false, ...extra }
 }
 
+/** A path would find no name with a blank at an end, and no dot behind a backslash, for ever: better refused. */
+const NAME_CHARACTER = '[^.*\\[\\]\\\\]'
+const NAME_END = '[^.*\\[\\]\\\\ \\t\\n\\v\\f\\r]'
+
 export function bodyPath(description: string): Schema {
   return {
     type: 'string',
-    description: `${description} in dot notation, for example $.data.customer: "$", then one or more ".name" without brackets or "*". An element of an array is named by its index.`,
+    description: `${description} in dot notation, for example $.data.customer: "$", then one or more ".name". A name with a dot, a bracket, "*", a backslash, or a blank at an end cannot be addressed. An element of an array is named by its index.`,
     maxLength: 512,
-    pattern: '^\\$(\\.[^.*\\[\\]]+)+$',
+    pattern: `^\\$(\\.${NAME_END}(${NAME_CHARACTER}*${NAME_END})?)+$`,
   }
 }

@@ -29,6 +29,21 @@ describe('PATCH of a buffer', () => {
     expect(changed({})).to.deep.equal(configOf(storedBuffer()))
   })
 
+  it('keeps a path that would be refused now, and takes no other such path', () => {
+    const stored = storedBuffer()
+    stored.groupKey.path = '$.k '
+    expect(changed({ name: 'New' }, stored)).to.deep.include({ name: 'New', groupKey: stored.groupKey })
+    expect(changed({ groupKey: { path: '$.k ' } }, stored)).to.deep.equal(configOf(stored))
+    expect(parseBufferClone(stored, undefined)).to.include({ ok: true })
+    for (const path of ['$.j ', '$.a\\.b']) {
+      const applied = applyBufferPatch(stored, { groupKey: { path } })
+      expect(applied)
+        .to.include({ ok: false })
+        .and.has.property('error')
+        .that.includes('groupKey.path is not valid')
+    }
+  })
+
   it('leaves the stored buffer as it was', () => {
     const stored = storedBuffer()
     changed({ batch: null, delivery: { headers: { 'X-Tenant': 'new' } } }, stored)
