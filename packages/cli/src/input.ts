@@ -3,17 +3,18 @@ import { createReadStream, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { withoutMark } from './byte-order-mark.ts'
 import { EXIT } from './exit.ts'
 import { Failure } from './failure.ts'
 import type { Streams } from './session.ts'
 
 const STDIN = '-'
 
-/** The whole of it. `file`: `-` is stdin. Throws a Failure that names the file. */
+/** The whole of it, without a byte order mark. `file`: `-` is stdin. Throws a Failure that names the file. */
 export async function readText(file: string, { stdin }: Streams): Promise<string> {
   if (file === STDIN) return text(stdin)
   try {
-    return readFileSync(file, 'utf8')
+    return withoutMark(readFileSync(file, 'utf8'))
   } catch (error) {
     throw unreadable(file, error)
   }
@@ -36,7 +37,7 @@ export function parsedJson(content: string, name: string): unknown {
   }
 }
 
-/** Lines that are not blank, with their numbers from 1. */
+/** Lines that are not blank, with their numbers from 1, without a byte order mark. */
 export async function* readLines(
   file: string,
   { stdin }: Streams,
@@ -46,7 +47,8 @@ export async function* readLines(
   try {
     for await (const content of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       line++
-      if (content.trim() !== '') yield { line, content }
+      const written = line === 1 ? withoutMark(content) : content
+      if (written.trim() !== '') yield { line, content: written }
     }
   } catch (error) {
     throw error instanceof Failure ? error : unreadable(file, error)

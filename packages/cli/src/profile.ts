@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { withoutMark } from './byte-order-mark.ts'
 import { EXIT } from './exit.ts'
 import { Failure } from './failure.ts'
 
@@ -56,7 +57,7 @@ function textOf(path: string): string | undefined {
 
 function parsed(text: string): Partial<Profile> | null {
   try {
-    return JSON.parse(text)
+    return JSON.parse(withoutMark(text))
   } catch {
     return null
   }

@@ -8,13 +8,13 @@ describe('penstock buffers', function () {
   const walker = walk()
   const { on } = walker
 
-  it('make, list, show, change and remove a buffer', async () => {
+  it('make, list, show, change and remove a buffer, of a file with a byte order mark', async () => {
     const projectId = await on.api.createProject()
     const bufferId = `${projectId}-orders`
     const wanted = { bufferId, projectId, name: 'Orders', groupKey: { mode: 'jsonpath', path: '$.customer' } }
     const path = walker.file(
       'buffer.json',
-      JSON.stringify({ ...wanted, delivery: { url: on.sink.url('/cli') } }),
+      `\uFEFF${JSON.stringify({ ...wanted, delivery: { url: on.sink.url('/cli') } })}`,
     )
     expect(await walker.withKey.json(['buffers', 'create', path])).to.include({ bufferId, enabled: true })
     expect((await walker.withKey.run(['buffers', 'create', path])).code).to.equal(1)

@@ -35,7 +35,11 @@ describe('penstock login', function () {
   })
 
   it('lets other commands use the profile', async () => {
-    expect(await walker.cli.json(['whoami'])).to.include({ customerId: on.api.customerId, role: 'owner' })
+    const me = { customerId: on.api.customerId, role: 'owner' }
+    expect(await walker.cli.json(['whoami'])).to.include(me)
+    const edited = walker.file('edited.json', `\uFEFF${readFileSync(profile(), 'utf8')}`)
+    chmodSync(edited, 0o600)
+    expect(await walker.cli.json(['whoami', '--profile', edited])).to.include(me)
   })
 
   it('is not believed when others may read its file', async () => {

@@ -102,6 +102,23 @@ describe('penstock send', function () {
     expect(batch!.svc.groupKey).to.equal('Łódź')
   })
 
+  it('takes files and lines behind a byte order mark', async () => {
+    const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 4 } })
+    const files: [name: string, content: string][] = [
+      ['marked.json', '{"group":"ada","n":1}'],
+      ['marked.ndjson', '{"group":"ada","n":2}\r\n{"group":"ada","n":3}\r\n'],
+    ]
+    for (const [name, content] of files) {
+      const path = walker.file(name, `\uFEFF${content}`)
+      const { code, stderr } = await walker.withKey.run(['send', channel.projectId, channel.bufferId, path])
+      expect([code, stderr], name).to.deep.equal([0, ''])
+    }
+    const args = ['send', channel.projectId, channel.bufferId]
+    expect((await walker.withKey.run(args, '\uFEFF{"group":"ada","n":4}\n')).code).to.equal(0)
+    const [batch] = await channel.untilBatches(1, 30_000)
+    expect(batch!.items.map(({ payload }) => payload.n)).to.deep.equal([1, 2, 3, 4])
+  })
+
   it('sends all lines although nobody reads what it prints', async () => {
     const channel = await on.channel({ batch: { ...NEVER_DUE, maxItems: 200 } })
     const lines = Array.from({ length: 200 }, (_, n) => JSON.stringify({ group: 'ada', n }))
