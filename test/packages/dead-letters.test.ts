@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { components } from '../../packages/client/src/api.ts'
-import { oldestFirst, type ReadPage } from '../../packages/client/src/dead-letters.ts'
+import { newestFirst, oldestFirst, type ReadPage } from '../../packages/client/src/dead-letters.ts'
 
 type Dead = components['schemas']['DlqItem']
 
@@ -60,5 +60,20 @@ describe('a walk over dead letters', () => {
   it('gives each once when pages end sooner than before', async () => {
     let reads = 0
     expect(await walked(new Queue(1_200, () => (reads++ < 5 ? 300 : 70)))).to.deep.equal(all)
+  })
+
+  it('gives the newest first over pages, and reads no more of them than it needs', async () => {
+    const queue = new Queue(1_200, () => 500)
+    let reads = 0
+    const read: ReadPage = (cursor) => {
+      reads++
+      return queue.read(cursor)
+    }
+    const seen: number[] = []
+    for await (const { dlqId } of newestFirst(read)) {
+      seen.push(Number(dlqId.slice(4)))
+      if (seen.length === 600) break
+    }
+    expect([seen, reads]).to.deep.equal([all.slice(600).reverse(), 2])
   })
 })

@@ -1,10 +1,16 @@
-/** All dead letters, oldest first, of a list that the API gives newest first and page by page. */
+/** All dead letters of a list that the API gives newest first and page by page. A page may be short, and not the last. */
 import type { components } from './api.ts'
 
 type Dead = components['schemas']['DlqItem']
 
 /** The newest ones behind `cursor`; an empty page is the last. */
 export type ReadPage = (cursor: string | undefined) => Promise<readonly Dead[]>
+
+/** Reads no page before its first entry is asked for. */
+export async function* newestFirst(read: ReadPage): AsyncGenerator<Dead, void> {
+  for (let page = await read(undefined); page.length > 0; page = await read(cursorOf(page.at(-1))))
+    yield* page
+}
 
 /**
  * Walks to the oldest page and keeps a cursor of each, not its content, which may be megabytes. Then reads each page

@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.ts'
-import { oldestFirst } from './dead-letters.ts'
+import { newestFirst, oldestFirst, type ReadPage } from './dead-letters.ts'
 import { RefusedError } from './errors.ts'
 import { repeatingFetch } from './repeating-fetch.ts'
 import { RETRIES, type RetryPolicy } from './retry.ts'
@@ -99,11 +99,23 @@ export class Penstock {
 
   /** All dead letters, oldest first, of one buffer or of all. A caller may remove what it gets. */
   async *deadLetters(filter: { readonly bufferId?: string } = {}): AsyncGenerator<Schemas['DlqItem'], void> {
-    const whole = { ...filter, customerId: await this.customerId(), limit: DEAD_LETTERS }
-    yield* oldestFirst(async (cursor) => {
-      const query = cursor === undefined ? whole : { ...whole, cursor }
+    yield* oldestFirst(this.#pages(filter, DEAD_LETTERS))
+  }
+
+  /** The same, newest first. `pageSize`: 1 to 500, of one request, for a caller that ends early. */
+  async *newestDeadLetters(
+    filter: { readonly bufferId?: string } = {},
+    pageSize = DEAD_LETTERS,
+  ): AsyncGenerator<Schemas['DlqItem'], void> {
+    yield* newestFirst(this.#pages(filter, pageSize))
+  }
+
+  #pages(filter: { readonly bufferId?: string }, limit: number): ReadPage {
+    return async (cursor) => {
+      const behind = cursor === undefined ? {} : { cursor }
+      const query = { ...filter, ...behind, customerId: await this.customerId(), limit }
       return must('GET /v1/dlq', await this.api.GET('/v1/dlq', { params: { query } }))
-    })
+    }
   }
 
   /** What was done to the account, newest first, page by page. `since`, `until`: Unix milliseconds. */

@@ -1,6 +1,7 @@
 /** `dlq ls|show|retry|rm`. */
 import { must, type Penstock, RefusedError, type Schemas } from '@penstock-local/client'
 import type { Command } from 'commander'
+import { collect } from '../collect.ts'
 import { EXIT } from '../exit.ts'
 import { exitCodeOf, Failure } from '../failure.ts'
 import { wholeNumber } from '../numbers.ts'
@@ -31,13 +32,8 @@ function addReading(dlq: Command, session: (command: Command) => Session): void 
     .option('--limit <n>', 'at most so many', wholeNumber(1, 500), 100)
     .action(async ({ buffer, limit }: { buffer?: string; limit: number }, command: Command) => {
       const on = session(command)
-      const penstock = on.penstock()
-      const query = {
-        customerId: await penstock.customerId(),
-        limit,
-        ...(buffer !== undefined && { bufferId: buffer }),
-      }
-      const found = must('dead letters', await penstock.api.GET('/v1/dlq', { params: { query } }))
+      const filter = buffer === undefined ? {} : { bufferId: buffer }
+      const found = await collect(on.penstock().newestDeadLetters(filter, limit), limit)
       on.print(found, list(found))
     })
   dlq

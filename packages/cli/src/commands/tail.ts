@@ -5,7 +5,7 @@ import { Argument, type Command } from 'commander'
 import { collect } from '../collect.ts'
 import { EXIT } from '../exit.ts'
 import { exitCodeOf } from '../failure.ts'
-import { Followed } from '../follow.ts'
+import { DISORDER_MS, Followed } from '../follow.ts'
 import { wholeNumber } from '../numbers.ts'
 import { isoTime, printable } from '../output.ts'
 import type { Session } from '../session.ts'
@@ -27,6 +27,7 @@ interface Feed<T> {
   line(entry: T): string
 }
 
+/** Of `--lines`. */
 const MOST = 500
 
 export function addTailCommand(program: Command, session: (command: Command) => Session): void {
@@ -77,16 +78,19 @@ async function follow<T>(
   }
 }
 
-function deadLetters(penstock: Penstock, { buffer }: TailOptions): Feed<Dead> {
+function deadLetters(penstock: Penstock, { buffer, lines }: TailOptions): Feed<Dead> {
   return {
     followed: new Followed(({ dlqId: id, createdAt }) => ({ id, createdAt })),
-    async read() {
-      const query = {
-        customerId: await penstock.customerId(),
-        limit: MOST,
-        ...(buffer !== undefined && { bufferId: buffer }),
+    /** All that may be new; at first also as many as are told. */
+    async read(horizon) {
+      const filter = buffer === undefined ? {} : { bufferId: buffer }
+      const found: Dead[] = []
+      for await (const dead of penstock.newestDeadLetters(filter)) {
+        const from = horizon > 0 || found.length <= lines ? horizon : found[0]!.createdAt - DISORDER_MS
+        if (dead.createdAt < from) break
+        found.push(dead)
       }
-      return must('dead letters', await penstock.api.GET('/v1/dlq', { params: { query } }))
+      return found
     },
     line: (dead) => {
       const { dlqId, bufferId, groupKey, createdAt, itemCount, reason, lastStatusCode, lastError } = dead
