@@ -28,6 +28,7 @@ export function createAuthenticator(
     onCreated: ({ issuer, subject }, customerId) =>
       audit.changed({
         principal: { customerId, role: 'owner', via: 'token', identity: { issuer, subject } },
+        action: 'createCustomers',
         method: null,
         route: 'sign-up',
         target: {},

@@ -5,8 +5,8 @@
 import type { AuditOrigin, AuditRecord, AuditTarget } from '../domain/audit.ts'
 import { boundedText } from '../domain/audit.ts'
 import type { Principal } from '../domain/principal.ts'
-import type { Clock } from '../runtime/clock.ts'
-import { TokenBuckets } from '../runtime/token-buckets.ts'
+import type { Action } from '../domain/roles.ts'
+import { type AllowanceOptions, createAllowances, kindOf, type RecordKind } from './allowances.ts'
 import { createLeftOut } from './left-out.ts'
 import type {
   AuditLoss,
@@ -31,6 +31,8 @@ export interface Asked {
 /** By a caller whose credential was good. */
 export interface Change extends Asked {
   readonly principal: Principal
+  /** What the caller needs the right to. */
+  readonly action: Action
   /** HTTP status of its answer. */
   readonly status: number
 }
@@ -43,14 +45,6 @@ export interface RefusedCredential extends Asked {
   readonly secret?: string
 }
 
-/** How many records of a customer a process keeps, so that nobody fills the table at the cost of others. */
-export interface Allowance {
-  /** Records at once. */
-  readonly burst: number
-  /** In the long run. */
-  readonly perMinute: number
-}
-
 export interface AuditTrail {
   changed(change: Change): void
   refused(refused: RefusedCredential): void
@@ -58,25 +52,15 @@ export interface AuditTrail {
   stop(): Promise<void>
 }
 
-export interface AuditTrailOptions {
+export interface AuditTrailOptions extends AllowanceOptions {
   readonly store: Pick<AuditStore, 'insert'>
-  readonly clock: Clock
   readonly telemetry: AuditTelemetry
   readonly revokedKey: RevokedKey
   /** A new UUID. */
   readonly newId: () => string
   /** Whether an error of the store only says that Postgres cannot be asked now. */
   readonly isOutage: (error: unknown) => boolean
-  /** Of each customer. Default `CHANGES`. */
-  readonly changes?: Allowance
-  /** Of each customer. Default `REFUSALS`. */
-  readonly refusals?: Allowance
 }
-
-/** A script may make hundreds of buffers at once; nobody changes five things a minute for weeks. */
-export const CHANGES: Allowance = { burst: 1_000, perMinute: 5 }
-/** Apart from changes, so that a flood of what is refused hides none of them. */
-export const REFUSALS: Allowance = { burst: 100, perMinute: 1 }
 
 /** Of an issuer and a subject, characters. */
 const MAX_CLAIM = 255
@@ -91,10 +75,7 @@ const UNAUTHORIZED = 401
 
 export function createAuditTrail(options: AuditTrailOptions): AuditTrail {
   const { store, clock, telemetry, revokedKey, newId, isOutage } = options
-  const bucketsOf = ({ burst, perMinute }: Allowance) =>
-    new TokenBuckets({ clock, perSecond: perMinute / 60, burst })
-  const changes = bucketsOf(options.changes ?? CHANGES)
-  const refusals = bucketsOf(options.refusals ?? REFUSALS)
+  const allow = createAllowances(options)
   const writer = createAuditWriter({ store, clock, telemetry, isOutage, onLost: writerLost })
   const leftOut = createLeftOut({
     clock,
@@ -103,13 +84,12 @@ export function createAuditTrail(options: AuditTrailOptions): AuditTrail {
   })
   const refusedKeys = createRepetitions<RefusedKey>({
     clock,
-    keep: (key, count) => keep('refusal', recordOfKey(key, count)),
+    keep: (key, count) => keep('revokedKey', recordOfKey(key, count)),
     onOverflow: ({ customerId }) => lost('limit', customerId, 1),
   })
 
-  function keep(kind: 'change' | 'refusal', record: AuditRecord): boolean {
-    const buckets = kind === 'change' ? changes : refusals
-    const allowed = buckets.take(record.customerId) === 0
+  function keep(kind: RecordKind, record: AuditRecord): boolean {
+    const allowed = allow(kind, record.customerId)
     if (allowed && writer.add(record)) return true
     lost(allowed ? 'full' : 'limit', record.customerId, record.count)
     return false
@@ -163,8 +143,8 @@ export function createAuditTrail(options: AuditTrailOptions): AuditTrail {
   }
 
   return {
-    changed({ principal, method, route, target, from, status }) {
-      keep(status < 400 ? 'change' : 'refusal', {
+    changed({ principal, action, method, route, target, from, status }) {
+      keep(kindOf(action, status), {
         auditId: newId(),
         customerId: principal.customerId,
         createdAt: clock.now(),

@@ -63,6 +63,7 @@ describe('the trail of the audit', () => {
   function change(more: Partial<Change> = {}): Change {
     return {
       principal: { customerId: 'acme', role: 'owner', via: 'key', keyId: 'k1' },
+      action: 'writeProjects',
       method: 'POST',
       route: '/v1/admin/projects',
       target: { projectId: 'shop' },
@@ -207,6 +208,32 @@ describe('the trail of the audit', () => {
     await pass(250)
     expect(stored.filter(({ status }) => status === 403)).to.have.length(100)
     expect(stored.at(-1)).to.include({ status: 204 })
+  })
+
+  for (const action of ['writeApiKeys', 'createCustomers', 'addCredits', 'cancelImmediately'] as const) {
+    it(`keeps ${action} behind a flood of changed buffers`, async () => {
+      for (let n = 0; n < 1_060; n++) trail.changed(change({ action: 'writeBuffers', status: 200 }))
+      trail.changed(change({ action }))
+      await pass(250)
+      for (let turn = 0; turn < 5; turn++) await setImmediate()
+      expect(stored).to.have.length(1_001)
+      expect(stored.at(-1)).to.include({ status: 201 })
+    })
+  }
+
+  it('keeps a refused change of keys behind a flood of refused buffers', async () => {
+    for (let n = 0; n < 500; n++) trail.changed(change({ action: 'writeBuffers', status: 400 }))
+    trail.changed(change({ action: 'writeApiKeys', status: 503 }))
+    await pass(250)
+    expect(stored).to.have.length(101)
+    expect(stored.at(-1)).to.include({ status: 503 })
+  })
+
+  it('keeps a revoked key behind a flood of refused requests', async () => {
+    for (let n = 0; n < 500; n++) trail.changed(change({ status: 400 }))
+    trail.refused(refused('gone-1'))
+    await pass(250)
+    expect(stored.at(-1)).to.include({ event: 'authentication_failed' })
   })
 
   it('says afterwards what did not fit into memory while Postgres was away', async () => {

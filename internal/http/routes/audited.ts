@@ -38,7 +38,7 @@ export async function audited(
   const from = originOf(ctx.req)
 
   function tell(status: number, error?: unknown): void {
-    const { method, path: route } = row
+    const { method, path: route, action } = row
     const credential = error instanceof ServiceError ? credentials[error.key] : undefined
     const { principal, body, answer, broken } = seen
     const params = ctx.params as Record<string, string>
@@ -47,7 +47,7 @@ export async function audited(
     const asked = { method, route, from, target: targetOf({ customerId, params, body, answer }) }
     if (credential !== undefined)
       audit.refused({ ...asked, ...presented(ctx, credential), place: 'management' })
-    else if (principal !== undefined) audit.changed({ ...asked, principal, status })
+    else if (principal !== undefined) audit.changed({ ...asked, principal, action, status })
   }
 
   try {
