@@ -1,14 +1,9 @@
 /** A new owner key of an existing or new customer. */
-import { randomUUID } from 'node:crypto'
-import { createCustomers } from '../../internal/accounts/customers.ts'
-import { createApiKeys } from '../../internal/auth/api-keys.ts'
 import type { Creator } from '../../internal/domain/model.ts'
-import { createApiKeyStore } from '../../internal/postgres/api-keys.ts'
 import type { Database } from '../../internal/postgres/connection.ts'
-import { createCustomerStore } from '../../internal/postgres/customers.ts'
-import { systemRandomness } from '../../internal/runtime/system-clock.ts'
 import type { Config } from '../config/config.ts'
 import { recordCommand } from '../wiring/command-audit.ts'
+import { apiKeysOf } from './api-keys.ts'
 
 const OPTIONS: Record<Creator, string> = { 'take-over': '--take-over', keep: '--keep-creator' }
 
@@ -19,16 +14,7 @@ export async function createKey(
   customerId: string,
   creator?: Creator,
 ): Promise<string> {
-  const customers = createCustomers({ customers: createCustomerStore(db), initialCredits })
-  const apiKeys = createApiKeys({
-    keys: createApiKeyStore(db),
-    // Other processes read a new key when it is first used: there is no cache here to tell.
-    forget: () => {},
-    ensureCustomer: customers.ensure,
-    randomness: systemRandomness(),
-    newKeyId: randomUUID,
-  })
-  const { keyId, secret } = await apiKeys.createOwnerKey(customerId, creator)
+  const { keyId, secret } = await apiKeysOf(db, initialCredits).createOwnerKey(customerId, creator)
   const command = creator === undefined ? 'npm run account' : `npm run account -- ${OPTIONS[creator]}`
   await recordCommand(db, { customerId, command, target: { keyId } })
   return secret

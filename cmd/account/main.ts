@@ -1,22 +1,24 @@
 /**
  * `npm run account -- <customerId>`: a new owner key of an existing or new customer, printed once
  * (docs/architecture/protocol.md, "Accounts"). With `--take-over` or `--keep-creator` also of one that another customer
- * created, which reads it no more, or goes on. With `--suspend` or `--resume`: suspends a customer, or ends it
- * (docs/operations/runbooks.md, "Suspend a customer").
+ * created, which reads it no more, or goes on. With `--suspend` or `--resume`: suspends a customer, or ends it.
+ * With `--revoke-keys`: revokes all its keys (docs/operations/runbooks.md, "Suspend a customer", "A stolen key").
  */
 import { join } from 'node:path'
 import { ServiceError } from '../../internal/domain/errors.ts'
 import { addressIn } from '../../internal/embedded/postgres-server.ts'
-import { connect } from '../../internal/postgres/connection.ts'
+import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
-import { readConfig } from '../config/config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { reachDatabase } from '../wiring/database.ts'
 import { createKey } from './create-key.ts'
+import { revokeKeys } from './revoke-keys.ts'
 import { setSuspended } from './suspend.ts'
 
-const USAGE = 'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume]'
+const USAGE =
+  'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume | --revoke-keys]'
 
-type Act = 'key' | 'take-over' | 'keep' | 'suspend' | 'resume'
+type Act = 'key' | 'take-over' | 'keep' | 'suspend' | 'resume' | 'revoke-keys'
 
 interface Wanted {
   customerId: string
@@ -29,6 +31,7 @@ const acts = new Map<string | undefined, Act>([
   ['--keep-creator', 'keep'],
   ['--suspend', 'suspend'],
   ['--resume', 'resume'],
+  ['--revoke-keys', 'revoke-keys'],
 ])
 
 /** undefined: it is no use of the command. */
@@ -50,14 +53,18 @@ async function run({ customerId, act }: Wanted): Promise<string> {
   if (config.databaseUrl !== undefined) await reachDatabase(config.databaseUrl)
   const db = connect(databaseUrl, { max: 1 })
   try {
-    if (act !== 'suspend' && act !== 'resume') {
-      return await createKey(db, config, customerId, act === 'key' ? undefined : act)
-    }
-    await checkSchema(db)
-    return await setSuspended(db, customerId, act === 'suspend')
+    return await perform(db, config, { customerId, act })
   } finally {
     await db.end({ timeout: 2 })
   }
+}
+
+async function perform(db: Database, config: Config, { customerId, act }: Wanted): Promise<string> {
+  if (act === 'key') return createKey(db, config, customerId)
+  if (act === 'take-over' || act === 'keep') return createKey(db, config, customerId, act)
+  await checkSchema(db)
+  if (act === 'revoke-keys') return revokeKeys(db, config, customerId)
+  return setSuspended(db, customerId, act === 'suspend')
 }
 
 const wanted = parseArguments(process.argv.slice(2))

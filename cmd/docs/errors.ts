@@ -189,7 +189,7 @@ const ADVICE: Record<ErrorKey, Advice> = {
   },
   accountSuspended: {
     means:
-      'Whoever runs the installation suspended the account: webhooks, changes and checkouts are refused, and deliveries are held. Reads work.',
+      'Whoever runs the installation suspended the account: webhooks, changes and checkouts are refused, and deliveries are held. Reads work, and so do the revocation of a key and the cancellation of a subscription at the end of its period.',
     action: 'Ask whoever runs the installation. Keep the webhook, and send it once the account is resumed.',
   },
   emailNotVerified: {

@@ -1,7 +1,7 @@
 /** API keys (docs/reference/api.md, "API keys"). Refusals are thrown as ServiceError. */
 
 import { invalid, required, ServiceError } from '../domain/errors.ts'
-import { isIdentifier } from '../domain/identifiers.ts'
+import { isIdentifier, parseIdentifier } from '../domain/identifiers.ts'
 import type { ApiKeyRecord, Creator, Role } from '../domain/model.ts'
 import { parseName } from '../domain/names.ts'
 import { type Principal, scopeOf } from '../domain/principal.ts'
@@ -26,7 +26,7 @@ export interface CreatedApiKey {
 export interface ApiKeys {
   /**
    * `role` and `projectIds` default to the caller's own. 400 names the field or a project is not found, 403
-   * for more than the caller has, 409 at 10 active keys.
+   * for more than the caller has, 409 at 10 active keys. 401 when the caller's key was revoked meanwhile.
    */
   create(
     principal: Principal,
@@ -36,6 +36,11 @@ export interface ApiKeys {
   list(principal: Principal): Promise<ApiKeyRecord[]>
   /** 404, 403 when its role is higher than the caller's, or 409 when it is revoked already. On this node it stops working before this resolves. */
   revoke(principal: Principal, keyId: string): Promise<void>
+  /**
+   * Revokes all active keys of a customer, for whoever runs the installation, and answers their ids. 400 for a bad id,
+   * 404 for an unknown customer.
+   */
+  revokeAll(customerId: string): Promise<string[]>
   /**
    * Makes sure that this secret is an owner key of the customer, creating both when absent (`PENSTOCK_OWNER_KEYS`:
    * docs/architecture/protocol.md, "Accounts"). 'revoked': it was revoked through the API and stays so. Throws when
@@ -75,7 +80,8 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
     async create(principal, input) {
       const wanted = wantedKey(principal, input)
       const secret = secretOf(randomness.bytes(SECRET_BYTES))
-      return createdKey(await keys.insert(keyFrom(secret, wanted), ACTIVE_KEY_LIMIT), secret)
+      const by = { createdBy: principal.keyId ?? null, activeLimit: ACTIVE_KEY_LIMIT }
+      return createdKey(await keys.insert(keyFrom(secret, wanted), by), secret)
     },
     list: (principal) => keys.list(scopeOf(principal)),
     async revoke(principal, keyId) {
@@ -84,6 +90,12 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
       if (outcome === 'other-role') throw new ServiceError('apiKeyRoleHigher')
       if (outcome === 'already-revoked') throw new ServiceError('apiKeyRevoked')
       forget([keyId])
+    },
+    async revokeAll(id) {
+      const keyIds = await keys.revokeAll(required(parseIdentifier('customerId', id)))
+      if (keyIds === undefined) throw new ServiceError('customerNotFound')
+      forget(keyIds)
+      return keyIds
     },
     async ensureOwnerKey(customerId, secret) {
       if (!isSecret(secret))
@@ -95,7 +107,7 @@ export function createApiKeys(options: ApiKeysOptions): ApiKeys {
       await ensureCustomer(customerId, creator)
       const secret = secretOf(randomness.bytes(SECRET_BYTES))
       const key = ownerKey(customerId, secret)
-      await keys.insert(key, null)
+      await keys.insert(key, { createdBy: null, activeLimit: null })
       return { keyId: key.keyId, secret }
     },
   }
@@ -128,9 +140,10 @@ function projectUnknown(): ServiceError {
   return invalid('projectIds names a project that does not exist')
 }
 
-function createdKey(outcome: ApiKeyRecord | 'limit' | 'no-project', secret: string): CreatedApiKey {
+function createdKey(outcome: Awaited<ReturnType<ApiKeyStore['insert']>>, secret: string): CreatedApiKey {
   if (outcome === 'limit') throw new ServiceError('apiKeyLimit')
   if (outcome === 'no-project') throw projectUnknown()
+  if (outcome === 'no-creator') throw new ServiceError('keyInvalid')
   const { keyId, name, keyPrefix, role, projectIds, createdAt } = outcome
   return { keyId, name, secret, keyPrefix, role, ...(projectIds && { projectIds }), createdAt }
 }

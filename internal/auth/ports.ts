@@ -19,10 +19,13 @@ export interface NewApiKey {
 export interface ApiKeyStore {
   /**
    * 'limit': `activeLimit` keys of the customer are active already (exact under concurrency; null: no
-   * limit). 'no-project': one of `projectIds` is no project of the customer. As a revocation, it removes what was revoked
-   * long ago.
+   * limit). 'no-project': one of `projectIds` is no project of the customer. 'no-creator': the key `createdBy` is not
+   * active any more; null: no key creates it. As a revocation, it removes what was revoked long ago.
    */
-  insert(key: NewApiKey, activeLimit: number | null): Promise<ApiKeyRecord | 'limit' | 'no-project'>
+  insert(
+    key: NewApiKey,
+    by: { createdBy: string | null; activeLimit: number | null },
+  ): Promise<ApiKeyRecord | 'limit' | 'no-project' | 'no-creator'>
   /**
    * The active ones, and the 100 that were revoked last; newest first. A project-scoped reader sees the keys that reach no
    * further than itself.
@@ -34,6 +37,8 @@ export interface ApiKeyStore {
     keyId: string,
     ofRoles: readonly Role[],
   ): Promise<'revoked' | 'already-revoked' | 'other-role' | undefined>
+  /** Revokes all active keys of the customer and answers their ids. undefined: no such customer. */
+  revokeAll(customerId: string): Promise<string[] | undefined>
   /** Stores a key of the configuration unless its hash is stored already; answers what is stored. It is never removed. */
   ensure(key: NewApiKey): Promise<ApiKeyRecord>
 }

@@ -15,7 +15,7 @@ export interface Principal {
   /** The account of the identity provider; undefined for an API key. */
   readonly identity?: { readonly issuer: string; readonly subject: string }
   readonly via: 'key' | 'token'
-  /** The customer is suspended: it may read, and change nothing. */
+  /** The customer is suspended: it may read, and end rights. It may change nothing else. */
   readonly suspended?: true
 }
 

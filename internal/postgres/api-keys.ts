@@ -22,9 +22,10 @@ interface ApiKeyRow {
 
 export function createApiKeyStore(db: Database): ApiKeyStore {
   return refusingWhenAway<ApiKeyStore>({
-    insert: (key, activeLimit) => insertWithin(db, key, activeLimit),
+    insert: (key, by) => insertWithin(db, key, by),
     list: (scope) => listKeys(db, scope),
     revoke: (scope, keyId, ofRoles) => revokeKey(db, scope, keyId, ofRoles),
+    revokeAll: (customerId) => revokeAll(db, customerId),
     ensure: (key) => ensureKey(db, key),
   })
 }
@@ -44,10 +45,12 @@ export function createApiKeyRows(db: Database): ApiKeyRows {
 function insertWithin(
   db: Database,
   key: NewApiKey,
-  activeLimit: number | null,
-): Promise<ApiKeyRecord | 'limit' | 'no-project'> {
+  { createdBy, activeLimit }: Parameters<ApiKeyStore['insert']>[1],
+): ReturnType<ApiKeyStore['insert']> {
   return db.begin(async (transaction) => {
     await lockKeys(transaction, key.customerId)
+    // The key may have been revoked since the request was let in. It must leave no other key behind.
+    if (createdBy !== null && !(await isActive(transaction, createdBy))) return 'no-creator'
     if (!(await ownsProjects(transaction, key))) return 'no-project'
     if (activeLimit !== null && (await countActive(transaction, key.customerId)) >= activeLimit)
       return 'limit'
@@ -55,6 +58,11 @@ function insertWithin(
     await removeRevoked(transaction, key.customerId)
     return keyOf(row)
   })
+}
+
+async function isActive(db: Transaction, keyId: string): Promise<boolean> {
+  const rows = await db`SELECT FROM api_keys WHERE key_id = ${keyId} AND revoked_at IS NULL`
+  return rows.length > 0
 }
 
 async function ownsProjects(db: Transaction, key: NewApiKey): Promise<boolean> {
@@ -135,6 +143,19 @@ async function revokeOne(
     SELECT role FROM api_keys WHERE key_id = ${keyId} AND ${visible(db, scope)}`
   if (known === undefined) return undefined
   return ofRoles.includes(known.role) ? 'already-revoked' : 'other-role'
+}
+
+function revokeAll(db: Database, customerId: string): Promise<string[] | undefined> {
+  return db.begin(async (transaction) => {
+    await lockKeys(transaction, customerId)
+    const [known] = await transaction`SELECT FROM customers WHERE customer_id = ${customerId}`
+    if (known === undefined) return undefined
+    const revoked = await transaction<{ id: string }[]>`
+      UPDATE api_keys SET revoked_at = clock_timestamp()
+      WHERE customer_id = ${customerId} AND revoked_at IS NULL RETURNING key_id AS id`
+    await removeRevoked(transaction, customerId)
+    return revoked.map(({ id }) => id)
+  })
 }
 
 /** A project-scoped reader reaches the keys that reach no further than itself. */

@@ -163,6 +163,35 @@ describe('API keys', () => {
     expect((await refusal(node.apiKeys.revoke(admin, keys[1]!.keyId))).status).to.equal(409)
   })
 
+  it('leaves no key behind that it creates while it is revoked', async () => {
+    const { owner, customerId } = await account()
+    const { keyId } = await node.apiKeys.create(owner, { name: 'stolen' })
+    await node.apiKeys.revoke(owner, keyId)
+    const thief = principal(customerId, { keyId })
+    expect(await refusal(node.apiKeys.create(thief, { name: 'back door' }))).to.deep.equal({
+      status: 401,
+      error: 'Invalid or revoked API key',
+    })
+    expect((await node.apiKeys.list(owner)).map(({ name }) => name)).to.deep.equal(['stolen'])
+  })
+
+  it('is revoked with all others of its customer, and with none of another', async () => {
+    const [one, other] = [await account(), await account()]
+    const mine = [
+      await node.apiKeys.create(one.owner, { name: 'a' }),
+      await node.apiKeys.create(one.owner, { name: 'b' }),
+    ]
+    const theirs = await node.apiKeys.create(other.owner, { name: 'c' })
+    await node.apiKeys.revoke(one.owner, mine[1]!.keyId)
+    expect(await node.apiKeys.revokeAll(one.customerId)).to.deep.equal([mine[0]!.keyId])
+    expect(await node.apiKeys.revokeAll(one.customerId)).to.deep.equal([])
+    const keys = createKeyAuthentication(node.keyCache)
+    for (const { secret } of mine) expect((await refusal(keys.byKey(secret))).status).to.equal(401)
+    expect(await keys.byKey(theirs.secret)).to.include({ customerId: other.customerId })
+    expect((await refusal(node.apiKeys.revokeAll('nobody'))).status).to.equal(404)
+    expect((await refusal(node.apiKeys.revokeAll('no/slash'))).status).to.equal(400)
+  })
+
   describe('that were revoked', () => {
     /** So many of a customer, the first one the longest ago, in one piece and with their entries of the change feed. */
     async function revokedBefore(customerId: string, count: number): Promise<void> {

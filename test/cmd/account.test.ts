@@ -13,7 +13,8 @@ import { freshDatabase } from '../support/servers.ts'
 
 const MAIN = join(import.meta.dirname, '..', '..', 'cmd', 'account', 'main.ts')
 
-const USAGE = 'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume]\n'
+const USAGE =
+  'usage: npm run account -- <customerId> [--take-over | --keep-creator | --suspend | --resume | --revoke-keys]\n'
 
 describe('npm run account', () => {
   let databaseUrl: string
@@ -73,6 +74,26 @@ describe('npm run account', () => {
     await db.end()
   })
 
+  it('revokes all keys of a customer, also of a suspended one, and says how many', async () => {
+    const say = async (...options: string[]) => (await account('robbed', ...options)).stdout
+    for (let n = 0; n < 2; n++) await say()
+    await account('neighbour')
+    await say('--suspend')
+    expect(await say('--revoke-keys')).to.equal('robbed: 2 keys revoked\n')
+    expect(await say('--revoke-keys')).to.equal('robbed: 0 keys revoked\n')
+    const db = connect(databaseUrl, { max: 1 })
+    const keysOf = (customerId: string) => db<{ keyId: string; revoked: boolean }[]>`
+      SELECT key_id AS "keyId", revoked_at IS NOT NULL AS revoked FROM api_keys WHERE customer_id = ${customerId}`
+    const keys = await keysOf('robbed')
+    expect(keys.map(({ revoked }) => revoked)).to.deep.equal([true, true])
+    expect((await keysOf('neighbour')).map(({ revoked }) => revoked)).to.deep.equal([false])
+    const audited = await db<{ target: { keyId: string } }[]>`
+      SELECT target FROM audit_records WHERE route = 'npm run account -- --revoke-keys'`
+    await db.end()
+    expect(audited.map(({ target }) => target.keyId)).to.have.members(keys.map(({ keyId }) => keyId))
+    expect(await say(), 'a new one').to.match(/^svk_/)
+  })
+
   it('gives out a customer that another one created only when it is said what that one may read', async () => {
     await account('mallory')
     const db = connect(databaseUrl, { max: 1 })
@@ -100,8 +121,8 @@ describe('npm run account', () => {
     await db.end()
   })
 
-  it('suspends nobody whom it does not know, and takes one option', async () => {
-    for (const option of ['--suspend', '--resume']) {
+  it('changes nobody whom it does not know, and takes one option', async () => {
+    for (const option of ['--suspend', '--resume', '--revoke-keys']) {
       expect(await refusal('nobody', option)).to.deep.equal({ code: 1, stderr: 'Customer not found\n' })
     }
     for (const options of [['--suspend', '--resume'], ['--take-over', '--keep-creator'], ['--delete']]) {

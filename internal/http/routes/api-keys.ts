@@ -76,6 +76,7 @@ function revoke(keys: ApiKeysService): Route {
     operationId: 'revokeApiKey',
     summary: 'Revoke an API key',
     action: 'writeApiKeys',
+    onlyEnds: true,
     notFound: 'apiKeyNotFound',
     answers: { status: 204 },
     errors: ['apiKeyRoleHigher', 'apiKeyRevoked'],

@@ -15,7 +15,7 @@ import type { Authenticator } from '../ports.ts'
 import type { Answered, RequestLimits } from '../request-limits.ts'
 import { type Auditing, audited, type Seen } from './audited.ts'
 import { areIdentifiers, compileShape, createCompiler, type RequestShape } from './request-shape.ts'
-import { type Call, isRead, type Reply, type Route } from './route.ts'
+import { type Call, isRead, passesSuspension, type Reply, type Route } from './route.ts'
 
 /**
  * Serves the route table. The order of checks (docs/architecture/protocol.md, "Admin requests"): credential,
@@ -127,7 +127,6 @@ async function perform(
   return answering(() => give(reply))
 }
 
-/** A suspended customer reads, and changes nothing: for every row by its own nature, so that no new one can forget it. */
 async function admit(
   row: Route,
   ctx: Context,
@@ -136,7 +135,7 @@ async function admit(
 ): Promise<Principal> {
   const principal = await authenticate(authenticator, ctx.req)
   seen.principal = principal
-  if (principal.suspended && !isRead(row)) throw new ServiceError('accountSuspended')
+  if (principal.suspended && !passesSuspension(row)) throw new ServiceError('accountSuspended')
   return principal
 }
 

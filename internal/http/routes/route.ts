@@ -69,6 +69,8 @@ export interface Route extends Endpoint {
   readonly bodyJudgedLater?: boolean
   /** Whether a request without any body is accepted; the handler then sees `{}`. */
   readonly bodyOptional?: boolean
+  /** It only ends a right or a duty of the account and destroys nothing, so a suspended account may do it. */
+  readonly onlyEnds?: true
   /** Whom it waits for. Then it keeps no other request of its customer waiting. */
   readonly waitsFor?: 'destination' | 'payment-provider' | 'change'
   readonly handler: (call: never) => Promise<Reply>
@@ -77,6 +79,11 @@ export interface Route extends Endpoint {
 /** Whether it changes nothing, here or elsewhere. A checkout is a GET and begins a purchase. */
 export function isRead({ method, action }: Pick<Route, 'method' | 'action'>): boolean {
   return method === 'GET' && action !== 'checkout'
+}
+
+/** Whether a suspended account may do it: for every row by its own nature, so that no new one can forget it. */
+export function passesSuspension(row: Pick<Route, 'method' | 'action' | 'onlyEnds'>): boolean {
+  return isRead(row) || row.onlyEnds === true
 }
 
 /** Gives the handler its types and the table one uniform row type. */

@@ -1,6 +1,6 @@
 import type { ErrorKey } from '../../domain/errors.ts'
 import { roles, rolesFor } from '../../domain/roles.ts'
-import { isRead, type Route } from './route.ts'
+import { passesSuspension, type Route } from './route.ts'
 
 /** Of every management endpoint: a bad or missing credential, a bad query, an outage, a bug. */
 export const errorsOfAll: readonly ErrorKey[] = [
@@ -27,7 +27,7 @@ export const errorsOfBodies: readonly ErrorKey[] = [
 export function errorsOf(row: Route): readonly ErrorKey[] {
   const implied = [
     ...errorsOfAll,
-    ...(isRead(row) ? [] : (['accountSuspended'] as const)),
+    ...(passesSuspension(row) ? [] : (['accountSuspended'] as const)),
     ...(row.body ? errorsOfBodies : []),
     ...(rolesFor[row.action].length < roles.length ? (['roleMissing'] as const) : []),
     'customerForeign' as const,

@@ -53,6 +53,7 @@ function cancelAtPeriodEnd(subscriptions: SubscriptionsService): Route {
     operationId: 'cancelSubscription',
     summary: 'Cancel the subscription at the end of its period',
     action: 'cancelAtPeriodEnd',
+    onlyEnds: true,
     body: cancellation,
     bodyOptional: true,
     answers: { status: 200, schema: 'CancelledSubscription' },
