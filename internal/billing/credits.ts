@@ -15,7 +15,7 @@ export interface Credits {
     principal: Principal,
     input: { amount?: unknown },
   ): Promise<{ customerId: string; creditsAdded: number; newBalance: number }>
-  /** Newest first. `limit` from 1 to 500. */
+  /** Newest first. `limit` from 1 to 500. 403 for a key that is limited to projects: they name the buffers of all projects. */
   transactions(principal: Principal, page: { limit: number }): Promise<{ transactions: CreditTransaction[] }>
 }
 
@@ -39,7 +39,12 @@ export function createCredits({ accounts, local, credited }: CreditsOptions): Cr
       credited(customerId)
       return { customerId, creditsAdded: amount, newBalance }
     },
-    async transactions({ customerId }, { limit }) {
+    async transactions({ customerId, projectIds }, { limit }) {
+      if (projectIds !== undefined) {
+        throw new ServiceError('projectForeign', {
+          error: 'A project-scoped key cannot read credit transactions',
+        })
+      }
       return { transactions: await accounts.transactions(customerId, limit) }
     },
   }

@@ -76,7 +76,7 @@ const outcomes: Readonly<Record<string, readonly Outcome[]>> = {
   readCreditPackCheckout: [[200], [403, '@subscription_required'], [404], [409], [503, 'not configured']],
   readCredits: [[200]],
   addCredits: [[200], [400, 'amount must be an integer from 1 to 100000'], [404]],
-  listCreditTransactions: [[200]],
+  listCreditTransactions: [[200], [403, 'project-scoped']],
   listPlans: [[200]],
   readSubscription: [[200]],
   cancelSubscription: [

@@ -75,10 +75,16 @@ describe('credit transactions', () => {
     expect(await list(`?limit=500&customerId=${harness.customerId}`)).to.have.length(52)
     const newest = await list('?limit=3')
     expect(newest.map(({ description }) => description)).to.include('Initial credits')
-    for (const key of ['viewer', 'member', 'admin', 'owner', 'scoped'] as const) {
+    for (const key of ['viewer', 'member', 'admin', 'owner'] as const) {
       await answers(harness.as(key).get(`${LIST}?limit=3`), 200, { transactions: newest })
     }
     await answers(harness.withoutProvider('viewer').get(`${LIST}?limit=3`), 200, { transactions: newest })
+  })
+
+  it('are refused to a key that is limited to projects', async () => {
+    await answers(harness.as('scoped').get(LIST), 403, {
+      error: 'A project-scoped key cannot read credit transactions',
+    })
   })
 
   it('are refused with a limit out of range, and of another customer', async () => {

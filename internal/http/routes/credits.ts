@@ -8,7 +8,7 @@ export interface CreditsService {
   read(principal: Principal): Promise<unknown>
   /** `{customerId, creditsAdded, newBalance}`; `amount` is an integer from 1 to 100000. */
   add(principal: Principal, input: { amount: number }): Promise<unknown>
-  /** `{transactions}`, newest first. */
+  /** `{transactions}`, newest first; 403 for a key that is limited to projects. */
   transactions(principal: Principal, page: { limit: number }): Promise<unknown>
 }
 
@@ -43,7 +43,7 @@ function transactions(credits: CreditsService): Route {
     action: 'read',
     query: { limit: limit(50) },
     answers: { status: 200, schema: 'CreditTransactions' },
-    errors: [],
+    errors: ['projectForeign'],
     handler: async ({ principal, query }) => ({
       status: 200,
       body: await credits.transactions(principal, { limit: query.limit }),

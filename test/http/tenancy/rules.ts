@@ -119,7 +119,7 @@ export const rules: Readonly<Record<string, Rule>> = {
     least: 'viewer',
     target: nothing,
     query: customerOnly,
-    answers: [200, 200, null, 200],
+    answers: [200, 403, null, 200],
   },
   addCredits: {
     least: 'admin',
