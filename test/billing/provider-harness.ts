@@ -32,6 +32,7 @@ export const PERIOD = 30 * DAY_MS
 
 /** Plans `basic` (100 credits for 1000 cents), `large` (1000 credits) and `huge` (3000 credits), packs `fifty` and `old`; a new customer a test. */
 export class ProviderHarness {
+  databaseUrl!: string
   db!: Database
   provider!: RecordingProvider
   customerId!: string
@@ -40,7 +41,8 @@ export class ProviderHarness {
   readonly reported: string[] = []
 
   async open(): Promise<void> {
-    this.db = connect(await freshDatabase(), { max: 8 })
+    this.databaseUrl = await freshDatabase()
+    this.db = connect(this.databaseUrl, { max: 8 })
     const { db } = this
     await insertPlan(db, { planId: 'basic', name: 'Basic', prices: { BRL: 1_000 }, creditsPerCycle: 100 })
     await insertPlan(db, { planId: 'large', name: 'Large', prices: { BRL: 5_000 }, creditsPerCycle: 1_000 })

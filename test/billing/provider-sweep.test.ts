@@ -1,10 +1,16 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { ProviderSweeps } from '../../internal/billing/ports.ts'
 import { createProviderSweep, SWEEP_EVERY_MS } from '../../internal/billing/provider-sweep.ts'
 import { createProviderSweeps } from '../../internal/postgres/provider-sweeps.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
+import { eventually } from '../support/eventually.ts'
 import { PERIOD, providerHarnessOfSuite, START } from './provider-harness.ts'
+
+const PROGRAM = join(import.meta.dirname, 'sweeping-node.ts')
 
 describe('billing: the sweep of a payment provider', () => {
   const on = providerHarnessOfSuite()
@@ -185,11 +191,32 @@ describe('billing: the sweep of a payment provider', () => {
     expect((await on.current())?.status).to.equal('CANCELLED')
   })
 
-  it('is done by another node when the one that claimed it is gone', async () => {
-    await on.db`
-      INSERT INTO provider_sweeps (provider, claimed_until) VALUES ('recording', now() + interval '10 minutes')`
-    expect(await sweep().run()).to.equal(undefined)
-    await on.db`UPDATE provider_sweeps SET claimed_until = now()`
-    expect(await sweep().run()).to.deep.equal({ read: 0, later: 0 })
+  /** A node that has claimed the sweep, and is still at it. */
+  async function sweepingNode(): Promise<ChildProcess> {
+    const node = spawn(process.execPath, [PROGRAM, on.databaseUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(node.stdout!, 'data')
+    return node
+  }
+
+  it('is done by another node as soon as the one that claimed it is killed', async () => {
+    const node = await sweepingNode()
+    expect(await sweep().run(), 'it lives').to.equal(undefined)
+    node.kill('SIGKILL')
+    await eventually(async () => expect(await sweep().run()).to.deep.equal({ read: 0, later: 0 }))
+  })
+
+  it('goes on when its node loses the connection of its claim', async () => {
+    on.set(on.subscription(), on.invoice())
+    let joined: unknown
+    on.provider.beforeAnswer = async () => {
+      on.provider.beforeAnswer = async () => {}
+      await on.db`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted`
+      joined = await sweep().run(0)
+    }
+    const mine = sweep().run(0)
+    expect(await mine).to.deep.equal({ read: 2, later: 0 })
+    expect(joined).to.deep.equal({ read: 2, later: 0 })
+    expect(await sweptUntil()).to.be.a('number')
+    expect(await on.account()).to.include({ credits: 110 })
   })
 })
