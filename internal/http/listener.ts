@@ -148,6 +148,7 @@ function configure(
 }
 
 const NO_HOST = { status: 400, error: 'A request must have a Host header' }
+const TWO_HOSTS = { status: 400, error: 'A request must have one Host header' }
 const EXPECTATION = { status: 417, error: 'Only 100-continue can be expected' }
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT'
 
@@ -166,6 +167,7 @@ function answerInTurn(
   const checked = turns.inTurn((req, res) => {
     if (connections.isSurplus(req.socket)) return refuse(req, res, errors.connectionsBusy)
     if (req.headers.host === undefined && req.httpVersion === '1.1') return refuse(req, res, NO_HOST)
+    if (hasTwoHosts(req.rawHeaders)) return refuse(req, res, TWO_HOSTS)
     return handler(req, res)
   })
   server.on('request', checked)
@@ -177,6 +179,17 @@ function answerInTurn(
   server.on('checkContinue', checked)
   server.on('clientError', (error, socket) => answerClientError(turns, error, socket as Socket, onRefused))
   server.on('connect', (_req, socket) => refuseTunnel(turns, socket as Socket))
+}
+
+/** A proxy may go by the other one. Node shows the first alone; its own refusal would have no body. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = rawHeaders[n]!
+    // Of every webhook: most names differ in length.
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts > 1
 }
 
 interface Refusal {

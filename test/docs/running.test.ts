@@ -142,6 +142,7 @@ describe('a running service', function () {
     const requests = [
       'rubbish\r\n\r\n',
       'GET /health HTTP/1.1\r\n\r\n',
+      'GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n',
       'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n',
       `PUT /v1/admin/projects HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 0\r\n\r\n`,
       'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',

@@ -203,6 +203,17 @@ describe('bodies on the wire', () => {
     expect(service.inbox.items).to.have.length(0)
   })
 
+  it('refuses two Host headers, equal ones too', async () => {
+    for (const second of ['Host: other.example', 'hOST: x', 'Host:']) {
+      client.send(head(second, 'Content-Length: 0'))
+      const { status, body } = await client.answer()
+      expect(status, second).to.equal(400)
+      expect(JSON.parse(body)).to.deep.equal({ error: 'A request must have one Host header' })
+      client = await RawClient.open(service.port)
+    }
+    expect(service.inbox.items).to.have.length(0)
+  })
+
   it('refuses a body with two lengths', async () => {
     client.send(head('Content-Length: 16', 'Transfer-Encoding: chunked') + GOOD)
     await refused(400)
