@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net'
 import type { Middleware } from 'koa'
+import { hostIn } from '../domain/host-header.ts'
 import { RECEIVER_PREFIX } from './receiver.ts'
 
 const FOREIGN_TARGET = 'The target of a request to the receiver must be a path'
@@ -24,15 +25,9 @@ export function ownRequests(host: string): Middleware {
 
 /** A literal address cannot be made to resolve to another one; where only this machine listens, only its own can be meant. */
 export function isOwnHost(header: string | undefined, listening: string): boolean {
-  const name = nameIn(header ?? '')
+  const name = hostIn(header ?? '')
   if (name === 'localhost' || isLoopback(name) || name === listening.toLowerCase()) return true
   return isIP(name) !== 0 && !isLoopback(listening)
-}
-
-/** Without its port, and an IPv6 address without its brackets. */
-function nameIn(header: string): string {
-  const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d{1,5})?$/.exec(header) ?? []
-  return (bracketed ?? plain ?? '').toLowerCase()
 }
 
 /** An address, or the one name, that only this machine itself reaches. */

@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { messageOf } from '../runtime/thrown.ts'
+import { isOpsHost } from './ops-host.ts'
 
 export interface OpsOptions {
   host: string
@@ -34,15 +35,20 @@ export async function startOps(options: OpsOptions): Promise<OpsServer> {
   return { port: (server.address() as AddressInfo).port, close: () => close(server) }
 }
 
+const FOREIGN_HOST =
+  'The ops port is reached by an IP address, a name without a dot, or one that ends in .localhost, .local, .internal or .svc'
+
 async function answer(
   options: OpsOptions,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const path = request.url?.split('?')[0]
+  // These say one word, and a load balancer may ask by any name.
+  if (path === '/live') return send(response, 200, 'live')
+  if (path === '/ready') return readiness(options, response)
+  if (!isOpsHost(request.headers.host, options.host)) return send(response, 400, FOREIGN_HOST)
   if (path === '/metrics') options.metrics(request, response)
-  else if (path === '/live') send(response, 200, 'live')
-  else if (path === '/ready') await readiness(options, response)
   else if (path === '/shards') await shards(options, response)
   else send(response, 404, 'not found')
 }

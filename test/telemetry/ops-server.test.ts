@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 
@@ -41,6 +43,30 @@ describe('the ops port', () => {
     answer = () => Promise.reject(new Error('away'))
     expect((await get('/ready')).status).to.equal(503)
     expect((await get('/')).status).to.equal(404)
+  })
+
+  it('tells under a foreign name no more than whether it is live and ready', async () => {
+    const metrics = startMetrics('actor', {})
+    const shards = async () => ({ boot: 'b', shards: [] })
+    const ops = await startOps({
+      host: '127.0.0.1',
+      port: 0,
+      ready: () => true,
+      metrics: metrics.handle,
+      shards,
+    })
+    open.push(ops, metrics)
+    const statuses = async (host: string) => {
+      const statuses = []
+      for (const path of ['/live', '/ready', '/metrics', '/shards']) {
+        const asked = request({ port: ops.port, path, headers: { host } }).end()
+        const [answer] = await once(asked, 'response')
+        statuses.push(answer.resume().statusCode)
+      }
+      return statuses
+    }
+    expect(await statuses('rebound.example')).to.deep.equal([200, 200, 400, 400])
+    expect(await statuses('penstock-actor.prod.svc')).to.deep.equal([200, 200, 200, 200])
   })
 
   it('shows the shards as JSON where some run, and says so while it cannot', async () => {
