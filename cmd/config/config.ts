@@ -76,6 +76,8 @@ export interface Config {
   secretKeys: SecretKey[] | undefined
   local: boolean
   allowDestinations: Cidr[]
+  /** Those that deliveries may reach; undefined: all. */
+  destinationPorts: number[] | undefined
   /** Addresses with their ports; undefined: those of resolv.conf. */
   dnsServers: string[] | undefined
   /** Credits granted to a new customer. */
@@ -225,6 +227,7 @@ function withDefaults(given: Given, role: ProcessRole, local: boolean): Config {
     secretKeys: given.secretKeys,
     allowDestinations:
       given.allowDestinations ?? (local ? LOCAL_DESTINATIONS.map((each) => parseCidr(each)!) : []),
+    destinationPorts: given.destinationPorts,
     dnsServers: given.dnsServers,
     initialCredits: given.initialCredits ?? (local ? 100_000 : 0),
     oidc: oidc(given, local),

@@ -21,6 +21,7 @@ const OWNER_KEYS = 'customer=svk_ pairs (48 lower-case hexadecimal characters af
 const SECRET_KEYS = 'base64 of 32 bytes, or keyid:base64 pairs, comma-separated'
 const BASE_URL = 'an http or https URL without credentials and query'
 const BLOCKS = 'address blocks such as 10.0.0.0/8, comma-separated'
+const PORTS = 'ports from 1 to 65535, comma-separated'
 const NAME_SERVERS = 'addresses of name servers such as 10.0.0.10 or [fd00::10]:5353, comma-separated'
 const STRIPE_KEY = 'a secret or restricted key of Stripe, sk_… or rk_…'
 const STRIPE_SECRETS = 'one or two signing secrets of an endpoint, whsec_…, comma-separated'
@@ -55,6 +56,7 @@ export const SETTINGS = {
   stripeOrigin: url('PENSTOCK_STRIPE_ORIGIN', ['https', 'http']),
   local: flag('PENSTOCK_LOCAL'),
   allowDestinations: list('PENSTOCK_ALLOW_DESTINATIONS', BLOCKS, cidr),
+  destinationPorts: list('PENSTOCK_DESTINATION_PORTS', PORTS, port),
   dnsServers: list('PENSTOCK_DNS_SERVERS', NAME_SERVERS, nameServer),
   initialCredits: integer('PENSTOCK_INITIAL_CREDITS', 0, 1_000_000_000_000),
   oidcIssuer: url('PENSTOCK_OIDC_ISSUER', ['https', 'http']),
@@ -106,6 +108,12 @@ function leaseName(text: string): Parsed<string> {
 function cidr(text: string): Parsed<Cidr> {
   const value = parseCidr(text)
   return value === null ? refuse(`${text} is not an address block such as 10.0.0.0/8`) : accept(value)
+}
+
+function port(text: string): Parsed<number> {
+  const value = Number(text)
+  const good = /^\d+$/.test(text) && value >= 1 && value <= 65_535
+  return good ? accept(value) : refuse(`${text} is not a port from 1 to 65535`)
 }
 
 /** An address, or an address with a port; one of IPv6 then stands in brackets. */

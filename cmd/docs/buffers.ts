@@ -72,7 +72,10 @@ const ERROR_CLASSES: Record<ErrorClass, readonly [meaning: string, retried: 'yes
   connection: ['The connection was refused, broke off, or carried something that is not HTTP.', 'yes'],
   dns: ['The host name does not resolve, or its name servers do not answer.', 'yes'],
   tls: ['The TLS handshake failed, for example because the certificate is not trusted.', 'yes'],
-  blocked_destination: ['The host has no address that deliveries may reach.', 'yes'],
+  blocked_destination: [
+    'The host has no address that deliveries may reach, or they may not reach its port.',
+    'yes',
+  ],
   http_4xx: ['The destination answered 400 to 499.', 'no'],
   http_5xx: ['The destination answered 500 to 599.', 'yes'],
   http_other: ['The destination answered another status, such as a redirect.', 'yes'],

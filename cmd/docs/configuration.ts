@@ -155,6 +155,12 @@ export const variables: Readonly<Record<Key, Variable>> = {
     unset: `${code(...LOCAL_DESTINATIONS)} on the local instance, otherwise none`,
     readers: ['penstock', 'cluster', 'admin', 'actor'],
   },
+  destinationPorts: {
+    meaning:
+      'Ports that deliveries may reach, such as `443,8443`. A `delivery.url` with another port is refused, and a delivery to it fails.',
+    unset: 'all',
+    readers: ['penstock', 'cluster', 'admin', 'actor'],
+  },
   dnsServers: {
     meaning:
       'Name servers for the names of destinations. The hosts file and the search list of `/etc/resolv.conf` hold all the same.',

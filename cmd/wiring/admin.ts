@@ -77,7 +77,7 @@ export function createAdmin(
         buffers,
         records,
         newUid: randomUUID,
-        checkDestination: (url) => checkDestination(url, config.allowDestinations),
+        checkDestination: (url) => checkDestination(url, config.allowDestinations, config.destinationPorts),
       }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },

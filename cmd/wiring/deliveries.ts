@@ -33,6 +33,7 @@ export async function openDeliveries(
         telemetry: createDeliveryTelemetry(log, meter, clock),
         version,
         allow: config.allowDestinations,
+        ports: config.destinationPorts,
         places: attemptPlaces(openFileLimit()),
         resolve: (hostname, customerId) => lookups.resolve(hostname, customerId),
       }),

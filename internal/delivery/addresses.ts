@@ -38,18 +38,39 @@ export function isPermitted(text: string, allow: readonly Cidr[]): boolean {
 /** What whoever runs the service can do about it. */
 export const PERMITTING = 'and PENSTOCK_ALLOW_DESTINATIONS does not permit it'
 
+/** Whether a delivery may connect to this port. `ports`: those that may be reached; undefined: all. */
+export function isPermittedPort(port: number, ports: readonly number[] | undefined): boolean {
+  return ports === undefined || ports.includes(port)
+}
+
 /**
- * Why `url` can never be delivered to, null when it can: a scheme other than http and https, or a literal
- * address that is not permitted, in any spelling that `URL` accepts. Names pass: what they resolve to
- * counts when a connection is made (docs/architecture/protocol.md, "Destinations").
+ * Why `url` can never be delivered to, null when it can: a scheme other than http and https, a port that is not
+ * permitted, or a literal address that is not permitted, in any spelling that `URL` accepts. Names pass: what they
+ * resolve to counts when a connection is made (docs/architecture/protocol.md, "Destinations").
  */
-export function checkDestination(url: string, allow: readonly Cidr[]): string | null {
+export function checkDestination(
+  url: string,
+  allow: readonly Cidr[],
+  ports?: readonly number[],
+): string | null {
   const parsed = URL.parse(url)
   if (!parsed) return 'it is not an absolute URL'
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return 'its scheme is not http or https'
+  const port = portOf(parsed)
+  if (!isPermittedPort(port, ports)) return portBlocked(port)
   const host = hostOf(parsed)
   const literal = isIPv4(host) || isIPv6(host)
   return literal && !isPermitted(host, allow) ? `${host} is not a public address, ${PERMITTING}` : null
+}
+
+/** What whoever runs the service can do about a port. */
+export function portBlocked(port: number): string {
+  return `port ${port} is not in PENSTOCK_DESTINATION_PORTS`
+}
+
+/** The port of a URL, or the one of its scheme, http or https. */
+export function portOf({ port, protocol }: URL): number {
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }
 
 /** The host of a URL as the resolver wants it: IPv6 without its brackets. */

@@ -105,7 +105,7 @@ export class DeliveryClient {
     if (this.#closed) return Promise.resolve(unsent('the service is stopping'))
     const url = URL.parse(target.url)
     if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      return Promise.resolve(failed(new BlockedDestinationError(target.url), 0))
+      return Promise.resolve(failed(new BlockedDestinationError(), 0))
     }
     const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
     const { flow = target.url, customerId = flow } = options

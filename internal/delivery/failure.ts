@@ -1,7 +1,6 @@
 /** Why no response arrived, in classes (docs/architecture/protocol.md, "Delivery"). */
 import type { ErrorClass } from '../domain/model.ts'
 import { isScarcity } from '../runtime/scarcity.ts'
-import { PERMITTING } from './addresses.ts'
 import { LookupError } from './dns/failure.ts'
 import { BlockedDestinationError, HandshakeError } from './guard.ts'
 
@@ -29,12 +28,8 @@ export interface Failure {
 export function failureOf(error: Error): Failure {
   if (error instanceof AttemptDeadlineError) return { errorClass: 'timeout', error: error.message }
   if (error instanceof ClosingError) return { errorClass: 'connection', error: error.message }
-  if (error instanceof BlockedDestinationError) {
-    return {
-      errorClass: 'blocked_destination',
-      error: `the destination has no public address, ${PERMITTING}`,
-    }
-  }
+  if (error instanceof BlockedDestinationError)
+    return { errorClass: 'blocked_destination', error: error.message }
   if (error instanceof LookupError) {
     const what = error.silent
       ? 'the servers of the host name do not answer'

@@ -5,12 +5,17 @@
  */
 import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net'
 import { connect as tlsConnect } from 'node:tls'
-import { type Cidr, isPermitted } from './addresses.ts'
+import { type Cidr, isPermitted, isPermittedPort, PERMITTING, portBlocked } from './addresses.ts'
 import type { ResolvedAddress } from './dns/addresses.ts'
 
-/** No address of the destination is permitted. */
+/** The port of the destination is not permitted, or none of its addresses is. */
 export class BlockedDestinationError extends Error {
   override readonly name = 'BlockedDestinationError'
+
+  /** `message` is stored and shown: it names no address. */
+  constructor(message = `the destination has no public address, ${PERMITTING}`) {
+    super(message)
+  }
 }
 
 /** TCP stood, TLS failed; `cause` says how. */
@@ -23,6 +28,8 @@ export type Resolve = (hostname: string, customerId: string) => Promise<Resolved
 
 export interface GuardOptions {
   allow: readonly Cidr[]
+  /** Those that may be reached; default: all. */
+  ports?: readonly number[] | undefined
   resolve: Resolve
   /** PEM of the trusted roots. Default: those of Node, with NODE_EXTRA_CA_CERTS. */
   roots?: string
@@ -37,11 +44,13 @@ export interface OriginAddress {
 
 export class Guard {
   readonly #allow: readonly Cidr[]
+  readonly #ports: readonly number[] | undefined
   readonly #resolve: Resolve
   readonly #roots: string | undefined
 
   constructor(options: GuardOptions) {
     this.#allow = options.allow
+    this.#ports = options.ports
     this.#resolve = options.resolve
     this.#roots = options.roots
   }
@@ -49,7 +58,7 @@ export class Guard {
   /**
    * Begins to connect; `done` is called once, with the usable socket or the reason against it. The socket
    * is returned at once, so that the caller can give up: destroying it is always enough. `customerId`: who pays for the
-   * lookup. Throws BlockedDestinationError for a literal address, which no lookup would ever see.
+   * lookup. Throws BlockedDestinationError for a port, and for a literal address, which no lookup would ever see.
    */
   connect(
     address: OriginAddress,
@@ -57,7 +66,8 @@ export class Guard {
     done: (error: Error | null, socket: Socket) => void,
   ): Socket {
     const { hostname, port, secure } = address
-    if (isIP(hostname) && !isPermitted(hostname, this.#allow)) throw new BlockedDestinationError(hostname)
+    if (!isPermittedPort(port, this.#ports)) throw new BlockedDestinationError(portBlocked(port))
+    if (isIP(hostname) && !isPermitted(hostname, this.#allow)) throw new BlockedDestinationError()
     const options = { host: hostname, port, lookup: this.#lookupFor(customerId), autoSelectFamily: true }
     const socket = (secure ? this.#secure(options) : tcpConnect(options)).setNoDelay(true)
     let connected = false
@@ -104,7 +114,7 @@ export class Guard {
   async #permitted(hostname: string, customerId: string): Promise<ResolvedAddress[]> {
     const addresses = await this.#resolve(hostname, customerId)
     const permitted = addresses.filter(({ address }) => isPermitted(address, this.#allow))
-    if (permitted.length === 0) throw new BlockedDestinationError(hostname)
+    if (permitted.length === 0) throw new BlockedDestinationError()
     return permitted
   }
 }

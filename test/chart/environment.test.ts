@@ -63,6 +63,7 @@ describe('the variables of pods', function () {
         subjects: 'shard',
         local: false,
         initialCredits: 0,
+        destinationPorts: [443, 8443],
         dnsServers: ['10.96.0.11', 'fd00:1::b'],
         oidc: {
           issuer: 'https://id.example.com',

@@ -59,6 +59,7 @@ export const everything = {
   config: {
     subjects: 'shard',
     allowDestinations: ['10.1.0.0/16', 'fd00:1::/64'],
+    destinationPorts: [443, 8443],
     dnsServers: ['10.96.0.11', 'fd00:1::b'],
     oidc: { issuer: 'https://id.example.com', audience: 'penstock', jwksUrl: 'https://id.example.com/keys' },
     catalog: { plans: [], packs: [] },

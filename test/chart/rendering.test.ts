@@ -254,6 +254,7 @@ describe('values that are refused', function () {
     [{ config: { sync: 'never' } }, "'/config/sync'"],
     [{ config: { logLevel: 'loud' } }, "'/config/logLevel': value must be one of"],
     [{ config: { allowDestinations: ['intranet'] } }, "'/config/allowDestinations/0'"],
+    [{ config: { destinationPorts: [0] } }, "'/config/destinationPorts/0': minimum: got 0, want 1"],
     [{ config: { env: { 'A-B': '1' } } }, "'/config/env': additional properties 'A-B' not allowed"],
     [{ config: { env: { A: 1e16 } } }, "'/config/env/A': maximum"],
     [{ config: { env: { A: null, B: [] } } }, "'/config/env/B': got array"],

@@ -293,6 +293,18 @@ describe('the check of a destination when it is configured', () => {
     expect(checkDestination('http://[::ffff:7f00:1]:9/', allow)).to.equal(null)
   })
 
+  it('lets permitted ports pass alone, those of the scheme too', () => {
+    const check = (url: string) => checkDestination(url, [], [443, 8443])
+    for (const url of ['https://example.com/', 'https://example.com:8443/', 'http://example.com:443/'])
+      expect(check(url), url).to.equal(null)
+    for (const [url, port] of [
+      ['http://example.com/', 80],
+      ['https://example.com:6379/', 6379],
+      ['https://8.8.8.8:22/', 22],
+    ])
+      expect(check(`${url}`), `${url}`).to.equal(`port ${port} is not in PENSTOCK_DESTINATION_PORTS`)
+  })
+
   it('refuses other schemes and what is no URL', () => {
     for (const url of [
       'ftp://example.com/',

@@ -74,6 +74,17 @@ describe('the guard of the connector', () => {
     expect([sink.acceptedConnections, lookups]).to.deep.equal([0, []])
   })
 
+  it('refuses ports that are not permitted, for addresses and names, before any lookup', async () => {
+    names.set('sink.test', ['127.0.0.1'])
+    for (const host of ['127.0.0.1', 'sink.test'])
+      expect(await sendTo(host, { ports: [443] }), host).to.include({
+        errorClass: 'blocked_destination',
+        error: `port ${sink.port} is not in PENSTOCK_DESTINATION_PORTS`,
+      })
+    expect([sink.acceptedConnections, lookups]).to.deep.equal([0, []])
+    expect(await sendTo('sink.test', { ports: [443, sink.port] })).to.include({ delivered: true })
+  })
+
   it('refuses names that resolve to such addresses, and tells nobody which', async () => {
     for (const address of [
       '127.0.0.1',

@@ -151,6 +151,7 @@ PENSTOCK_SYNC: by config.sync
 PENSTOCK_DATA_DIR: for the volume
 PENSTOCK_PROCESSES: for the memory of the pod
 PENSTOCK_ALLOW_DESTINATIONS: by config.allowDestinations
+PENSTOCK_DESTINATION_PORTS: by config.destinationPorts
 PENSTOCK_DNS_SERVERS: by config.dnsServers
 PENSTOCK_OIDC_ISSUER: by config.oidc.issuer
 PENSTOCK_OIDC_AUDIENCE: by config.oidc.audience

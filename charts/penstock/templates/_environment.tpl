@@ -27,6 +27,9 @@ PENSTOCK_SYNC: {{ . | quote }}
 {{- with .allowDestinations }}
 PENSTOCK_ALLOW_DESTINATIONS: {{ join "," . | quote }}
 {{- end }}
+{{- with .destinationPorts }}
+PENSTOCK_DESTINATION_PORTS: {{ join "," . | quote }}
+{{- end }}
 {{- with .dnsServers }}
 PENSTOCK_DNS_SERVERS: {{ join "," . | quote }}
 {{- end }}

@@ -108,6 +108,7 @@ describe('the configuration', () => {
         PENSTOCK_OWNER_KEYS: `acme=${OWNER_KEY}, other=${OWNER_KEY}`,
         PENSTOCK_LOCAL: 'false',
         PENSTOCK_ALLOW_DESTINATIONS: '10.0.0.0/8,fd00::/8',
+        PENSTOCK_DESTINATION_PORTS: '443, 8443',
         PENSTOCK_DNS_SERVERS: '10.0.0.10, fd00::10, 10.0.0.11:5353, [fd00::11]:5353',
         PENSTOCK_INITIAL_CREDITS: '5',
         PENSTOCK_OIDC_ISSUER: 'https://id.example',
@@ -149,6 +150,7 @@ describe('the configuration', () => {
       catalogFile: 'plans.json',
       sync: '10s',
       local: false,
+      destinationPorts: [443, 8_443],
       dnsServers: ['10.0.0.10', 'fd00::10', '10.0.0.11:5353', '[fd00::11]:5353'],
       initialCredits: 5,
       maxBodyBytes: 2_000,
@@ -203,6 +205,7 @@ describe('the configuration', () => {
     PENSTOCK_SECRET_KEY: ['short', `a:${KEY},a:${KEY}`],
     PENSTOCK_LOCAL: ['yes', 'TRUE', '1'],
     PENSTOCK_ALLOW_DESTINATIONS: ['10.0.0.0/33', 'example.org'],
+    PENSTOCK_DESTINATION_PORTS: ['0', '65536', 'https', '443,'],
     PENSTOCK_DNS_SERVERS: [
       'dns.example',
       '10.0.0.10:0',
