@@ -17,6 +17,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
   'audit records were left out':
     'A customer had more than are kept, or memory was full; `records` of all customers.',
   'audit records wait': 'The audit cannot be written now. It is kept in memory, up to a bound.',
+  'the certificate of Postgres is not verified':
+    'With this `sslmode` whoever stands between reads everything. [Postgres over TLS](configuration.md#postgres-over-tls) has the one that verifies.',
   'a secret cannot be read':
     'Its key is missing, or its text is damaged (`error`). What needs it is refused or held, for this buffer alone.',
   'keys of secrets are missing': 'So many rows (`missing`) have secrets of keys that are not configured.',

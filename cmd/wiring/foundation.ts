@@ -17,6 +17,7 @@ import { createIdentityRows } from '../../internal/postgres/identities.ts'
 import { checkSchema } from '../../internal/postgres/migrate.ts'
 import { forgetPositions } from '../../internal/postgres/projection.ts'
 import { createSecretBox, type SecretBox, type SecretKey } from '../../internal/postgres/secrets.ts'
+import { unverifiedMode } from '../../internal/postgres/tls.ts'
 import type { Clock } from '../../internal/runtime/clock.ts'
 import { Generations } from '../../internal/runtime/generations.ts'
 import type { Lifecycle } from '../../internal/runtime/lifecycle.ts'
@@ -61,6 +62,8 @@ export async function openStore(
   secrets: Pick<SecretTelemetry, 'unreadable'>,
 ): Promise<Store> {
   const { lifecycle, clock, log } = node
+  const sslmode = unverifiedMode(databaseUrl)
+  if (sslmode !== undefined) log.warn({ sslmode }, 'the certificate of Postgres is not verified')
   const db = await lifecycle.acquire(
     'database',
     () => connect(databaseUrl, { max: POOL }),
