@@ -21,6 +21,8 @@ export const eventMeanings: Readonly<Record<string, string>> = {
     'With this `sslmode` whoever stands between reads everything. [Postgres over TLS](configuration.md#postgres-over-tls) has the one that verifies.',
   'a secret cannot be read':
     'Its key is missing, or its text is damaged (`error`). What needs it is refused or held, for this buffer alone.',
+  'a secret is short':
+    'A secret that signs or verifies has less than 16 bytes (`fields` of the buffer). Whoever sees a signature may find it by trying.',
   'keys of secrets are missing': 'So many rows (`missing`) have secrets of keys that are not configured.',
   'no key of a secret is missing any more': 'All rows can be opened by the configured keys again.',
   'the count of rows without their key waits': 'Postgres did not answer it. The next count follows.',

@@ -77,6 +77,7 @@ export function createAdmin(
         buffers,
         records,
         newUid: randomUUID,
+        onShortSecrets: (found) => log.warn(found, 'a secret is short'),
         checkDestination: (url) => checkDestination(url, config.allowDestinations, config.destinationPorts),
       }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),

@@ -10,6 +10,7 @@ import { required, ServiceError } from '../domain/errors.ts'
 import { cloneIdentifier } from '../domain/identifiers.ts'
 import type { Buffer, BufferRecord } from '../domain/model.ts'
 import { inScope, type Principal, scopeOf } from '../domain/principal.ts'
+import { shortSecrets } from '../domain/short-secrets.ts'
 import type { BufferRecords, BufferStore, OverCap } from './ports.ts'
 
 /** Secrets are in every answer as stored; the caller redacts them for those who may not see them. */
@@ -40,14 +41,23 @@ export interface BuffersOptions {
   checkDestination: CheckDestination
   /** A new internal identity: a lower-case UUID. */
   newUid: () => string
+  /** Told of secrets that were set and are short. `fields`: their paths. */
+  onShortSecrets: (found: { customerId: string; bufferId: string; fields: string[] }) => void
 }
 
 /** Ids that a clone tries. */
 const MOST_CLONES = 10_000
 
-export function createBuffers({ buffers, records, checkDestination, newUid }: BuffersOptions): Buffers {
+export function createBuffers(options: BuffersOptions): Buffers {
+  const { buffers, records, checkDestination, newUid, onShortSecrets } = options
+
   async function record(principal: Principal, bufferId: string): Promise<BufferRecord> {
     return found(await buffers.find(scopeOf(principal), bufferId))
+  }
+
+  function tellShort({ buffer }: BufferRecord, fields: string[]): void {
+    const { customerId, bufferId } = buffer
+    if (fields.length > 0) onShortSecrets({ customerId, bufferId, fields })
   }
 
   return {
@@ -60,6 +70,7 @@ export function createBuffers({ buffers, records, checkDestination, newUid }: Bu
       if (!inScope(scopeOf(principal), customerId, wanted.projectId)) throw new ServiceError('projectUnknown')
       const inserted = created(await buffers.insert({ ...wanted, customerId, uid: newUid() }))
       records.accept(inserted)
+      tellShort(inserted, shortSecrets(inserted.buffer))
       return inserted.buffer
     },
     list: (principal, filter) => buffers.list(scopeOf(principal), filter?.projectId),
@@ -67,9 +78,15 @@ export function createBuffers({ buffers, records, checkDestination, newUid }: Bu
       return (await record(principal, bufferId)).buffer
     },
     async update(principal, bufferId, patch) {
-      const change = (stored: Buffer) => required(applyBufferPatch(stored, patch, checkDestination)).config
+      let short: string[] = []
+      const change = (stored: Buffer) => {
+        const { config } = required(applyBufferPatch(stored, patch, checkDestination))
+        short = shortSecrets(config, stored)
+        return config
+      }
       const updated = found(await buffers.update(scopeOf(principal), bufferId, change))
       records.accept(updated)
+      tellShort(updated, short)
       return updated.buffer
     },
     async clone(principal, bufferId, body) {

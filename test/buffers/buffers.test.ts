@@ -41,6 +41,18 @@ describe('buffers', () => {
       expect(await node.buffers.read(acme, 'defaults')).to.deep.equal(created)
     })
 
+    it('tells of a short secret when it is set, and not again', async () => {
+      const told = (field: string) => ({ customerId: 'acme', bufferId: 'short', fields: [field] })
+      const delivery = { url: 'https://example.com/hook', signing: { secret: 'short' } }
+      await node.buffers.create(acme, bufferBody('short', 'p', { delivery }))
+      await node.buffers.update(acme, 'short', { name: 'Other' })
+      await node.buffers.update(acme, 'short', { sourceVerification: { signingSecret: 'brief' } })
+      expect(node.shortSecrets.splice(0)).to.deep.equal([
+        told('delivery.signing.secret'),
+        told('sourceVerification.signingSecret'),
+      ])
+    })
+
     it('gives every secret and header back as it was sent', async () => {
       const delivery = {
         url: 'https://example.com/hook',

@@ -209,7 +209,13 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     customers,
     projects: createProjects({ projects: createProjectStore(db, caps) }),
     buffers: {
-      ...createBuffers({ buffers, records: cache, checkDestination: () => null, newUid: randomUUID }),
+      ...createBuffers({
+        buffers,
+        records: cache,
+        checkDestination: () => null,
+        newUid: randomUUID,
+        onShortSecrets: () => {},
+      }),
       ...createTestDelivery({ buffers, deliveries, clock, newId: randomUUID, ...tests }),
     },
     bufferStates: new BufferStatesReading({ store: createStateStore(db), changes: bufferChanges, clock }),

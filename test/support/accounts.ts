@@ -43,6 +43,7 @@ export async function accountsNode(databaseUrl?: string) {
   const db = connect(url, { max: 8 })
   const box = createSecretBox([{ id: 'test', key: encryptionKey }])
   const errors: unknown[] = []
+  const shortSecrets: unknown[] = []
   const bufferCache = createBufferCache({ rows: createBufferRows(db, box), clock })
   const keyCache = createKeyCache({
     rows: createApiKeyRows(db),
@@ -59,6 +60,7 @@ export async function accountsNode(databaseUrl?: string) {
     keyCache,
     /** What the node would have logged. */
     errors,
+    shortSecrets,
     customers,
     projects: createProjects({ projects: createProjectStore(db) }),
     buffers: createBuffers({
@@ -66,6 +68,7 @@ export async function accountsNode(databaseUrl?: string) {
       records: bufferCache,
       checkDestination: (destination) => (destination.includes('blocked') ? 'it is blocked' : null),
       newUid: randomUUID,
+      onShortSecrets: (found) => shortSecrets.push(found),
     }),
     apiKeys: createApiKeys({
       keys: createApiKeyStore(db),
