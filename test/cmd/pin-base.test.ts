@@ -10,10 +10,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { runCommand } from '../support/command.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 
-const TAG = 'node:26.10.0-trixie-slim'
+const TAG = 'node:26.12.1-trixie-slim'
 const MANIFEST = '{"schemaVersion":2,"manifests":[]}'
 const DIGEST = `sha256:${createHash('sha256').update(MANIFEST).digest('hex')}`
-const PATH = '/v2/library/node/manifests/26.10.0-trixie-slim'
+const PATH = '/v2/library/node/manifests/26.12.1-trixie-slim'
 
 describe('npm run pin-base', () => {
   let server: Server

@@ -142,10 +142,10 @@ describe('npm run sbom', function () {
 
   it('names the base by its digest where the Dockerfile does', () => {
     const hex = 'a'.repeat(64)
-    const [node, image] = baseComponents(`node:26.10.0-trixie-slim@sha256:${hex}`)
-    expect(node.version).to.equal('26.10.0')
+    const [node, image] = baseComponents(`node:26.12.1-trixie-slim@sha256:${hex}`)
+    expect(node.version).to.equal('26.12.1')
     expect(image).to.deep.include({
-      version: '26.10.0-trixie-slim',
+      version: '26.12.1-trixie-slim',
       purl: `pkg:docker/node@sha256%3A${hex}`,
       hashes: [{ alg: 'SHA-256', content: hex }],
     })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { isDeeper, readJson } from '../../internal/domain/json.ts'
+import { isDeeper, misreadsNames, readJson } from '../../internal/domain/json.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 const nested = (depth: number) => bytes('['.repeat(depth) + ']'.repeat(depth))
@@ -69,5 +69,9 @@ describe('reading JSON', () => {
         if (depth > 0) expect(isDeeper(text, depth - 1)).to.equal(true)
       }),
     )
+  })
+
+  it('is read by a Node that takes no name for another one', () => {
+    expect(misreadsNames()).to.equal(false)
   })
 })

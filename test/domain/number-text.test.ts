@@ -174,3 +174,36 @@ function escaped(text: string): string {
   const units = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
+
+const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000_000)
+
+describe('the names of a JSON text', () => {
+  it(`are those that JSON.parse reads, whatever was read before (FUZZ_SEED=${SEED})`, () => {
+    const piece = fc.constantFrom(
+      'c',
+      'n',
+      'digo',
+      'mero',
+      '\\u00f3',
+      '\\u00fa',
+      '\\\\u00f',
+      '\\\\',
+      '\\n',
+      'é',
+      '',
+    )
+    const name = fc.tuple(piece, piece, piece).map((pieces) => pieces.join(''))
+    const body = fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => {
+      const members = names.map((each, at) => `"${each}":${at}`)
+      return `{"event":"x",${members.join(',')}}`
+    })
+    fc.assert(
+      fc.property(body, (json) => {
+        const { event: _, ...numbers } = JSON.parse(json) as Record<string, unknown>
+        for (const [key, value] of Object.entries(numbers))
+          expect(numberText(Buffer.from(json), [key]), `${json} ${key}`).to.equal(String(value))
+      }),
+      { numRuns: 20_000, seed: SEED },
+    )
+  })
+})
