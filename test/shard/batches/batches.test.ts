@@ -1,0 +1,60 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { Batches, type BatchesOptions, type RestoredBatch } from '../../../internal/shard/batches/batches.ts'
+import { SERIALIZER } from '../../../internal/shard/batches/body.ts'
+import { Groups } from '../../../internal/shard/held/groups.ts'
+import type { LiveItem } from '../../../internal/shard/held/live.ts'
+import { MissingMessageError } from '../../../internal/shard/held/payload-cache.ts'
+import { FencedError } from '../../../internal/shard/ports.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+import { storedBuffer } from '../../domain/sample-buffer.ts'
+import { settled } from '../../ingest/support.ts'
+
+/** An owner that restores a batch of which a message is gone; `proof`: what its commit answers. */
+async function ownerOf(proof: Promise<void>) {
+  const clock = new ManualClock()
+  const buffer = { ...storedBuffer(), enabled: true }
+  const record = { uid: 'u', version: 1, deleted: false, suspended: false, buffer }
+  const policies = { peek: () => record, load: async () => record, onChange: () => () => {} }
+  const groups = new Groups({ policies, clock, onProblem: () => {} })
+  const did: string[] = []
+  const attempt = async () => {
+    throw new MissingMessageError('inbox message 1 is gone')
+  }
+  const batches = new Batches({
+    clock,
+    groups,
+    journal: { prove: () => proof },
+    replay: { replaying: false },
+    scheduler: { attempt },
+    settlement: { giveUp: () => did.push('gave up') },
+    remoteAttempts: { has: () => false },
+    mayAct: () => true,
+    onFatal: ({ name }: Error) => did.push(name),
+  } as unknown as BatchesOptions)
+  const item = { seq: 1, index: 0, at: 0, bytes: 1 } as LiveItem
+  const sealed = { serializer: SERIALIZER } as RestoredBatch['sealed']
+  const batch = { version: 7, attempt: 1, nextAt: 0, items: [item], segment: 0, sealed }
+  const group = groups.open('g', 'u', true)
+  batches.restore(group, batch)
+  batches.resume(group)
+  await settled()
+  return did
+}
+
+describe('a sealed batch of which a message is gone', () => {
+  it('is given up behind a commit, and not before', async () => {
+    const proof = Promise.withResolvers<void>()
+    const did = await ownerOf(proof.promise)
+    expect(did).to.deep.equal([])
+    proof.resolve()
+    await settled()
+    expect(did).to.deep.equal(['gave up'])
+  })
+
+  it('is left to the successor of an owner that was fenced', async () => {
+    const fenced = Promise.reject(new FencedError('the journal'))
+    fenced.catch(() => {})
+    expect(await ownerOf(fenced)).to.deep.equal(['FencedError'])
+  })
+})
