@@ -1,14 +1,15 @@
 import type { BufferRecord, ErrorClass } from '../domain/model.ts'
 
-/** One batch to send with its buffer's current configuration. */
+/** One batch to send with its buffer's configuration of that moment. */
 export interface Attempt {
-  record: BufferRecord
+  /** The buffer as it is now. Asked at once, for the queue of its origin, and again when the attempt's turn has come. */
+  record: () => BufferRecord
   /** Value of the idempotency header, `grp:<groupId>:v<version>`. */
   key: string
   /** Sent byte for byte. */
   body: Uint8Array
   /**
-   * Asked when the attempt's turn has come, which is long after the call when the destination is slow.
+   * Asked once, right before the request is sent, which is long after the call when the destination is slow.
    * False withdraws it: nothing is sent and the result is `unsent`.
    */
   proceed?: () => boolean

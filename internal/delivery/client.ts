@@ -1,20 +1,19 @@
 import type { Dispatcher } from 'undici'
-import type { BufferRecord, DeliveryConfig, ErrorClass } from '../domain/model.ts'
-import { errorClassOf, outcomeOf } from '../domain/outcome.ts'
+import type { BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
 import { ATTEMPT_PLACES, BODY_BYTES } from './attempt-places.ts'
 import { Bodies } from './bodies.ts'
 import type { Connection } from './connection.ts'
-import { LookupWithheldError } from './dns/failure.ts'
-import { type Answer, Exchange } from './exchange.ts'
-import { ClosingError, failureOf, lacksSocket } from './failure.ts'
+import { Exchange } from './exchange.ts'
+import { ClosingError, lacksSocket } from './failure.ts'
 import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
 import { OriginPool } from './origin-pool.ts'
 import { type PlaceLimits, Places } from './places.ts'
 import type { DeliveryTelemetry } from './ports.ts'
 import { type QueueLimits, type Taker, type Turn, TurnQueue } from './queue.ts'
 import { deliveryRequest } from './request.ts'
+import { failed, resultOf, unsent } from './result.ts'
 
 export interface DeliveryClientOptions extends GuardOptions {
   clock: Clock
@@ -42,10 +41,23 @@ export interface DeliveryGauges {
 /** Of a whole attempt, connecting included, ms (docs/reference/api.md, "Limits"). */
 export const ATTEMPT_DEADLINE_MS = 10_000
 
-const NO_SOCKET = 'this process has no file descriptor or memory for another connection'
+/** The turn came at an origin that is not the destination's any more. */
+const MOVED = Symbol('moved')
 
 /** Of one origin. */
 export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waitingBytes: 64 * 1_048_576 }
+
+/** What takes turns, whoever asked for it. */
+interface Delivery extends Taker, SendOptions {
+  readonly flow: string
+  readonly customerId: string
+  readonly key: string
+  readonly body: Uint8Array
+  /** Where to at this moment, and how. */
+  target(): DeliveryConfig
+  /** Of its exchange, which may be over after the result; undefined: nothing was sent. */
+  over?: Promise<boolean>
+}
 
 /**
  * Sends batches to their destinations (docs/architecture/protocol.md, "Delivery"): keep-alive, one bounded queue an
@@ -55,6 +67,9 @@ export const defaultLimits: QueueLimits = { atOnce: 64, waiting: 10_000, waiting
  * destination and never ends in one: an attempt that finds the queue full, is withdrawn, or cannot have its name
  * looked up or its socket opened for a reason of ours, comes back `unsent`. The wait is bounded, for the queue is, and
  * each turn before it ends within the deadline.
+ *
+ * The destination, its headers and its secret are read when the turn comes. An attempt whose origin is another one by
+ * then leaves its turn and waits for one there.
  *
  * A turn takes a connection of its origin and a place among all attempts of the process, both at once: what waits for
  * one holds none of the other.
@@ -89,10 +104,11 @@ export class DeliveryClient {
     this.#userAgent = `Penstock/${options.version}`
   }
 
-  /** One attempt with the configuration of `record`; its buffer is the flow. Rejects only with what `proceed` throws. */
+  /** One attempt with the record of its moment; its buffer is the flow. Rejects only with what `proceed` throws. */
   attempt({ record, key, body, proceed }: Attempt): Promise<AttemptResult> {
-    const { delivery, customerId } = record.buffer
-    return this.send(delivery, key, body, { flow: record.uid, customerId, proceed })
+    const { uid, buffer } = record()
+    const { customerId } = buffer
+    return this.#admit({ target: () => record().buffer.delivery, key, body, flow: uid, customerId, proceed })
   }
 
   /** One attempt to `target`, for a manual retry or a test of a buffer. Rejects only with what `proceed` throws. */
@@ -102,17 +118,8 @@ export class DeliveryClient {
     body: Uint8Array,
     options: SendOptions = {},
   ): Promise<AttemptResult> {
-    if (this.#closed) return Promise.resolve(unsent('the service is stopping'))
-    const url = URL.parse(target.url)
-    if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      return Promise.resolve(failed(new BlockedDestinationError(), 0))
-    }
-    const request = () => deliveryRequest(target, url, key, body, this.#userAgent)
     const { flow = target.url, customerId = flow } = options
-    const taker = { flow, customerId }
-    if (!this.#bodies.hasRoom(taker))
-      return Promise.resolve(this.#refused('too many bodies wait for destinations'))
-    return this.#inTurn(this.#pool(url), request, body.length, { ...options, ...taker })
+    return this.#admit({ ...options, target: () => target, key, body, flow, customerId })
   }
 
   /** Whether an attempt with a body of so many bytes would be taken now. No counts as one that was withheld. */
@@ -145,6 +152,30 @@ export class DeliveryClient {
     return this.#closed
   }
 
+  async #admit(delivery: Delivery): Promise<AttemptResult> {
+    if (this.#closed) return unsent('the service is stopping')
+    const bytes = delivery.body.length
+    if (!this.#bodies.hasRoom(delivery)) return this.#refused('too many bodies wait for destinations')
+    this.#bodies.take(delivery, bytes)
+    try {
+      return await this.#deliver(delivery)
+    } finally {
+      void Promise.resolve(delivery.over).then(() => this.#bodies.leave(delivery, bytes))
+    }
+  }
+
+  /** Whoever finds another origin when the turn has come waits for a turn there. */
+  async #deliver(delivery: Delivery): Promise<AttemptResult> {
+    for (;;) {
+      const { url } = delivery.target()
+      const origin = httpUrl(url)
+      if (!origin) return failed(new BlockedDestinationError(), 0)
+      const result = await this.#inTurn(this.#pool(origin), delivery)
+      if (result !== MOVED) return result
+      if (this.#closed) return unsent('the service is stopping')
+    }
+  }
+
   #refused(reason: string): AttemptResult {
     this.#telemetry.withheld('room')
     return unsent(reason)
@@ -160,30 +191,23 @@ export class DeliveryClient {
     return pool
   }
 
-  #inTurn(
-    pool: OriginPool,
-    request: () => Dispatcher.DispatchOptions,
-    bytes: number,
-    options: Taker & SendOptions,
-  ): Promise<AttemptResult> {
-    const { flow, customerId, maxWaitMs } = options
-    const { promise, resolve } = Promise.withResolvers<AttemptResult>()
+  #inTurn(pool: OriginPool, delivery: Delivery): Promise<AttemptResult | typeof MOVED> {
+    const { flow, customerId, body, maxWaitMs } = delivery
+    const { promise, resolve } = Promise.withResolvers<AttemptResult | typeof MOVED>()
     let stopWaiting = () => {}
     const turn: Turn = {
       customerId,
       flow,
-      bytes,
+      bytes: body.length,
       start: () => {
         stopWaiting()
-        resolve(this.#run(pool, request, turn, options))
+        resolve(this.#run(pool, delivery))
       },
       refuse: (reason) => {
         stopWaiting()
-        this.#bodies.leave(turn, bytes)
         resolve(unsent(reason))
       },
     }
-    this.#bodies.take(turn, bytes)
     if (maxWaitMs !== undefined) stopWaiting = this.#limitWait(pool, turn, maxWaitMs)
     if (!pool.queue.enter(turn)) {
       this.#telemetry.withheld('room')
@@ -199,28 +223,26 @@ export class DeliveryClient {
   }
 
   /** The connection, the places and the body are given back when the exchange is over, which may be after the result. */
-  async #run(
-    pool: OriginPool,
-    request: () => Dispatcher.DispatchOptions,
-    turn: Turn,
-    { proceed, readsBody = false }: SendOptions,
-  ): Promise<AttemptResult> {
+  async #run(pool: OriginPool, delivery: Delivery): Promise<AttemptResult | typeof MOVED> {
+    const { flow, customerId, proceed, key, body, readsBody = false } = delivery
     let connection: Connection | undefined
-    let over = Promise.resolve(false)
     try {
+      const target = delivery.target()
+      const url = httpUrl(target.url)
+      if (url?.origin !== pool.origin) return MOVED
       if (proceed && !proceed()) return unsent('withdrawn')
       const started = this.#clock.monotonic()
-      connection = pool.take(turn.customerId)
-      const exchange = this.#exchange(connection, request(), readsBody)
-      over = exchange.over
+      connection = pool.take(customerId)
+      const request = deliveryRequest(target, url, key, body, this.#userAgent)
+      const exchange = this.#exchange(connection, request, readsBody)
+      delivery.over = exchange.over
       const answer = await exchange.answer
       if (answer.error && lacksSocket(answer.error)) this.#telemetry.withheld('socket')
       return resultOf(answer, Math.round(this.#clock.monotonic() - started))
     } finally {
-      over.then((reusable) => {
-        pool.leave(turn, connection, reusable)
-        this.#bodies.leave(turn, turn.bytes)
-      })
+      void Promise.resolve(delivery.over).then((reusable = false) =>
+        pool.leave({ customerId, flow }, connection, reusable),
+      )
     }
   }
 
@@ -254,30 +276,8 @@ export class DeliveryClient {
   }
 }
 
-function resultOf({ status, error, body }: Answer, durationMs: number): AttemptResult {
-  if (error instanceof LookupWithheldError) return unsent(error.message, 'dns')
-  if (error && lacksSocket(error)) return unsent(NO_SOCKET, 'connection')
-  if (error) return failed(error, durationMs)
-  const outcome = outcomeOf(status)
-  const hint = status >= 300 && status < 400 ? ' (redirects are not followed)' : ''
-  return {
-    delivered: outcome === 'delivered',
-    retryable: outcome === 'retry',
-    statusCode: status,
-    errorClass: errorClassOf(status),
-    error: outcome === 'delivered' ? null : `the destination answered ${status}${hint}`,
-    durationMs,
-    responseBody: body,
-  }
-}
-
-/** Without a response an attempt is always retried. */
-function failed(error: Error, durationMs: number): AttemptResult {
-  const nothing = { delivered: false, retryable: true, statusCode: 0, responseBody: null }
-  return { ...nothing, ...failureOf(error), durationMs }
-}
-
-function unsent(reason: string, errorClass: ErrorClass = 'timeout'): AttemptResult {
-  const nothing = { delivered: false, retryable: true, statusCode: 0, responseBody: null, durationMs: 0 }
-  return { ...nothing, errorClass, error: `nothing was sent: ${reason}`, unsent: true }
+/** null: deliveries go to http and https only. */
+function httpUrl(text: string): URL | null {
+  const url = URL.parse(text)
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : null
 }

@@ -30,6 +30,10 @@ export class OriginPool {
     this.#onUnused = onUnused
   }
 
+  get origin(): string {
+    return this.#origin.origin
+  }
+
   get idle(): number {
     return this.#idle.length
   }

@@ -139,12 +139,13 @@ export interface Projection {
 }
 
 export interface AttemptRequest {
-  record: BufferRecord
+  /** The buffer as it is now; asked when the attempt's turn has come. */
+  record: () => BufferRecord
   /** Value of the idempotency header, `grp:<groupId>:v<version>`. */
   key: string
   body: Uint8Array
-  /** Asked when the attempt's turn has come; false withdraws it: nothing is sent, the result is `unsent`. */
-  proceed?: () => boolean
+  /** Asked once, right before the request is sent; false withdraws it: nothing is sent, the result is `unsent`. */
+  proceed: () => boolean
 }
 
 export interface AttemptResult {

@@ -88,7 +88,9 @@ describe('the delivery client', () => {
     it('what a record says at the time of the call', async () => {
       const record = { uid: 'u', buffer: { delivery: target(sink.url('/current')) } } as BufferRecord
       const deliverer: Deliverer = client
-      expect(await deliverer.attempt({ record, key: KEY, body: batch })).to.include({ delivered: true })
+      expect(
+        await deliverer.attempt({ record: () => record, key: KEY, body: batch, proceed: () => true }),
+      ).to.include({ delivered: true })
       expect(sink.requests()[0]?.path).to.equal('/current')
     })
 

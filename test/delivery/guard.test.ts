@@ -181,7 +181,7 @@ describe('the guard of the connector', () => {
     const delivery = target(sink.url('/', 'sink.test'))
     const attemptOf = (customerId: string) => {
       const record = { uid: `buffer of ${customerId}`, buffer: { customerId, delivery } } as BufferRecord
-      return client.attempt({ record, key: 'k', body: batch })
+      return client.attempt({ record: () => record, key: 'k', body: batch })
     }
     for (const customerId of ['acme', 'other'])
       expect(await attemptOf(customerId)).to.include({ delivered: true })

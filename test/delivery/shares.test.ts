@@ -33,7 +33,7 @@ describe('a customer whose destinations hang', () => {
 
   function attempt(customerId: string, uid: string, url: string): Promise<AttemptResult> {
     const record = { uid, buffer: { customerId, delivery: target(url) } } as BufferRecord
-    return client.attempt({ record, key: `${uid} ${url}`, body: batch })
+    return client.attempt({ record: () => record, key: `${uid} ${url}`, body: batch })
   }
 
   /** All buffers of the greedy one have as many attempts as they may. */
@@ -190,7 +190,7 @@ describe('silent origins of one customer', () => {
     const record = (customerId: string, url: string) =>
       ({ uid: `of ${customerId}`, buffer: { customerId, delivery: target(url) } }) as BufferRecord
     const attempt = (customerId: string, url: string) =>
-      client.attempt({ record: record(customerId, url), key: 'k', body })
+      client.attempt({ record: () => record(customerId, url), key: 'k', body })
     const room = (customerId: string) => client.hasRoom(record(customerId, sink.url()), body.length)
     const hanging = servers.slice(0, 20).map((server) => attempt('greedy', urlOf(server)))
     const refused = await Promise.all(hanging.slice(5))

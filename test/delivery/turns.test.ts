@@ -2,11 +2,17 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { AttemptResult } from '../../internal/delivery/attempt.ts'
 import type { DeliveryClient } from '../../internal/delivery/client.ts'
-import type { BufferRecord } from '../../internal/domain/model.ts'
+import type { BufferRecord, DeliveryConfig } from '../../internal/domain/model.ts'
+import { sign } from '../../internal/domain/signature.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { batch, newClient, target } from './fixture.ts'
 import { ManualClock } from './manual-clock.ts'
+
+const signedWith = (secret: string): Partial<DeliveryConfig> => ({
+  signing: { type: 'hmac-sha256', secret, header: 'x-svc-signature' },
+})
+const areDelivered = (results: AttemptResult[]) => results.every(({ delivered }) => delivered)
 
 describe('an attempt that waits for its turn', () => {
   let sink: Sink
@@ -30,12 +36,14 @@ describe('an attempt that waits for its turn', () => {
 
   const send = (key: string, options = {}) =>
     client.send(target(sink.url()), key, batch, { flow: 'f', ...options })
+  const recordOf = (url: string, more: Partial<DeliveryConfig> = {}, uid = 'u') =>
+    ({ uid, buffer: { customerId: 'c', delivery: target(url, more) } }) as BufferRecord
   const unsent = { delivered: false, retryable: true, statusCode: 0, unsent: true, durationMs: 0 }
 
   it('is withdrawn when it may not proceed, and asked only then', async () => {
     let enabled = true
     let asked = 0
-    const record = { uid: 'u', buffer: { delivery: target(sink.url()) } } as BufferRecord
+    const record = () => recordOf(sink.url())
     const proceed = () => {
       asked++
       return enabled
@@ -51,11 +59,92 @@ describe('an attempt that waits for its turn', () => {
     expect([asked, sink.requests().length, client.gauges().running]).to.deep.equal([2, 1, 0])
   })
 
+  it('sends to the path, with the headers and the secret of its turn', async () => {
+    let record = recordOf(sink.url('/old'), signedWith('an old secret'))
+    const first = client.attempt({ record: () => record, key: 'a', body: batch })
+    const second = client.attempt({ record: () => record, key: 'b', body: batch })
+    await eventually(() => answers.length === 1)
+    record = recordOf(sink.url('/new'), { ...signedWith('a new secret'), headers: { 'x-tier': 'gold' } })
+    answers[0]!()
+    await eventually(() => answers.length === 2)
+    answers[1]!()
+    expect(await Promise.all([first, second])).to.satisfy(areDelivered)
+    const [, request] = sink.requests()
+    expect(request).to.deep.include({ path: '/new' })
+    expect(request!.headers).to.include({
+      'x-tier': 'gold',
+      'x-svc-signature': sign('a new secret', batch),
+    })
+  })
+
+  describe('when its buffer goes to another origin meanwhile', () => {
+    let other: Sink
+    let waiting: (() => void)[]
+
+    beforeEach(async () => {
+      other = await startSink()
+      waiting = []
+      other.otherwise(() => new Promise((resolve) => waiting.push(() => resolve({}))))
+    })
+    afterEach(() => other.close())
+
+    /** The first attempt runs at the old origin, the second one waits there, and then the buffer changes. */
+    async function moved(proceed = () => true) {
+      let record = recordOf(sink.url())
+      const attempt = (key: string) =>
+        client.attempt({ record: () => record, key, body: batch, ...(key === 'b' && { proceed }) })
+      const both = [attempt('a'), attempt('b')] as const
+      await eventually(() => answers.length === 1)
+      record = recordOf(other.url())
+      return both
+    }
+
+    it('waits for a turn there', async () => {
+      const busy = client.send(target(other.url()), 'busy', batch)
+      await eventually(() => waiting.length === 1)
+      const [first, second] = await moved()
+      answers[0]!()
+      expect(await first).to.include({ delivered: true })
+      await eventually(() => client.gauges().waiting === 1 && client.gauges().running === 1)
+      waiting[0]!()
+      await busy
+      await eventually(() => waiting.length === 2)
+      waiting[1]!()
+      expect(await second).to.include({ delivered: true })
+      expect([sink.requests().length, other.requests().length]).to.deep.equal([1, 2])
+    })
+
+    it('is asked whether it may proceed when its turn there has come', async () => {
+      let asked = 0
+      const [first, second] = await moved(() => ++asked < 0)
+      expect(asked).to.equal(0)
+      answers[0]!()
+      await first
+      expect(await second).to.include(unsent)
+      expect([asked, other.requests().length, client.gauges().running]).to.deep.equal([1, 0, 0])
+    })
+
+    it('is unsent when there is no room for it', async () => {
+      const sends = ['1', '2', '3'].map((key) =>
+        client.send(target(other.url()), key, batch, { flow: 'u', customerId: 'c' }),
+      )
+      const [first, second] = await moved()
+      answers[0]!()
+      await first
+      expect(await second).to.include(unsent)
+      for (let i = 0; i < sends.length; i++) {
+        await eventually(() => waiting.length > i)
+        waiting[i]!()
+      }
+      expect(await Promise.all(sends)).to.satisfy(areDelivered)
+    })
+  })
+
   it('takes turns with those of other buffers', async () => {
     client = newClient({ clock, limits: { atOnce: 1 } })
     const attempt = (uid: string, key: string) =>
       client.attempt({
-        record: { uid, buffer: { delivery: target(sink.url()) } } as BufferRecord,
+        record: () => recordOf(sink.url(), {}, uid),
         key,
         body: batch,
       })

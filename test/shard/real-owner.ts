@@ -170,6 +170,7 @@ function surroundings(options: OwnerOptions) {
       deliverer: {
         hasRoom: () => true,
         attempt: async (request: AttemptRequest) => {
+          if (!request.proceed()) return { ...resultOf(0), unsent: true }
           sent.push({ key: request.key, body: Buffer.from(request.body).toString() })
           return resultOf(await (options.destination ?? (() => 200))(request))
         },

@@ -79,10 +79,14 @@ export class DeliveryScheduler {
   }
 
   /**
-   * One attempt, when its buffer's turn comes; null when `stillWanted` says no by then. Rejects as `bodyOf`,
-   * never for what the destination does.
+   * One attempt, when its buffer's turn comes; null when `stillWanted` says no by then. `onBegin`: its request is about
+   * to be sent. Rejects as `bodyOf`, never for what the destination does.
    */
-  async attempt(sealed: SealedBatch, stillWanted: () => boolean): Promise<AttemptResult | null> {
+  async attempt(
+    sealed: SealedBatch,
+    stillWanted: () => boolean,
+    onBegin: () => void = () => {},
+  ): Promise<AttemptResult | null> {
     const { uid } = sealed.group.buffer
     const attempts = this.#attemptsOf(uid)
     if (!attempts.tryAcquire()) await this.#turn(attempts, sealed)
@@ -90,12 +94,19 @@ export class DeliveryScheduler {
       if (!stillWanted()) return null
       if (!sealed.body && !this.#hasRoom(sealed)) return UNSENT
       const body = await this.bodyOf(sealed)
-      const record = sealed.group.buffer.record
+      const { buffer, id } = sealed.group
+      const record = () => buffer.record!
       // The group may hear of a secret that cannot be read a moment later than its buffer.
-      if (!record || record.unreadable?.delivery || !stillWanted()) return null
-      if (record.removed) return NOWHERE
-      const key = idempotencyKey(sealed.group.id, sealed.batch.version)
-      const result = await this.#options.deliverer.attempt({ record, key, body, proceed: stillWanted })
+      const mayBegin = () => !record().unreadable?.delivery && stillWanted()
+      if (!buffer.record || !mayBegin()) return null
+      if (record().removed) return NOWHERE
+      const proceed = () => {
+        const begins = mayBegin() && !record().removed
+        if (begins) onBegin()
+        return begins
+      }
+      const key = idempotencyKey(id, sealed.batch.version)
+      const result = await this.#options.deliverer.attempt({ record, key, body, proceed })
       if (result.unsent) sealed.body = null
       return result
     } finally {

@@ -7,22 +7,23 @@ import {
   type SealedBatch,
   UNSENT,
 } from '../../../internal/shard/batches/delivery-scheduler.ts'
-import type { AttemptResult } from '../../../internal/shard/ports.ts'
+import type { AttemptRequest, AttemptResult } from '../../../internal/shard/ports.ts'
 
 const DELIVERED: AttemptResult = { ...UNSENT, delivered: true, retryable: false, unsent: false }
 
 /** A scheduler whose destination has room or not. What it does is noted. */
 function newScheduler() {
-  const destination = { room: true, result: DELIVERED, asked: 0, built: 0 }
+  const onTurn = ({ proceed }: AttemptRequest): boolean => proceed()
+  const destination = { room: true, result: DELIVERED, asked: 0, built: 0, onTurn }
   const options: Partial<DeliverySchedulerOptions> = {
     deliverer: {
       hasRoom: (record, bytes) => {
         expect([record.uid, bytes]).to.deep.equal(['u', 7])
         return destination.room
       },
-      attempt: async () => {
+      attempt: async (request) => {
         destination.asked++
-        return destination.result
+        return destination.onTurn(request) ? destination.result : UNSENT
       },
     },
     payloads: {
@@ -42,6 +43,40 @@ function newBatch(): SealedBatch {
   const batch = { version: 1, bytes: 7, items: [], segment: 0 }
   return { group, batch, serializer: 1, body: Buffer.from('{}') } as unknown as SealedBatch
 }
+
+describe('an attempt that waits at its destination', () => {
+  /** The buffer of the batch is `meanwhile` when its turn comes. */
+  async function attempted(meanwhile: object, isWanted = true) {
+    const { destination, scheduler } = newScheduler()
+    const sealed = newBatch()
+    let asked: object | undefined
+    destination.onTurn = ({ record, proceed }) => {
+      Object.assign(sealed.group.buffer, { record: { uid: 'u', buffer: {}, ...meanwhile } })
+      wanted = isWanted
+      asked = record()
+      return proceed()
+    }
+    let wanted = true
+    let begun = 0
+    await scheduler.attempt(
+      sealed,
+      () => wanted,
+      () => begun++,
+    )
+    return { asked, begun }
+  }
+
+  it('reads the buffer when its turn comes, and says that it begins', async () => {
+    const { asked, begun } = await attempted({ version: 2 })
+    expect([asked, begun]).to.deep.equal([{ uid: 'u', buffer: {}, version: 2 }, 1])
+  })
+
+  it('does not begin when it is not wanted any more, or its buffer cannot be delivered', async () => {
+    expect((await attempted({}, false)).begun).to.equal(0)
+    expect((await attempted({ unreadable: { delivery: true } })).begun).to.equal(0)
+    expect((await attempted({ removed: true })).begun).to.equal(0)
+  })
+})
 
 describe('an attempt that finds no room at its destination', () => {
   it('gives its body back, and one that was sent keeps it for its dead letter', async () => {

@@ -27,8 +27,8 @@ export function destination(world: World, owner: Owner, life: ProcessLife, line:
     hasRoom: () => true,
     attempt: async ({ record, key, body, proceed }) => {
       if (events.random() < QUEUED.share) await wait(events.between(0, QUEUED.ms))
-      if (proceed && !proceed()) return { ...LOST, unsent: true }
-      const attempt = world.attempts.began(owner, key, record)
+      if (!proceed()) return { ...LOST, unsent: true }
+      const attempt = world.attempts.began(owner, key, record())
       const beganAt = events.now
       const bytes = Buffer.from(body)
       if (events.random() < THINKING.share) await wait(events.between(THINKING.least, THINKING.most))

@@ -350,6 +350,18 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [[' && isActive(group)', '']],
   },
   {
+    name: 'old-destination',
+    rule: 'an attempt reads its buffer when its turn comes, not when it begins to wait',
+    breaks: /with what its buffer was before/,
+    file: 'shard/batches/delivery-scheduler.ts',
+    edits: [
+      [
+        'const record = () => buffer.record!',
+        'const before = buffer.record!\n      const record = () => before',
+      ],
+    ],
+  },
+  {
     name: 'deleted-enabled',
     rule: 'a buffer that was deleted while enabled delivers what it has',
     breaks: /was discarded$/,

@@ -44,12 +44,13 @@ export class AttemptJudge implements Judge {
   }
 
   /** `key`: its idempotency key. */
-  began(owner: Owner, key: string, { uid, buffer }: BufferRecord): Attempt {
+  began(owner: Owner, key: string, record: BufferRecord): Attempt {
+    const { buffer } = record
     const batch = key.replace(/^grp:(.*):v(\d+)$/, '$1:$2')
     const { maxAttempts } = buffer.throughput
     const attempt = { batch, owner, number: this.numberOf(owner, batch), maxAttempts, result: null }
     if (!owner.killed) {
-      for (const why of this.#against(attempt, uid))
+      for (const why of this.#against(attempt, record))
         this.#wrong.push(`attempt ${attempt.number} of ${batch} began ${why}`)
     }
     this.#attempts.set(batch, [...this.of(batch), attempt])
@@ -84,7 +85,7 @@ export class AttemptJudge implements Judge {
     return new Map([...this.#truth.state.batches].map(([key, { attempt }]) => [key, attempt]))
   }
 
-  #against(attempt: Attempt, uid: string): string[] {
+  #against(attempt: Attempt, { uid, version }: BufferRecord): string[] {
     const { owner, number, maxAttempts, batch } = attempt
     const { claims, epoch } = this.#truth
     const before = this.of(batch).filter((other) => other.number === number)
@@ -93,6 +94,7 @@ export class AttemptJudge implements Judge {
       [owner.uncertain, 'while its node was not certain of its lease'],
       [replaced, 'after a pause, without a proof that nobody else has the shard'],
       [!owner.buffers.get(uid)?.buffer.enabled, 'while its buffer was disabled'],
+      [owner.buffers.get(uid)?.version !== version, 'with what its buffer was before'],
       [number > maxAttempts, `although ${maxAttempts} are allowed`],
       [before.some((other) => other.owner === owner), 'again, without a fault'],
       [owner.epoch === epoch && this.#isDead(batch), 'although it is a dead letter'],
