@@ -17,6 +17,11 @@ const POLL_MS = 20
 const LAST_COUNTERS_MS = 500
 /** How long a hand-over waits for what is restored, and for batches on their way into the dead letter queue, ms. */
 const DEAD_LETTERS_MS = 500
+/**
+ * A release names so many batches at most: twice the attempts of a process, 30 bytes each, and less than a commit may have.
+ * What is left out is sent again, as after a crash.
+ */
+const MOST_NAMED = 16_384
 /** What a release record gets at least, ms. */
 const RELEASE_MS = 500
 
@@ -80,17 +85,19 @@ export class Release {
     await this.#until(() => batches.deadLettering === 0, soon)
     const now = clock.now()
     const unclaimed = this.#unclaimed()
+    const named = inFlight(this.#parts, now, unclaimed)
     const passed = new PassedResults({
       messages: broker,
       clock,
       shard,
       boot,
-      inFlight: [...batches.inFlight(now, 'here'), ...unclaimed],
+      // The next owner awaits what is named, and confirms nothing else.
+      inFlight: among(named, [...batches.inFlight(now, 'here'), ...unclaimed]),
     })
     this.#leaveRemoteAttempts()
     batches.passOn(passed)
     for (const told of unclaimed) passed.tell(told, told.result)
-    await this.#say(inFlight(this.#parts, now, unclaimed), deadline)
+    await this.#say(named, deadline)
     return passed
   }
 
@@ -169,7 +176,7 @@ function inFlight(
   handedOn: readonly BatchName[] = [],
 ): ReleaseRecord['batches'] {
   const running = batches.inFlight(now, 'anywhere')
-  if (restoration.finished) return running
+  if (restoration.finished) return running.slice(0, MOST_NAMED)
   const deadlines = new Map(state.released)
   for (const batch of handedOn) deadlines.set(batchKey(batch), now + ATTEMPT_MS)
   for (const batch of running) deadlines.delete(batchKey(batch))
@@ -177,5 +184,11 @@ function inFlight(
     const batch = deadline > now ? state.batches.get(key) : undefined
     return batch ? [{ groupId: batch.groupId, version: batch.version, deadline }] : []
   })
-  return [...running, ...remoteAttempts]
+  return [...running, ...remoteAttempts].slice(0, MOST_NAMED)
+}
+
+/** Those of `batches` that are named. */
+function among(named: readonly BatchName[], batches: readonly BatchName[]): BatchName[] {
+  const names = new Set(named.map(batchKey))
+  return batches.filter((batch) => names.has(batchKey(batch)))
 }

@@ -43,9 +43,9 @@ export interface AttemptsOptions {
 export class Attempts {
   readonly #options: AttemptsOptions
   readonly #events: AttemptEvents
-  /** Those that run or wait for their turn, here or at the last owner. */
-  readonly #underWay = new Map<SealedBatch, Promise<void>>()
-  /** Of them, those that run at the last owner. */
+  /** Those whose request was sent and whose result is no event yet. */
+  readonly #running = new Set<SealedBatch>()
+  /** Those that run at the last owner. */
   readonly #remote = new Set<SealedBatch>()
   /** How often in a row nothing could be sent. */
   readonly #unsent = new WeakMap<SealedBatch, number>()
@@ -58,19 +58,22 @@ export class Attempts {
     this.#events = events
   }
 
-  /** Those that run or wait for their turn, here or at the last owner. */
+  /** Those that run, here or at the last owner. */
   get count(): number {
-    return this.#underWay.size
+    return this.#running.size + this.#remote.size
   }
 
-  /** Their batches with the latest end of each, Unix ms. One that was due when nothing was begun any more is none of them. */
+  /**
+   * Batches whose attempt runs, with the latest end of each, Unix ms. An attempt that waits for its turn is none of them:
+   * after `drain` it never begins.
+   */
   inFlight(now: number, where: 'here' | 'anywhere'): (AttemptName & { deadline: number })[] {
-    return [...this.#underWay.keys()]
-      .filter((sealed) => where === 'anywhere' || !this.#remote.has(sealed))
-      .map((sealed) => ({ ...attemptNameOf(sealed), deadline: now + ATTEMPT_MS }))
+    const remote = where === 'anywhere' ? this.#remote : []
+    const deadline = now + ATTEMPT_MS
+    return [...this.#running, ...remote].map((sealed) => ({ ...attemptNameOf(sealed), deadline }))
   }
 
-  /** From now on no attempt begins; what runs is finished. */
+  /** From now on no attempt begins. What runs is finished, and what waits for its turn is withdrawn. */
   drain(): void {
     this.#draining = true
   }
@@ -87,34 +90,15 @@ export class Attempts {
 
   /** One attempt here, when its turn comes. Rejects when the shard cannot go on. */
   async begin(sealed: SealedBatch): Promise<void> {
-    await this.#track(sealed, this.#attempt(sealed))
-  }
-
-  /** The attempt at the last owner. Should its result not come in time, the batch is attempted here. */
-  async awaitRemote(sealed: SealedBatch): Promise<void> {
-    await this.#track(sealed, this.#remoteAttempt(sealed))
-  }
-
-  async #track(sealed: SealedBatch, attempt: Promise<void>): Promise<void> {
-    this.#underWay.set(sealed, attempt)
-    await attempt.finally(() => {
-      // Its end may have begun the next one.
-      if (this.#underWay.get(sealed) === attempt) this.#underWay.delete(sealed)
-    })
-  }
-
-  async #attempt(sealed: SealedBatch): Promise<void> {
     const { scheduler, mayAct } = this.#options
     const { group } = sealed
+    const mayBegin = () => !this.#draining && mayAct() && isActive(group)
     try {
-      const mayBegin = () => !this.#draining && mayAct() && isActive(group)
-      const result = await scheduler.attempt(sealed, mayBegin)
+      const result = await scheduler.attempt(sealed, mayBegin, () => this.#running.add(sealed))
       this.#ended(sealed, result, this.#pauseAfter(sealed, result))
     } catch (error) {
       if (error instanceof UnknownSerializerError) return this.#events.withdrawn(sealed, UNBUILDABLE_PAUSE_MS)
       await this.#events.unbuildable(sealed, error)
-      // The next owner was told that this attempt runs.
-      this.#passed?.tell(attemptNameOf(sealed), UNSENT)
     }
   }
 
@@ -126,11 +110,14 @@ export class Attempts {
     return result?.unsent ? Math.min(UNSENT_PAUSE_MS * 2 ** before, LONGEST_UNSENT_PAUSE_MS) : UNSENT_PAUSE_MS
   }
 
-  async #remoteAttempt(sealed: SealedBatch): Promise<void> {
+  /** The attempt at the last owner. Should its result not come in time, the batch is attempted here. */
+  async awaitRemote(sealed: SealedBatch): Promise<void> {
     const { group, batch } = sealed
     this.#remote.add(sealed)
     const result = await this.#options.remoteAttempts.result({ groupId: group.id, version: batch.version })
     this.#remote.delete(sealed)
+    // From here on its result is this owner's to tell.
+    this.#running.add(sealed)
     await this.#untilConfigured(group)
     // A node that cannot build the body cannot store it as a dead letter either: it leaves failures to one that can.
     const usable = result?.delivered || sealed.serializer <= SERIALIZER
@@ -143,7 +130,9 @@ export class Attempts {
       await sleep(this.#options.clock, CONFIGURED_EVERY_MS)
   }
 
+  /** Right before the result is an event, or is told: an attempt that is neither would be sent again. */
   #ended(sealed: SealedBatch, result: AttemptResult | null, pauseMs: number): void {
+    this.#running.delete(sealed)
     if (this.#passed) this.#passed.tell(attemptNameOf(sealed), result ?? UNSENT)
     else if (this.#stopped) return
     else if (result && !result.unsent) this.#events.ended(sealed, result)

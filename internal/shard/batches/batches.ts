@@ -74,7 +74,7 @@ export class Batches {
     options.groups.follow((group) => this.resume(group))
   }
 
-  /** Attempts that run or wait for their turn, here or at the last owner. */
+  /** Attempts that run, here or at the last owner. */
   get attempting(): number {
     return this.#attempts.count
   }

@@ -112,6 +112,49 @@ describe('an attempt of which nothing was sent', () => {
   })
 })
 
+describe('attempts of an owner that lets go', () => {
+  const NOW = 1_000
+
+  /** One attempt waits for its turn, another one has begun. */
+  function twoAttempts() {
+    const { promise: over, resolve: end } = Promise.withResolvers<AttemptResult>()
+    let begins: (() => void) | undefined
+    const options = {
+      clock: new ManualClock(),
+      scheduler: {
+        attempt: (_: SealedBatch, _wanted: () => boolean, onBegin: () => void) => {
+          begins = onBegin
+          return over
+        },
+      },
+      mayAct: () => true,
+    }
+    const nothing = () => {}
+    const attempts = new Attempts(options as unknown as AttemptsOptions, {
+      ended: nothing,
+      withdrawn: nothing,
+      unbuildable: async () => {},
+    })
+    const group = { id: 'g', machine: { policy: { state: 'active' } } }
+    const sealed = (version: number) =>
+      ({ group, batch: { version, attempt: 1 }, serializer: SERIALIZER }) as unknown as SealedBatch
+    void attempts.begin(sealed(7))
+    const running = attempts.begin(sealed(8))
+    begins?.()
+    return { attempts, running, end }
+  }
+
+  it('are in flight once their request is sent, until their result is there', async () => {
+    const { attempts, running, end } = twoAttempts()
+    attempts.drain()
+    const versions = () => attempts.inFlight(NOW, 'here').map(({ version }) => version)
+    expect([versions(), attempts.count]).to.deep.equal([[8], 1])
+    end(DELIVERED)
+    await running
+    expect([versions(), attempts.count]).to.deep.equal([[], 0])
+  })
+})
+
 describe('an attempt here', () => {
   async function outcomeIn(ofGroup: string, ofBuffer: string): Promise<string[]> {
     const outcomes: string[] = []

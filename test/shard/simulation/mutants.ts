@@ -362,6 +362,18 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'release-waiting',
+    rule: 'a release names what runs, and nothing that waits for its turn',
+    breaks: /which does not run/,
+    file: 'shard/batches/attempts.ts',
+    edits: [
+      [
+        'const result = await scheduler.attempt(sealed, mayBegin, () => this.#running.add(sealed))',
+        'this.#running.add(sealed)\n      const result = await scheduler.attempt(sealed, mayBegin)',
+      ],
+    ],
+  },
+  {
     name: 'deleted-enabled',
     rule: 'a buffer that was deleted while enabled delivers what it has',
     breaks: /was discarded$/,

@@ -133,6 +133,11 @@ export class AttemptJudge implements Judge {
         this.#wrong.push(`the release ${epoch} leaves out attempt ${number} of ${batch}`)
     }
     const known = this.#released
+    for (const batch of deadlines.keys()) {
+      const number = this.#numbers.get(epoch)?.get(batch) ?? 0
+      if (!known.has(batch) && !this.#lastOf(epoch, batch, number))
+        this.#wrong.push(`the release ${epoch} names ${batch}, which does not run`)
+    }
     this.#released = new Map(
       [...deadlines].map(([batch, deadline]) => {
         const number = this.#numbers.get(epoch)?.get(batch) ?? 0
