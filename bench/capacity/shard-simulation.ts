@@ -96,7 +96,7 @@ class SimulatedShard {
     const at = this.#time.now()
     let group = this.#groups.get(key)
     if (group === undefined) {
-      group = { state: createGroup(policy, at), wakeAt: Number.POSITIVE_INFINITY }
+      group = { state: createGroup(policy, at), wakeAt: Number.POSITIVE_INFINITY, wakeIndex: -1 }
       this.#groups.set(key, group)
     }
     if (this.#counting) this.#figures.items++
@@ -120,6 +120,7 @@ class SimulatedShard {
           this.#time.after(COMMIT_MS, () => this.#settled(group, effect.batch))
           break
         case 'retire':
+          this.#wakes.disarm(group)
           break
         default:
           throw new Error(`nothing fails here, and yet: ${effect.kind}`)

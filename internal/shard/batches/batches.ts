@@ -166,9 +166,14 @@ export class Batches {
         this.#wakes.arm(group, effect.at)
         break
       case 'retire':
-        if (group.restoring === 0) this.#options.groups.retire(group)
+        if (group.restoring === 0) this.#retire(group)
         break
     }
+  }
+
+  #retire(group: OpenGroup): void {
+    this.#wakes.disarm(group)
+    this.#options.groups.retire(group)
   }
 
   #guard(work: Promise<void>): void {

@@ -84,6 +84,7 @@ export class Groups {
       buffer,
       machine: createGroup(held || this.#paused ? buffer.heldPolicy : buffer.policy, now),
       wakeAt: Number.POSITIVE_INFINITY,
+      wakeIndex: -1,
       restoring: 0,
     }
     this.#open.set(id, group)
@@ -93,7 +94,6 @@ export class Groups {
 
   retire(group: OpenGroup): void {
     this.#open.delete(group.id)
-    group.wakeAt = Number.POSITIVE_INFINITY
     const { uid } = group.buffer
     const groups = this.#buffers.get(uid)?.groups
     groups?.delete(group)

@@ -33,6 +33,8 @@ export interface OpenGroup {
   machine: GroupState<LiveItem>
   /** The armed wake, ms; Infinity when none is. */
   wakeAt: number
+  /** Its place among all wakes; -1 when none is armed. */
+  wakeIndex: number
   /** Outstanding batches of the last owner that are not given to the machine yet. */
   restoring: number
 }

@@ -1,23 +1,23 @@
 /**
- * One wake heap a shard and one timer (docs/architecture/protocol.md, "Due times"). A group's entry counts only while
- * it equals the group's armed time; stale entries are dropped when they come up.
+ * One wake heap a shard and one timer (docs/architecture/protocol.md, "Due times").
+ *
+ * Invariant: a group stands in the heap once while a wake is armed, and not at all otherwise. So the heap holds nothing of
+ * groups that have left.
  */
 import type { Clock } from '../../runtime/clock.ts'
 import { Heap } from '../../runtime/heap.ts'
 
 export interface Wakeable {
+  /** Unix ms; Infinity when none is armed. */
   wakeAt: number
-}
-
-interface Entry<T> {
-  readonly at: number
-  readonly target: T
+  /** Its place in the heap; -1: it is not there. */
+  wakeIndex: number
 }
 
 export class Wakes<T extends Wakeable> {
   readonly #clock: Clock
   readonly #wake: (target: T, now: number) => void
-  #heap = new Heap<Entry<T>>((one, other) => one.at < other.at)
+  #heap = wakeHeap<T>()
   #timer: { at: number; cancel: () => void } | null = null
   #stopped = false
 
@@ -26,36 +26,59 @@ export class Wakes<T extends Wakeable> {
     this.#wake = wake
   }
 
+  /** Targets with an armed wake. */
+  get size(): number {
+    return this.#heap.size
+  }
+
   /** Arms the target for `at` (Unix ms), in place of what was armed. */
   arm(target: T, at: number): void {
+    if (this.#stopped) return
+    this.disarm(target)
     target.wakeAt = at
-    this.#heap.push({ at, target })
+    this.#heap.push(target)
     this.#schedule()
+  }
+
+  disarm(target: T): void {
+    if (this.#stopped) return
+    if (target.wakeIndex >= 0) this.#heap.remove(target.wakeIndex)
+    target.wakeAt = Number.POSITIVE_INFINITY
   }
 
   stop(): void {
     this.#stopped = true
     this.#timer?.cancel()
-    this.#heap = new Heap((one, other) => one.at < other.at)
+    this.#heap = wakeHeap()
   }
 
   #schedule(): void {
     const first = this.#heap.first
-    if (!first || this.#stopped || (this.#timer && this.#timer.at <= first.at)) return
+    if (!first || this.#stopped || (this.#timer && this.#timer.at <= first.wakeAt)) return
     this.#timer?.cancel()
-    const cancel = this.#clock.after(Math.max(0, first.at - this.#clock.now()), () => this.#run())
-    this.#timer = { at: first.at, cancel }
+    const at = first.wakeAt
+    const cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#run())
+    this.#timer = { at, cancel }
   }
 
   #run(): void {
     this.#timer = null
     const now = this.#clock.now()
-    for (let first = this.#heap.first; first && first.at <= now && !this.#stopped; first = this.#heap.first) {
-      this.#heap.pop()
-      if (first.target.wakeAt !== first.at) continue
-      first.target.wakeAt = Number.POSITIVE_INFINITY
-      this.#wake(first.target, now)
+    for (
+      let first = this.#heap.first;
+      first && first.wakeAt <= now && !this.#stopped;
+      first = this.#heap.first
+    ) {
+      this.disarm(first)
+      this.#wake(first, now)
     }
     this.#schedule()
   }
+}
+
+function wakeHeap<T extends Wakeable>(): Heap<T> {
+  const place = (target: T, index: number) => {
+    target.wakeIndex = index
+  }
+  return new Heap((one, other) => one.wakeAt < other.wakeAt, place)
 }

@@ -2,10 +2,12 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { Wakes } from '../../../internal/shard/held/wakes.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
+import { seededFractions } from '../../support/seeded.ts'
 
 interface Target {
   readonly name: string
   wakeAt: number
+  wakeIndex: number
 }
 
 describe('shard: wakes', () => {
@@ -19,7 +21,7 @@ describe('shard: wakes', () => {
     wakes = new Wakes(clock, ({ name }, now) => woken.push(`${name} at ${now}`))
   })
 
-  const target = (name: string): Target => ({ name, wakeAt: Number.POSITIVE_INFINITY })
+  const target = (name: string): Target => ({ name, wakeAt: Number.POSITIVE_INFINITY, wakeIndex: -1 })
 
   it('come in the order of their times, each once', () => {
     for (const [name, at] of [
@@ -53,6 +55,37 @@ describe('shard: wakes', () => {
     expect(one.wakeAt).to.equal(100)
     clock.advance(100)
     expect(one.wakeAt).to.equal(Number.POSITIVE_INFINITY)
+  })
+
+  it('do not come once disarmed, and nothing of them is left', () => {
+    const targets = Array.from({ length: 100 }, (_, n) => target(`${n}`))
+    for (const [n, one] of targets.entries()) wakes.arm(one, 1_000 + ((n * 37) % 100))
+    for (const one of targets) if (one.name !== '50') wakes.disarm(one)
+    expect([wakes.size, targets[0]!.wakeAt]).to.deep.equal([1, Number.POSITIVE_INFINITY])
+    clock.advance(1_100)
+    expect(woken.map((text) => text.split(' ')[0])).to.deep.equal(['50'])
+  })
+
+  it('stand once for each target, however often it is armed', () => {
+    const one = target('one')
+    for (let at = 1_000; at > 100; at--) wakes.arm(one, at)
+    expect(wakes.size).to.equal(1)
+  })
+
+  it('come in order while some are armed anew and others leave', () => {
+    const fractions = seededFractions(7)
+    const targets = Array.from({ length: 300 }, (_, n) => target(`${n}`))
+    for (let round = 0; round < 3_000; round++) {
+      const one = targets[Math.floor(fractions() * targets.length)]!
+      if (fractions() < 0.3) wakes.disarm(one)
+      else wakes.arm(one, 1 + Math.floor(fractions() * 1_000))
+    }
+    const armed = targets.filter(({ wakeAt }) => wakeAt < Number.POSITIVE_INFINITY)
+    const expected = armed.map(({ wakeAt }) => wakeAt).sort((one, other) => one - other)
+    expect(expected).to.have.length.above(100)
+    for (let ms = 0; ms < 1_000; ms++) clock.advance(1)
+    expect(woken.map((text) => Number(text.split(' at ')[1]))).to.deep.equal(expected)
+    expect([wakes.size, clock.pending]).to.deep.equal([0, 0])
   })
 
   it('do not come after the stop', () => {
