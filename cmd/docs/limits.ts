@@ -36,6 +36,7 @@ import { TOKEN_LIFETIME_S } from '../../internal/identity/id-tokens.ts'
 import { IDS_RATIO } from '../../internal/postgres/caps.ts'
 import { PAGE_BYTES } from '../../internal/postgres/dlq-items.ts'
 import { REVOKED_KEYS_KEPT } from '../../internal/postgres/revoked-keys.ts'
+import { MOST_FLUSHES } from '../../internal/shard/held/last-flushes.ts'
 import { CUSTOMER_SHARE, SHARE } from '../../internal/shard/status/shares.ts'
 import { readConfig } from '../config/config.ts'
 import { TESTS_AT_ONCE } from '../wiring/limits.ts'
@@ -165,6 +166,7 @@ function ofDeliveries(): Row[] {
   const laterLookup = `the attempt waits ${seconds(LOOKUP_WAIT_MS)}, and then its batch`
   const queue = `${grouped(waiting)}, with ${waitingBytes / 1_048_576} MB of bodies; a customer has a share`
   const bodies = `${BODY_BYTES / 1_048_576} MB, three quarters of it for one customer`
+  const flushes = `${grouped(MOST_FLUSHES)}, three quarters of it for one customer`
   const places = (count: number) => {
     const part = (FILES_PER_ATTEMPT * ATTEMPT_PLACES.atOnce) / count
     return `${grouped(count)}, or 1/${part} of the files that it may open, where that is less`
@@ -176,6 +178,11 @@ function ofDeliveries(): Row[] {
     ['Attempts of a customer at once, in a process', places(ATTEMPT_PLACES.perCustomer), 'attempts wait'],
     ['Attempts at once, in a process', places(ATTEMPT_PLACES.atOnce), 'attempts wait'],
     ['Bodies of attempts that run or wait, in a process', bodies, 'the batch waits in its group'],
+    [
+      'Last flushes that a shard remembers of groups without items',
+      flushes,
+      'the group may be flushed too soon',
+    ],
     ['Idle connections to destinations', 'as many as attempts at once', 'closed after the attempt'],
     ['Lookup of the host name of a destination', seconds(LOOKUP_MS), 'failed, class `dns`'],
     ['Lookups of a customer at once, in a process', grouped(LOOKUP_LIMITS.perCustomer), laterLookup],

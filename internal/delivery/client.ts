@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
 import type { BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { SharedBudget, type Taker } from '../runtime/shared-budget.ts'
 import type { Attempt, AttemptResult, SendOptions } from './attempt.ts'
 import { ATTEMPT_PLACES, BODY_BYTES } from './attempt-places.ts'
-import { Bodies } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { ClosingError, lacksSocket } from './failure.ts'
@@ -11,7 +11,7 @@ import { BlockedDestinationError, Guard, type GuardOptions } from './guard.ts'
 import { OriginPool } from './origin-pool.ts'
 import { type PlaceLimits, Places } from './places.ts'
 import type { DeliveryTelemetry } from './ports.ts'
-import { type QueueLimits, type Taker, type Turn, TurnQueue } from './queue.ts'
+import { type QueueLimits, type Turn, TurnQueue } from './queue.ts'
 import { deliveryRequest } from './request.ts'
 import { failed, resultOf, unsent } from './result.ts'
 
@@ -83,7 +83,7 @@ export class DeliveryClient {
   readonly #guard: Guard
   readonly #limits: QueueLimits
   readonly #places: Places
-  readonly #bodies: Bodies
+  readonly #bodies: SharedBudget
   readonly #idlePlaces: Places
   readonly #deadlineMs: number
   readonly #userAgent: string
@@ -99,7 +99,7 @@ export class DeliveryClient {
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#places = new Places(options.places ?? ATTEMPT_PLACES)
     this.#idlePlaces = new Places(options.places ?? ATTEMPT_PLACES)
-    this.#bodies = new Bodies(options.bodyBytes ?? BODY_BYTES)
+    this.#bodies = new SharedBudget(options.bodyBytes ?? BODY_BYTES)
     this.#deadlineMs = options.deadlineMs ?? ATTEMPT_DEADLINE_MS
     this.#userAgent = `Penstock/${options.version}`
   }

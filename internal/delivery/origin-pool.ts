@@ -1,7 +1,8 @@
+import type { Taker } from '../runtime/shared-budget.ts'
 import { Connection } from './connection.ts'
 import type { Guard } from './guard.ts'
 import type { Places } from './places.ts'
-import type { Taker, Turn, TurnQueue } from './queue.ts'
+import type { Turn, TurnQueue } from './queue.ts'
 
 const done = new Error('no longer needed')
 

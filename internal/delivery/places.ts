@@ -7,6 +7,7 @@
  * free, and where many do, what becomes free goes to those with little. Customers whose queues are held up take turns
  * for it, and so do the queues of one customer.
  */
+import { SHARE_PER_FREE } from '../runtime/shared-budget.ts'
 import { Ring } from './ring.ts'
 
 export interface PlaceLimits {
@@ -15,9 +16,6 @@ export interface PlaceLimits {
   /** At least 1. */
   perCustomer: number
 }
-
-/** What one may hold for each that is free: alone three quarters of all, two of them three sevenths each. */
-export const SHARE_PER_FREE = 3
 
 /** The turns of one customer in one queue. */
 export interface Waiter {

@@ -13,7 +13,8 @@
  * the bodies of its customer leave some.
  */
 import { Fifo } from '../runtime/fifo.ts'
-import { type Places, SHARE_PER_FREE, type Waiter } from './places.ts'
+import { SHARE_PER_FREE, type Taker } from '../runtime/shared-budget.ts'
+import type { Places, Waiter } from './places.ts'
 import { Ring } from './ring.ts'
 
 /** How many places there are, and how much may wait for them. */
@@ -26,12 +27,6 @@ export interface QueueLimits {
   waiting: number
   /** Sum of the bodies that wait; one alone may be larger. */
   waitingBytes: number
-}
-
-/** Who takes a turn. Flows of two customers are two, whatever their names. */
-export interface Taker {
-  readonly customerId: string
-  readonly flow: string
 }
 
 export interface Turn extends Taker {

@@ -11,7 +11,7 @@ import { backoffDelayMs } from '../domain/backoff.ts'
 import { flushReason, sizeReason } from './flush.ts'
 import type { AttemptOutcome, Batch, BatchPhase, Effect, GroupItem, GroupPolicy, Input } from './model.ts'
 import type { GroupState } from './state.ts'
-import { delayEndsAt, isEmpty, isSealBlocked, nextDueAt, nextUsefulAt, startable } from './state.ts'
+import { isEmpty, isSealBlocked, nextDueAt, nextUsefulAt, startable } from './state.ts'
 
 export type { GroupState }
 
@@ -180,7 +180,7 @@ function pursue<I extends GroupItem>(state: GroupState<I>, effects: Effect<I>[])
     beginAttempts(state, effects)
     seal(state, effects)
   }
-  if (isEmpty(state) && state.now >= delayEndsAt(state)) effects.push({ kind: 'retire' })
+  if (isEmpty(state)) effects.push({ kind: 'retire' })
   else armWake(state, nextUsefulAt(state), effects)
 }
 

@@ -160,5 +160,8 @@ export type Effect<I> =
   | { readonly kind: 'discard'; readonly items: readonly I[]; readonly batch?: Batch<I> }
   /** Earliest time at which a tick is useful. Only emitted when none is armed or this one is earlier; a tick disarms. */
   | { readonly kind: 'wake'; readonly at: number }
-  /** Nothing is buffered or in flight and the delay between flushes is over: forget the group. */
+  /**
+   * Nothing is buffered or in flight: forget the group. Whoever opens it again within the delay between flushes gives it its
+   * `lastSealAt`.
+   */
   | { readonly kind: 'retire' }

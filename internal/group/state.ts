@@ -28,8 +28,12 @@ export interface GroupState<I extends GroupItem> {
   lastSealAt: number | undefined
 }
 
-/** A group with nothing in it, at `at` (ms). */
-export function createGroup<I extends GroupItem>(policy: GroupPolicy, at: number): GroupState<I> {
+/** A group with nothing in it, at `at` (ms). `lastSealAt`: of the same group, before it retired. */
+export function createGroup<I extends GroupItem>(
+  policy: GroupPolicy,
+  at: number,
+  lastSealAt?: number,
+): GroupState<I> {
   return {
     policy,
     now: at,
@@ -38,7 +42,7 @@ export function createGroup<I extends GroupItem>(policy: GroupPolicy, at: number
     wakeAt: undefined,
     sizeDueAt: undefined,
     freedAt: undefined,
-    lastSealAt: undefined,
+    lastSealAt,
   }
 }
 
@@ -74,7 +78,6 @@ export function nextDueAt<I extends GroupItem>(state: GroupState<I>): number {
 
 /** Earliest time at which a tick does something, ms; undefined when only another input can. */
 export function nextUsefulAt<I extends GroupItem>(state: GroupState<I>): number | undefined {
-  if (isEmpty(state)) return delayEndsAt(state)
   if (state.policy.state !== 'active') return undefined
   let at = Number.POSITIVE_INFINITY
   if (state.backlog.size > 0 && !isSealBlocked(state)) at = nextDueAt(state)

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import type { Places } from '../../internal/delivery/places.ts'
-import { type Taker, type Turn, TurnQueue } from '../../internal/delivery/queue.ts'
+import { type Turn, TurnQueue } from '../../internal/delivery/queue.ts'
+import type { Taker } from '../../internal/runtime/shared-budget.ts'
 
 /** A queue whose starts and refusals are noted as `<flow><n>`. A flow is of `acme`, unless it is named `<customer>/<flow>`. */
 function newQueue(connections: number, waiting = 1_000, waitingBytes = 1_000_000, places?: Places) {

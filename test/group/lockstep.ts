@@ -140,8 +140,9 @@ export class Lockstep {
   }
 
   #forget(): void {
-    this.#state = createGroup(this.policy, this.now)
-    this.#naive = new NaiveGroup(this.policy, this.now)
+    const { lastSealAt } = this.#state
+    this.#state = createGroup(this.policy, this.now, lastSealAt)
+    this.#naive = new NaiveGroup(this.policy, this.now, lastSealAt)
     this.#wakes = []
   }
 }

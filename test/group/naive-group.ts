@@ -21,12 +21,13 @@ export class NaiveGroup {
   #policy: GroupPolicy
   #openSegment = 0
   #openIsFull = false
-  #lastSealAt = Number.NEGATIVE_INFINITY
+  #lastSealAt: number
   #blockedUntil = Number.NEGATIVE_INFINITY
   #sizedSince: number | undefined
 
-  constructor(policy: GroupPolicy, at: number) {
+  constructor(policy: GroupPolicy, at: number, lastSealAt = Number.NEGATIVE_INFINITY) {
     this.#policy = policy
+    this.#lastSealAt = lastSealAt
     this.now = at
   }
 
@@ -46,7 +47,7 @@ export class NaiveGroup {
     if (input.kind === 'dropped') return effects
     const pending = this.#pending(this.now)
     for (const effect of pending) this.#carryOut(effect)
-    return [...effects, ...pending, ...this.#farewell(this.now)]
+    return [...effects, ...pending, ...this.#farewell()]
   }
 
   /** The first later time at which a tick does something. */
@@ -58,7 +59,7 @@ export class NaiveGroup {
     ]
     for (const { item } of this.waiting) times.push(item.at + idleTimeoutMs, item.at + maxWaitFromFirstMs)
     const later = times.filter((time) => time > this.now).sort((a, b) => a - b)
-    return later.find((time) => this.#pending(time).length + this.#farewell(time).length > 0)
+    return later.find((time) => this.#pending(time).length > 0)
   }
 
   #apply(input: Input<NamedItem>): NaiveEffect[] {
@@ -226,9 +227,8 @@ export class NaiveGroup {
     this.#noteSizes(this.now)
   }
 
-  #farewell(time: number): NaiveEffect[] {
-    const over = this.#empty() && time >= this.#lastSealAt + this.#policy.minDelayBetweenFlushMs
-    return over ? [{ kind: 'retire' }] : []
+  #farewell(): NaiveEffect[] {
+    return this.#empty() ? [{ kind: 'retire' }] : []
   }
 
   #blocked(): boolean {

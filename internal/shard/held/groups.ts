@@ -1,11 +1,12 @@
 /** The shard's open groups and the buffers they belong to, with their current configuration. */
 
 import type { BufferRecord } from '../../domain/model.ts'
-import { createGroup } from '../../group/state.ts'
+import { createGroup, delayEndsAt } from '../../group/state.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Policies } from '../ports.ts'
 import { BufferState } from './buffer-state.ts'
+import { LastFlushes } from './last-flushes.ts'
 import type { OpenGroup } from './live.ts'
 import { type OpenBuffer, Telling } from './telling.ts'
 
@@ -21,6 +22,7 @@ export class Groups {
   readonly #options: GroupsOptions
   readonly #open = new Map<string, OpenGroup>()
   readonly #buffers = new Map<string, OpenBuffer>()
+  readonly #flushes: LastFlushes
   readonly #telling: Telling
   readonly #unsubscribe: () => void
   #onPolicy: (group: OpenGroup) => void = () => {}
@@ -29,6 +31,7 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#options = options
+    this.#flushes = new LastFlushes(options.clock.now())
     this.#telling = new Telling(options.clock, (group) => this.#onPolicy(group))
     this.#unsubscribe = options.policies.onChange(
       (record) => this.#changed(record),
@@ -79,10 +82,12 @@ export class Groups {
     if (known) return known
     const { state: buffer, groups } = this.#buffer(bufferUid)
     const now = this.#options.clock.now()
+    const policy = held || this.#paused ? buffer.heldPolicy : buffer.policy
+    const flushedAt = this.#flushes.take(buffer, id, now)
     const group: OpenGroup = {
       id,
       buffer,
-      machine: createGroup(held || this.#paused ? buffer.heldPolicy : buffer.policy, now),
+      machine: createGroup(policy, now, flushedAt),
       wakeAt: Number.POSITIVE_INFINITY,
       wakeIndex: -1,
       restoring: 0,
@@ -92,18 +97,32 @@ export class Groups {
     return group
   }
 
+  /** It holds nothing. Of its last flush the time is kept while it holds the next one back. */
   retire(group: OpenGroup): void {
-    this.#open.delete(group.id)
-    const { uid } = group.buffer
-    const groups = this.#buffers.get(uid)?.groups
-    groups?.delete(group)
-    if (groups?.size === 0) this.#buffers.delete(uid)
+    const { id, buffer, machine } = group
+    if (this.#open.get(id) !== group) return
+    this.#open.delete(id)
+    this.#buffers.get(buffer.uid)?.groups.delete(group)
+    const { lastSealAt } = machine
+    if (lastSealAt !== undefined && delayEndsAt(machine) > this.#options.clock.now())
+      this.#flushes.remember(buffer, id, lastSealAt)
+    this.#forgetIfUnused(buffer)
+  }
+
+  /** To be called about once a second. */
+  look(): void {
+    for (const buffer of this.#flushes.forgetOver(this.#options.clock.now())) this.#forgetIfUnused(buffer)
   }
 
   close(): void {
     this.#closed = true
     this.#telling.close()
     this.#unsubscribe()
+  }
+
+  #forgetIfUnused(buffer: BufferState): void {
+    const isUsed = this.#flushes.has(buffer) || this.#buffers.get(buffer.uid)?.groups.size !== 0
+    if (!isUsed) this.#buffers.delete(buffer.uid)
   }
 
   #buffer(uid: string): OpenBuffer {

@@ -208,4 +208,64 @@ describe('open groups of a shard', () => {
       expect(told).to.have.length(before)
     })
   })
+
+  describe('that leave while their buffer keeps two flushes apart', () => {
+    const DELAY_MS = 10_000
+
+    /** Groups of a buffer that closes each batch at once. `act` returns what its input led to. */
+    function delayed() {
+      const buffer = storedBuffer()
+      buffer.batch = { ...buffer.batch, maxItems: 1 }
+      buffer.throughput = { ...buffer.throughput, minDelayBetweenFlushMs: DELAY_MS }
+      const record: BufferRecord = { uid: 'u', version: 1, deleted: false, suspended: false, buffer }
+      const clock = new ManualClock()
+      const groups = new Groups({
+        policies: { peek: () => record, load: async () => record, onChange: () => () => {} },
+        clock,
+        onProblem: () => {},
+      })
+      const act = (group: OpenGroup, input: Input<LiveItem>) => {
+        const { state, effects } = step(group.machine, input)
+        group.machine = state
+        for (const { kind } of effects) if (kind === 'retire') groups.retire(group)
+        return effects
+      }
+      const take = (id: string) => {
+        const item = { bytes: 1, at: clock.now() } as LiveItem
+        return act(groups.get(id) ?? groups.open(id, 'u', false), { kind: 'item', at: clock.now(), item })
+      }
+      const deliver = (id: string) => {
+        const group = groups.get(id)!
+        const [batch] = group.machine.batches!
+        const named = { at: clock.now(), batch: batch! }
+        act(group, { kind: 'sealed', version: 7, ...named })
+        act(group, { kind: 'result', result: 'delivered', ...named })
+        act(group, { kind: 'settled', ...named })
+      }
+      return { clock, groups, take, deliver }
+    }
+
+    it('are not open any more, and wait for the rest of the delay when they come back', () => {
+      const { clock, groups, take, deliver } = delayed()
+      expect(take('g').map(({ kind }) => kind)).to.include('seal')
+      const flushedAt = clock.now()
+      deliver('g')
+      expect([groups.size, [...groups.buffers()].length]).to.deep.equal([0, 1])
+      clock.advance(DELAY_MS / 2)
+      groups.look()
+      expect(take('g')).to.deep.equal([{ kind: 'wake', at: flushedAt + DELAY_MS }])
+      groups.close()
+    })
+
+    it('are forgotten with their buffer when the delay is over', () => {
+      const { clock, groups, take, deliver } = delayed()
+      take('g')
+      deliver('g')
+      clock.advance(DELAY_MS)
+      groups.look()
+      expect([...groups.buffers()]).to.deep.equal([])
+      expect(take('g').map(({ kind }) => kind)).to.include('seal')
+      groups.close()
+    })
+  })
 })

@@ -12,7 +12,8 @@ export const BUFFERS = {
   removed: '11111111-1111-4111-8111-555555555555',
 } as const
 
-export function record(uid: string, concurrency = 1): BufferRecord {
+/** `delayMs`: between two flushes of a group. */
+export function record(uid: string, concurrency = 1, delayMs = 0): BufferRecord {
   return {
     uid,
     version: 1,
@@ -31,7 +32,7 @@ export function record(uid: string, concurrency = 1): BufferRecord {
       throughput: {
         maxAttempts: 3,
         backoff: { initialMs: 60, maxMs: 500, multiplier: 2 },
-        minDelayBetweenFlushMs: 0,
+        minDelayBetweenFlushMs: delayMs,
         maxConcurrencyPerGroup: concurrency,
       },
       dlqPauseThreshold: 3,

@@ -374,6 +374,14 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'last-flush',
+    rule: 'a group that leaves within the delay between flushes is not flushed too soon when it comes back',
+    breaks: /after its last flush/,
+    seed: 3,
+    file: 'shard/held/groups.ts',
+    edits: [['createGroup(policy, now, flushedAt)', 'createGroup(policy, now)']],
+  },
+  {
     name: 'deleted-enabled',
     rule: 'a buffer that was deleted while enabled delivers what it has',
     breaks: /was discarded$/,

@@ -224,6 +224,13 @@ export class OwnerProcess implements Owner {
     }
   }
 
+  #judgeFlush({ groupId, version, latenessMs }: Parameters<ShardTelemetry['flush']>[0]): void {
+    const { truth, records, flushes } = this.#world
+    const batch = truth.batch({ groupId, version })
+    const delayMs = batch && records.get(batch.seal.bufferUid)!.buffer.throughput.minDelayBetweenFlushMs
+    if (delayMs) flushes.flushed(this, groupId, this.life.now() - latenessMs, delayMs)
+  }
+
   #telemetry(): ShardTelemetry {
     const nothing = () => {}
     const world = this.#world
@@ -232,7 +239,7 @@ export class OwnerProcess implements Owner {
       ownership: ({ state }) => {
         if (state === 'replaying') world.claims.folded(this.shard)
       },
-      flush: nothing,
+      flush: (flush) => this.#judgeFlush(flush),
       delivery: ({ groupId, version, attempt }) => {
         const number = attempts.numberOf(this, batchKey({ groupId, version }))
         if (attempt !== number) wrong.push(`attempt ${number} of ${groupId}:${version} is told as ${attempt}`)

@@ -25,6 +25,8 @@ const REST_MS = 120_000
 /** Then housekeeping has some time, ms. */
 const CLEANING_MS = 3_000
 const OWNERS_AT_MOST = 9
+/** Longer than a group of one batch is open. */
+const FLUSH_DELAY_MS = 700
 /** What is live, with its snapshot, takes nearly all of it at times. */
 const FULL_JOURNAL_BYTES = 45_000
 
@@ -46,7 +48,13 @@ export interface RunResult {
 /** `leftOut`: a rule that the simulated Postgres breaks. */
 export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   const events = new Events(seededFractions(seed))
-  return new Simulation(events, new World(events, { leftOut, journalBytes: journalBytesOf(seed) })).run()
+  const world = new World(events, { leftOut, journalBytes: journalBytesOf(seed) })
+  return new Simulation(events, world, { delayMs: delayOf(seed) }).run()
+}
+
+/** Of most seeds no buffer keeps its flushes apart. */
+function delayOf(seed: number): number {
+  return seed % 11 === 3 ? FLUSH_DELAY_MS : 0
 }
 
 /** Most journals have room for ever. Every fifth one gets full again and again, and no owner may be without room. */
@@ -62,14 +70,17 @@ class Simulation {
   readonly #ingress: Ingress
   #over = 0
 
-  constructor(events: Events, world: World) {
+  /** `delayMs`: between two flushes of a group of a buffer that is not deleted. */
+  constructor(events: Events, world: World, { delayMs }: { delayMs: number }) {
     this.#events = events
     this.#world = world
     const { least, most } = events.random() < LONG_RUNS ? CHAOS_MS.long : CHAOS_MS.short
     this.#end = events.now + events.between(least, most)
     this.#ingress = new Ingress(world, this.#end)
-    for (const uid of Object.values(BUFFERS))
-      world.records.set(uid, record(uid, uid === BUFFERS.parallel ? 2 : 1))
+    for (const uid of Object.values(BUFFERS)) {
+      const isDeleted = uid === BUFFERS.deleted || uid === BUFFERS.removed
+      world.records.set(uid, record(uid, uid === BUFFERS.parallel ? 2 : 1, isDeleted ? 0 : delayMs))
+    }
   }
 
   async run(): Promise<RunResult> {

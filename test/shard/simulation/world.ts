@@ -12,6 +12,7 @@ import { Items } from './items.ts'
 import { AttemptJudge } from './judges/attempts.ts'
 import { ClaimJudge } from './judges/claims.ts'
 import { DuplicateJudge } from './judges/duplicates.ts'
+import { FlushJudge } from './judges/flushes.ts'
 import { SealJudge } from './judges/seals.ts'
 import { SettlementJudge } from './judges/settlements.ts'
 import { VerdictJudge } from './judges/verdicts.ts'
@@ -63,6 +64,7 @@ export class World {
   readonly truth = new Truth(this.items, this.wrong)
   readonly claims = new ClaimJudge(this.truth, this.wrong)
   readonly attempts: AttemptJudge
+  readonly flushes: FlushJudge
   readonly verdicts: VerdictJudge
   readonly settlements: SettlementJudge
   faults = true
@@ -85,6 +87,7 @@ export class World {
     const now = () => events.now
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
     this.attempts = new AttemptJudge(truth, wrong, now, (batch) => rowOf(batch) !== undefined)
+    this.flushes = new FlushJudge(wrong)
     this.verdicts = new VerdictJudge(items, truth, wrong, now)
     this.settlements = new SettlementJudge({
       items,
