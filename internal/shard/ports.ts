@@ -1,7 +1,10 @@
 import type { BufferRecord, DlqReason, ErrorClass, FlushReason, PauseReason } from '../domain/model.ts'
 import type { BatchName } from './journal/batch-name.ts'
 
-/** Configuration of buffers by internal uid, cached; see `internal/buffers`. */
+/**
+ * Configuration of buffers by internal uid, cached; see `internal/buffers`. The cache alone decides which version is older:
+ * what it says last holds.
+ */
 export interface Policies {
   /** The cached record, without waiting. */
   peek(uid: string): BufferRecord | undefined

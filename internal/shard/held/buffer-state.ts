@@ -46,11 +46,10 @@ export class BufferState {
   }
 
   /**
-   * Takes a record that is not older than the known one. Whether its groups follow another policy now: most changes are
-   * none of theirs.
+   * Takes what the cache of buffers says, whatever its version: after Postgres was restored an older one is the newest.
+   * Whether its groups follow another policy now: most changes are none of theirs.
    */
   update(record: BufferRecord): boolean {
-    if (this.record && record.version < this.record.version) return false
     this.record = record
     const policy = groupPolicy(record)
     if (isDeepStrictEqual(policy, this.policy)) return false

@@ -53,6 +53,11 @@ export class Groups {
   pause(paused: boolean): void {
     if (this.#paused === paused) return
     this.#paused = paused
+    this.tellAll()
+  }
+
+  /** Every group follows its buffer anew, at the present time. */
+  tellAll(): void {
     this.#telling.everyone(this, this.#open.values())
   }
 
@@ -143,6 +148,8 @@ export class Groups {
     while (!this.#closed && !state.record && this.#buffers.get(state.uid) === buffer) {
       try {
         const record = await this.#options.policies.load(state.uid)
+        // What the cache told meanwhile is newer than what was read.
+        if (state.record) return
         if (record) return this.#changed(record)
         this.#options.onProblem(
           'items of a buffer that does not exist are held',

@@ -39,6 +39,15 @@ describe('a buffer of a shard', () => {
     expect(effects).to.deep.equal([{ kind: 'wake', at: 1_020 }])
   })
 
+  it('takes a record of an older version: its cache decides which one holds', () => {
+    const buffer = new BufferState('u')
+    const record = recordWith({ initialMs: 1, maxMs: 1, multiplier: 1 })
+    buffer.update({ ...record, version: 7 })
+    const disabled = { ...record.buffer, enabled: false }
+    expect(buffer.update({ ...record, version: 3, buffer: disabled })).to.equal(true)
+    expect([buffer.record?.version, buffer.policy.state]).to.deep.equal([3, 'held'])
+  })
+
   const states = [
     ['active', { enabled: true }],
     ['held', { enabled: false }],

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { BufferRecord } from '../../../internal/domain/model.ts'
@@ -207,6 +208,36 @@ describe('open groups of a shard', () => {
       pass(3_000)
       expect(told).to.have.length(before)
     })
+  })
+
+  it('keep what the cache told while their buffer was read', async () => {
+    const recordAt = (version: number): BufferRecord => ({
+      uid: 'u',
+      version,
+      deleted: false,
+      suspended: false,
+      buffer: storedBuffer(),
+    })
+    const read = Promise.withResolvers<BufferRecord>()
+    let tell = (_: BufferRecord) => {}
+    const groups = new Groups({
+      policies: {
+        peek: () => undefined,
+        load: () => read.promise,
+        onChange: (listener) => {
+          tell = listener
+          return () => {}
+        },
+      },
+      clock: new ManualClock(),
+      onProblem: () => {},
+    })
+    const group = groups.open('g', 'u', false)
+    tell(recordAt(2))
+    read.resolve(recordAt(1))
+    await setImmediate()
+    expect(group.buffer.record?.version).to.equal(2)
+    groups.close()
   })
 
   describe('that leave while their buffer keeps two flushes apart', () => {
