@@ -26,7 +26,8 @@ export function step<I extends GroupItem>(
   input: Input<I>,
 ): { state: GroupState<I>; effects: Effect<I>[] } {
   const effects: Effect<I>[] = []
-  state.now = Math.max(state.now, input.at)
+  if (input.at < state.now) setBack(state, input.at)
+  state.now = input.at
   if (input.kind === 'tick' || state.now >= (state.wakeAt ?? 0)) state.wakeAt = undefined
   if (isEmpty(state)) state.backlog.restart()
   // That nobody knew the policy was no hold: what is due is due since it would have been.
@@ -40,6 +41,21 @@ export function step<I extends GroupItem>(
   if (input.kind === 'unsealed' || input.kind === 'dropped') armWake(state, state.now, effects)
   else pursue(state, effects)
   return { state, effects }
+}
+
+/** The clock was ahead. What the group noted or planned by it is no further away than if it were noted or planned now. */
+function setBack<I extends GroupItem>(state: GroupState<I>, now: number): void {
+  const past = (time: number | undefined) => (time === undefined ? undefined : Math.min(time, now))
+  state.sizeDueAt = past(state.sizeDueAt)
+  state.freedAt = past(state.freedAt)
+  state.lastSealAt = past(state.lastSealAt)
+  boundAttempts(state, now)
+}
+
+/** A next attempt is at most its delay away from `now`. */
+function boundAttempts<I extends GroupItem>({ batches, policy }: GroupState<I>, now: number): void {
+  for (const batch of batches ?? [])
+    batch.nextAttemptAt = Math.min(batch.nextAttemptAt, now + delayBefore(batch.attempt, policy))
 }
 
 function apply<I extends GroupItem>(state: GroupState<I>, input: Input<I>, effects: Effect<I>[]): void {
@@ -101,7 +117,7 @@ function unsealed<I extends GroupItem>(state: GroupState<I>, { batch }: Of<I, 'u
 
 /** A void seal is no deliberate hold: what it was to take stays due since then. */
 function keepDue<I extends GroupItem>(state: GroupState<I>, dueAt: number): void {
-  state.freedAt = dueAt
+  state.freedAt = Math.min(dueAt, state.now)
   if (state.sizeDueAt !== undefined) state.sizeDueAt = Math.min(state.sizeDueAt, dueAt)
 }
 
@@ -147,14 +163,12 @@ function ended<I extends GroupItem>(
   }
 }
 
-/** A next attempt is at most its delay away from now, also when the delay becomes shorter. */
+/** Also a planned attempt is at most its new delay away from now. */
 function changePolicy<I extends GroupItem>(state: GroupState<I>, policy: GroupPolicy): void {
   const learned = state.policy.state === 'unknown' && policy.state !== 'unknown'
   state.policy = policy
   if (learned) placeAnew(state)
-  for (const batch of state.batches ?? []) {
-    batch.nextAttemptAt = Math.min(batch.nextAttemptAt, state.now + delayBefore(batch.attempt, policy))
-  }
+  boundAttempts(state, state.now)
 }
 
 /** What came before the policy was known, as if it came now that it is. */

@@ -101,7 +101,7 @@ export interface Batch<I> {
 export type AttemptOutcome = 'delivered' | 'retry' | 'rejected'
 
 /**
- * `at` is the shard's time of the input, ms; a time before an earlier input's counts as that one's.
+ * `at` is the shard's time of the input, ms. A time before an earlier input's says that the clock was ahead and is right again.
  * An input that names a batch in another phase than its own is a broken invariant: `step` throws.
  */
 export type Input<I> =

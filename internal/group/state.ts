@@ -10,7 +10,7 @@ import type { Batch, GroupItem, GroupPolicy } from './model.ts'
 export interface GroupState<I extends GroupItem> {
   /** Shared with all groups of the buffer. */
   policy: GroupPolicy
-  /** The latest `at` of any input: time never goes back. */
+  /** The `at` of the last input. It goes back when the clock is set back. */
   now: number
   readonly backlog: Backlog<I>
   /** Sealed or being sealed and not settled, by version, the one being sealed last; at most one is. */

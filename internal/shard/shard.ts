@@ -262,6 +262,7 @@ export class Shard {
     const parts = this.#parts
     if (this.#ended || !parts) return
     parts.payloads.giveUpOld()
+    parts.batches.look()
     parts.groups.look()
     this.#options.telemetry.gauges({
       shard: this.#options.shard,

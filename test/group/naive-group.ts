@@ -33,13 +33,14 @@ export class NaiveGroup {
 
   /** Effects but for wakes. */
   step(input: Input<NamedItem>): NaiveEffect[] {
-    this.now = Math.max(this.now, input.at)
+    if (input.at < this.now) this.#setBack(input.at)
+    this.now = input.at
     const blockedBefore = this.#blocked() && this.#policy.state !== 'unknown'
     const effects = this.#apply(input)
     this.#noteFullness()
     this.#noteSizes(input.kind === 'item' ? Math.min(input.item.at, this.now) : this.now)
     if (input.kind === 'unsealed') {
-      this.#blockedUntil = input.batch.dueAt
+      this.#blockedUntil = Math.min(input.batch.dueAt, this.now)
       this.#sizedSince &&= Math.min(this.#sizedSince, input.batch.dueAt)
       return effects
     }
@@ -60,6 +61,15 @@ export class NaiveGroup {
     for (const { item } of this.waiting) times.push(item.at + idleTimeoutMs, item.at + maxWaitFromFirstMs)
     const later = times.filter((time) => time > this.now).sort((a, b) => a - b)
     return later.find((time) => this.#pending(time).length > 0)
+  }
+
+  /** Nothing that was noted is later than now, and no attempt is further away than its delay. */
+  #setBack(now: number): void {
+    this.#lastSealAt = Math.min(this.#lastSealAt, now)
+    this.#blockedUntil = Math.min(this.#blockedUntil, now)
+    this.#sizedSince &&= Math.min(this.#sizedSince, now)
+    for (const batch of this.batches)
+      batch.nextAttemptAt = Math.min(batch.nextAttemptAt, now + this.#delayBefore(batch.attempt))
   }
 
   #apply(input: Input<NamedItem>): NaiveEffect[] {

@@ -30,7 +30,10 @@ export class Walk {
 
   constructor(policyNumber: number) {
     const choices = new Choices(policyNumber)
-    this.#group = new Lockstep(choices.below(4) === 0 ? UNKNOWN : policyOf(choices, ['active']), 10_000)
+    this.#group = new Lockstep(
+      choices.below(4) === 0 ? UNKNOWN : policyOf(choices, ['active']),
+      1_000_000_000,
+    )
   }
 
   get trace(): string {
@@ -68,7 +71,7 @@ export class Walk {
   }
 
   #item(choices: Choices): void {
-    const at = this.#group.now + choices.of([0, 0, 1, 40, 110, 700, -5])
+    const at = this.#group.now + choices.of([0, 0, 1, 40, 110, 700, -5, -5_000])
     const item = this.#group.newItem(
       choices.of([5, 10, 30, 49, 50, 120]),
       at - choices.of([0, 0, 0, 20, -20, 300]),
@@ -100,7 +103,7 @@ export class Walk {
 
   #policy(choices: Choices): void {
     const policy = policyOf(choices, ['active', 'active', 'active', 'held', 'held', 'discarding'])
-    this.#group.step({ kind: 'policy', at: this.#group.now, policy })
+    this.#group.step({ kind: 'policy', at: this.#group.now - choices.of([0, 0, 0, 900]), policy })
   }
 
   /** Versions older than every seal here, in any order among themselves. */

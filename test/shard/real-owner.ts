@@ -68,8 +68,8 @@ export interface OwnerOptions {
   policies?: Policies
   /** Default 0. */
   shard?: number
-  /** Its time of day is ahead by so many ms; default 0. */
-  aheadMs?: number
+  /** Its time of day is ahead by so many ms, or by what the function says at that moment; default 0. */
+  aheadMs?: number | (() => number)
 }
 
 export function recordOf(buffer: TestBuffer, options: Partial<OwnerOptions> = {}): BufferRecord {
@@ -126,9 +126,9 @@ function resultOf(status: number): AttemptResult {
   }
 }
 
-function clockAhead(ms: number): Clock {
+function clockAhead(ms: number | (() => number)): Clock {
   const clock = systemClock()
-  return { ...clock, now: () => clock.now() + ms }
+  return { ...clock, now: () => clock.now() + (typeof ms === 'number' ? ms : ms()) }
 }
 
 /** What a shard of the test has around it, with everything that it told. */

@@ -89,6 +89,11 @@ export class Batches {
     return this.#attempts.inFlight(now, where)
   }
 
+  /** To be called about once a second: a clock that was ahead may have been set back. */
+  look(): void {
+    if (this.#wakes.mayBeLate()) this.#options.groups.tellAll()
+  }
+
   /** From now on nothing is sealed and no attempt begins; what runs is finished. */
   drain(): void {
     this.#draining = true

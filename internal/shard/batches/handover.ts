@@ -32,7 +32,7 @@ export interface Told extends AttemptName {
 /** The next owner's side. */
 export class RemoteAttempts {
   readonly #clock: Clock
-  /** Deadlines of what may still run, Unix ms, by `batchKey`. */
+  /** Deadlines of what may still run, monotonic ms, by `batchKey`: the clock may be set back meanwhile. */
   readonly #deadlines: ReadonlyMap<string, number>
   readonly #attemptOf: (key: string) => number | undefined
   readonly #messages: Messages
@@ -60,8 +60,9 @@ export class RemoteAttempts {
     this.#attemptOf = attemptOf
     this.#clock = clock
     const now = clock.now()
+    const monotonic = clock.monotonic()
     this.#deadlines = new Map(
-      [...released].map(([key, deadline]) => [key, Math.min(deadline, now + LONGEST_WAIT_MS)]),
+      [...released].map(([key, deadline]) => [key, monotonic + Math.min(deadline - now, LONGEST_WAIT_MS)]),
     )
     this.#unsubscribe =
       released.size === 0
@@ -87,7 +88,7 @@ export class RemoteAttempts {
       known.confirm()
       return Promise.resolve(known.told.result)
     }
-    const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.now()
+    const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.monotonic()
     return new Promise((resolve) => {
       const cancel = this.#clock.after(Math.max(0, leftMs), () => {
         this.#waiting.delete(key)

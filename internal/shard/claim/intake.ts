@@ -164,11 +164,13 @@ export class Intake {
       }
     }
     const group = groups.get(token) ?? groups.open(token, view.bufferUid, replaying)
-    const item = newItem(position, at, message, view, group, given)
+    // It was stored before now, also where the clock of the broker is ahead of this one.
+    const now = clock.now()
+    const item = newItem(position, Math.min(at, now), message, view, group, given)
     live.add(item)
     duplicates.add(item)
     if (batch) restoration.member(batch, item)
-    else batches.step(group, { kind: 'item', at: clock.now(), item })
+    else batches.step(group, { kind: 'item', at: now, item })
   }
 
   /** Whether the item is over, or stands elsewhere: carried by a keep. */

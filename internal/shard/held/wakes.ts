@@ -7,6 +7,9 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { Heap } from '../../runtime/heap.ts'
 
+/** A clock that is set back by less makes nobody wait for long, ms. */
+const SET_BACK_MS = 100
+
 export interface Wakeable {
   /** Unix ms; Infinity when none is armed. */
   wakeAt: number
@@ -19,6 +22,8 @@ export class Wakes<T extends Wakeable> {
   readonly #wake: (target: T, now: number) => void
   #heap = wakeHeap<T>()
   #timer: { at: number; cancel: () => void } | null = null
+  /** By how much the wall clock was ahead of the monotonic one when a wake was armed, at most, ms. */
+  #aheadMs = Number.NEGATIVE_INFINITY
   #stopped = false
 
   constructor(clock: Clock, wake: (target: T, now: number) => void) {
@@ -36,6 +41,7 @@ export class Wakes<T extends Wakeable> {
     if (this.#stopped) return
     this.disarm(target)
     target.wakeAt = at
+    this.#aheadMs = Math.max(this.#aheadMs, this.#wallAheadMs())
     this.#heap.push(target)
     this.#schedule()
   }
@@ -46,10 +52,22 @@ export class Wakes<T extends Wakeable> {
     target.wakeAt = Number.POSITIVE_INFINITY
   }
 
+  /** Whether the clock was set back since some wake was armed: that one is late by the difference, unless it is armed anew. */
+  mayBeLate(): boolean {
+    const aheadMs = this.#wallAheadMs()
+    if (aheadMs > this.#aheadMs - SET_BACK_MS) return false
+    this.#aheadMs = aheadMs
+    return true
+  }
+
   stop(): void {
     this.#stopped = true
     this.#timer?.cancel()
     this.#heap = wakeHeap()
+  }
+
+  #wallAheadMs(): number {
+    return this.#clock.now() - this.#clock.monotonic()
   }
 
   #schedule(): void {

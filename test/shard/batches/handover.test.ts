@@ -159,6 +159,15 @@ describe('shard: results of attempts that outlive a hand-over', () => {
     expect(result).to.equal(null)
   })
 
+  it('are waited for no longer when the clock is set back meanwhile', async () => {
+    const { clock, next } = pair(new Map([['g:7', new ManualClock().now() + 400]]))
+    const remoteAttempts = next()
+    clock.suspend(-3_600_000)
+    const waiting = remoteAttempts.result(batch)
+    clock.advance(400)
+    expect(await waiting).to.equal(null)
+  })
+
   it('a clock far ahead makes nobody wait for longer than an attempt can take', async () => {
     const { clock, next } = pair(new Map([['g:7', new ManualClock().now() + 3_600_000]]))
     const waiting = next().result(batch)

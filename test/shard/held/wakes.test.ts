@@ -88,6 +88,31 @@ describe('shard: wakes', () => {
     expect([wakes.size, clock.pending]).to.deep.equal([0, 0])
   })
 
+  describe('that were armed while the clock was ahead', () => {
+    const DAY_MS = 86_400_000
+
+    it('may be late once it is set back, until they are armed anew', () => {
+      const one = target('one')
+      clock.suspend(DAY_MS)
+      wakes.arm(one, clock.now() + 1_000)
+      expect(wakes.mayBeLate()).to.equal(false)
+      clock.suspend(-DAY_MS)
+      expect([wakes.mayBeLate(), wakes.mayBeLate()]).to.deep.equal([true, false])
+      wakes.arm(one, clock.now() + 1_000)
+      clock.advance(1_000)
+      expect([woken, wakes.mayBeLate()]).to.deep.equal([['one at 1000'], false])
+    })
+
+    it('are the only ones: time that passes makes no wake late', () => {
+      wakes.arm(target('one'), DAY_MS)
+      clock.suspend(DAY_MS)
+      expect(wakes.mayBeLate()).to.equal(false)
+      clock.suspend(-DAY_MS)
+      clock.advance(1_000)
+      expect(wakes.mayBeLate()).to.equal(false)
+    })
+  })
+
   it('do not come after the stop', () => {
     wakes.arm(target('one'), 100)
     wakes.stop()
