@@ -50,6 +50,8 @@ export class ProcessLife implements Clock, Randomness {
   readonly events: Events
   killed = false
   pausedUntil = 0
+  /** Its wall clock is ahead by so many ms. */
+  aheadMs = 0
   readonly #onFreeze: () => void
 
   /** `onFreeze`: somebody may notice that the process is silent. */
@@ -68,7 +70,7 @@ export class ProcessLife implements Clock, Randomness {
   }
 
   now(): number {
-    return this.events.now
+    return this.events.now + this.aheadMs
   }
 
   monotonic(): number {

@@ -374,6 +374,35 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'older-record',
+    rule: 'a shard takes what its cache says, also when Postgres came back as an older copy',
+    breaks: /while its buffer was disabled|with what its buffer was before/,
+    seed: 47,
+    file: 'shard/held/buffer-state.ts',
+    edits: [
+      [
+        '    this.record = record\n',
+        '    if (this.record && record.version < this.record.version) return false\n    this.record = record\n',
+      ],
+    ],
+  },
+  {
+    name: 'set-back',
+    rule: 'a group whose clock is set back counts from the present',
+    breaks: /still buffered/,
+    seed: 4,
+    file: 'group/machine.ts',
+    edits: [['  state.lastSealAt = past(state.lastSealAt)\n', '']],
+  },
+  {
+    name: 'late-wakes',
+    rule: 'groups arm their wakes anew when the clock was set back',
+    breaks: /still buffered/,
+    seed: 48,
+    file: 'shard/batches/batches.ts',
+    edits: [['if (this.#wakes.mayBeLate())', 'if (!this.#wakes)']],
+  },
+  {
     name: 'last-flush',
     rule: 'a group that leaves within the delay between flushes is not flushed too soon when it comes back',
     breaks: /after its last flush/,

@@ -14,15 +14,12 @@ export interface Owner {
   readonly buffers: KnownBuffers
 }
 
-/** The newest records of buffers that an owner was given, by whatever way. */
+/** The records of buffers that an owner was given last, by whatever way: what its cache holds. */
 export class KnownBuffers {
   readonly #records = new Map<string, BufferRecord>()
   readonly #parallel = new Set<string>()
 
-  /** Older ones come late, and change nothing. */
   learn(record: BufferRecord): void {
-    const known = this.#records.get(record.uid)
-    if (known && known.version > record.version) return
     this.#records.set(record.uid, record)
     if (record.buffer.throughput.maxConcurrencyPerGroup > 1) this.#parallel.add(record.uid)
   }

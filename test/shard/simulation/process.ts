@@ -148,9 +148,10 @@ export class OwnerProcess implements Owner {
     this.kill()
   }
 
-  /** The change feed: late, but it comes. */
-  tell(record: BufferRecord): void {
+  /** The change feed: late, but it comes, and what it tells of is read anew. */
+  tell(uid: string): void {
     this.life.after(this.#events.between(0, 100), () => {
+      const record = this.#world.records.get(uid)!
       this.buffers.learn(record)
       for (const listener of this.#listeners) listener(record)
     })
@@ -179,9 +180,16 @@ export class OwnerProcess implements Owner {
       if (record) this.buffers.learn(record)
       return record
     }
+    // An answer that is late takes the place of nothing that was told meanwhile.
+    const load = async (uid: string) => {
+      const told = this.buffers.get(uid)
+      const read = await this.#line.ask(() => records.get(uid))
+      const now = this.buffers.get(uid)
+      return now === told ? learned(read) : now
+    }
     return {
       peek: (uid) => (this.#events.random() < 0.9 ? learned(records.get(uid)) : undefined),
-      load: async (uid) => learned(await this.#line.ask(() => records.get(uid))),
+      load,
       onChange: (listener) => {
         this.#listeners.add(listener)
         return () => this.#listeners.delete(listener)
@@ -225,10 +233,12 @@ export class OwnerProcess implements Owner {
   }
 
   #judgeFlush({ groupId, version, latenessMs }: Parameters<ShardTelemetry['flush']>[0]): void {
-    const { truth, records, flushes } = this.#world
+    const { truth, records, flushes, clocksStep } = this.#world
+    if (clocksStep) return
     const batch = truth.batch({ groupId, version })
     const delayMs = batch && records.get(batch.seal.bufferUid)!.buffer.throughput.minDelayBetweenFlushMs
-    if (delayMs) flushes.flushed(this, groupId, this.life.now() - latenessMs, delayMs)
+    const at = this.life.now()
+    if (delayMs) flushes.flushed(this, groupId, { at, dueAt: at - latenessMs, delayMs })
   }
 
   #telemetry(): ShardTelemetry {

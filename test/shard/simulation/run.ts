@@ -25,8 +25,17 @@ const REST_MS = 120_000
 /** Then housekeeping has some time, ms. */
 const CLEANING_MS = 3_000
 const OWNERS_AT_MOST = 9
+/**
+ * A wall clock is ahead by so much for a moment: nothing may wait for the difference, so the rest is shorter. An owner that
+ * is ahead by a minute takes packs for too old to be answered.
+ */
+const AHEAD_MS = 50_000
+const REST_BEHIND_CLOCKS_MS = 40_000
+/** Clocks are wrong for so long after the faults, ms. */
+const CLOCKS_STEP_MS = 1_500
 /** Longer than a group of one batch is open. */
 const FLUSH_DELAY_MS = 700
+const SHORT_FLUSH_DELAY_MS = 100
 /** What is live, with its snapshot, takes nearly all of it at times. */
 const FULL_JOURNAL_BYTES = 45_000
 
@@ -48,13 +57,16 @@ export interface RunResult {
 /** `leftOut`: a rule that the simulated Postgres breaks. */
 export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
   const events = new Events(seededFractions(seed))
-  const world = new World(events, { leftOut, journalBytes: journalBytesOf(seed) })
-  return new Simulation(events, world, { delayMs: delayOf(seed) }).run()
+  // A journal without room waits for drops to be a minute old, which is longer than the rest behind wrong clocks.
+  const clocksStep = seed % 11 === 4 && seed % 5 !== 0
+  const restores = seed % 11 === 3
+  const world = new World(events, { leftOut, journalBytes: journalBytesOf(seed), clocksStep, restores })
+  return new Simulation(events, world, delayOf(seed)).run()
 }
 
 /** Of most seeds no buffer keeps its flushes apart. */
 function delayOf(seed: number): number {
-  return seed % 11 === 3 ? FLUSH_DELAY_MS : 0
+  return { 3: FLUSH_DELAY_MS, 4: SHORT_FLUSH_DELAY_MS }[seed % 11] ?? 0
 }
 
 /** Most journals have room for ever. Every fifth one gets full again and again, and no owner may be without room. */
@@ -71,12 +83,13 @@ class Simulation {
   #over = 0
 
   /** `delayMs`: between two flushes of a group of a buffer that is not deleted. */
-  constructor(events: Events, world: World, { delayMs }: { delayMs: number }) {
+  constructor(events: Events, world: World, delayMs: number) {
     this.#events = events
     this.#world = world
     const { least, most } = events.random() < LONG_RUNS ? CHAOS_MS.long : CHAOS_MS.short
     this.#end = events.now + events.between(least, most)
     this.#ingress = new Ingress(world, this.#end)
+    if (world.clocksStep) events.after(events.between(100, 800), () => this.#setClock())
     for (const uid of Object.values(BUFFERS)) {
       const isDeleted = uid === BUFFERS.deleted || uid === BUFFERS.removed
       world.records.set(uid, record(uid, uid === BUFFERS.parallel ? 2 : 1, isDeleted ? 0 : delayMs))
@@ -94,8 +107,9 @@ class Simulation {
     await events.run(this.#end)
     this.#change(BUFFERS.paused, { enabled: true })
     world.faults = false
-    world.failing = 0.1
-    await events.run(this.#end + REST_MS, () => this.#settled() && this.#ingress.unanswered === 0)
+    world.failing = world.clocksStep ? 0.3 : 0.1
+    const restMs = world.clocksStep ? REST_BEHIND_CLOCKS_MS : REST_MS
+    await events.run(this.#end + restMs, () => this.#settled() && this.#ingress.unanswered === 0)
     await events.run(events.now + CLEANING_MS)
     const errors = this.#errors()
     for (const owner of this.#owners) owner.kill()
@@ -161,6 +175,20 @@ class Simulation {
     return this.#events.between(least, most)
   }
 
+  /** The clock of an owner is far ahead for a moment, and then right again. */
+  #setClock(): void {
+    const events = this.#events
+    // Also when nothing new comes any more that would bring its groups to the present.
+    if (events.now > this.#end + CLOCKS_STEP_MS) return
+    const { shard, life } = this.#owners[Math.floor(events.random() * this.#owners.length)]!
+    // What a claim finds is judged by the clock of that moment.
+    if (shard.state === 'running') life.aheadMs = AHEAD_MS
+    events.after(events.between(20, 600), () => {
+      life.aheadMs = 0
+      events.after(events.between(50, 900), () => this.#setClock())
+    })
+  }
+
   /** Its lease is gone for a while; somebody may take the shard meanwhile. */
   #uncertain(owner: OwnerProcess): void {
     const ms = this.#events.between(100, 2_500)
@@ -185,6 +213,15 @@ class Simulation {
     events.after(events.between(0, half), () => this.#change(deleted, { enabled: false }))
     events.after(events.between(half, 2 * half), () => this.#change(deleted, { deleted: true }))
     events.after(events.between(half, 2 * half), () => this.#change(removed, { deleted: true }))
+    if (this.#world.restores) events.after(half, () => this.#restore())
+  }
+
+  /** Postgres comes back as an older copy: the versions of its rows begin anew. */
+  #restore(): void {
+    for (const [uid, record] of this.#world.records) {
+      this.#world.records.set(uid, { ...record, version: 0 })
+      for (const owner of this.#owners) if (!owner.gone) owner.tell(uid)
+    }
   }
 
   /** Somebody changes a buffer again and again, in nothing that its groups go by. */
@@ -203,7 +240,7 @@ class Simulation {
     const throughput = { ...old.buffer.throughput, maxConcurrencyPerGroup: concurrency }
     const next = { ...old, version: old.version + 1, deleted, buffer: { ...old.buffer, enabled, throughput } }
     this.#world.records.set(uid, next)
-    for (const owner of this.#owners) if (!owner.gone) owner.tell(next)
+    for (const owner of this.#owners) if (!owner.gone) owner.tell(uid)
   }
 
   /** What is over stays over: what was looked at once is not looked at again. */

@@ -2,6 +2,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { decodePack } from '../../../internal/domain/pack.ts'
+import { DROP_MEMORY_MS } from '../../../internal/domain/verdict.ts'
 import type { AppendAnswer } from '../../../internal/shard/broker.ts'
 import type { BatchName } from '../../../internal/shard/journal/batch-name.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
@@ -76,9 +77,20 @@ export class World {
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
 
+  /** Clocks of owners are ahead now and then. */
+  readonly clocksStep: boolean
+  /** Postgres comes back as an older copy once. */
+  readonly restores: boolean
+
   /** `journalBytes`: `max_bytes` of the journal; absent: it has none. */
-  constructor(events: Events, { leftOut, journalBytes }: { leftOut?: Rule; journalBytes?: number } = {}) {
+  constructor(
+    events: Events,
+    options: { leftOut?: Rule; journalBytes?: number; clocksStep?: boolean; restores?: boolean } = {},
+  ) {
+    const { leftOut, journalBytes, clocksStep = false, restores = false } = options
     this.events = events
+    this.clocksStep = clocksStep
+    this.restores = restores
     this.#leftOut = leftOut
     this.limited = journalBytes !== undefined
     const sizeOf = (data: Uint8Array) => data.length + MESSAGE_BYTES
@@ -88,11 +100,13 @@ export class World {
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
     this.attempts = new AttemptJudge(truth, wrong, now, (batch) => rowOf(batch) !== undefined)
     this.flushes = new FlushJudge(wrong)
-    this.verdicts = new VerdictJudge(items, truth, wrong, now)
+    const dropMemoryMs = clocksStep ? 0 : DROP_MEMORY_MS
+    this.verdicts = new VerdictJudge(items, truth, wrong, { now, dropMemoryMs })
     this.settlements = new SettlementJudge({
       items,
       wrong,
       attempts: this.attempts,
+      clocksStep,
       rowOf,
       recordOf: (uid) => this.records.get(uid),
     })

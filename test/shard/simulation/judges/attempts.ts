@@ -3,6 +3,7 @@
  * `maxAttempts` numbers, and only a fault that cuts an attempt off lets the same number begin again.
  */
 import type { BufferRecord } from '../../../../internal/domain/model.ts'
+import { ATTEMPT_MS } from '../../../../internal/shard/batches/attempts.ts'
 import { batchKey } from '../../../../internal/shard/journal/batch-name.ts'
 import type { JournalRecord, ReleaseRecord } from '../../../../internal/shard/journal/records.ts'
 import type { OpenBatch } from '../../../../internal/shard/journal/state.ts'
@@ -125,7 +126,9 @@ export class AttemptJudge implements Judge {
 
   /** It names all attempts whose results are not in the journal, but for dead letters that take long. */
   #release({ batches }: ReleaseRecord, epoch: number): void {
-    const deadlines = new Map(batches.map((each) => [batchKey(each), each.deadline]))
+    // By the clock of its owner, which may be ahead.
+    const latest = this.#now() + ATTEMPT_MS
+    const deadlines = new Map(batches.map((each) => [batchKey(each), Math.min(each.deadline, latest)]))
     for (const [batch, number] of this.#numbers.get(epoch) ?? []) {
       const attempt = this.#lastOf(epoch, batch, number)
       if (!attempt || deadlines.has(batch) || !this.#truth.state.batches.has(batch)) continue

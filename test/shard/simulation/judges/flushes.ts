@@ -11,16 +11,20 @@ export class FlushJudge {
   }
 
   /**
-   * `dueAt`: when the trigger held and nothing held the group back. It is never after the flush, and the delay counts from
-   * the flush. So two of them are apart by the delay at least, however long a commit takes.
+   * `at`: when the seal was committed. `dueAt`: when the trigger held and nothing held the group back. The owner decides
+   * between the two, and the delay counts from that moment. So a commit is later than the last due time by the delay.
    */
-  flushed(owner: Owner, groupId: string, dueAt: number, delayMs: number): void {
+  flushed(
+    owner: Owner,
+    groupId: string,
+    { at, dueAt, delayMs }: Record<'at' | 'dueAt' | 'delayMs', number>,
+  ): void {
     const due = this.#due.get(owner) ?? new Map<string, number>()
     this.#due.set(owner, due)
     const last = due.get(groupId)
-    if (last !== undefined && dueAt < last + delayMs)
+    if (last !== undefined && at < last + delayMs)
       this.#wrong.push(
-        `${groupId} was flushed ${dueAt - last} ms after its last flush, ${delayMs} are asked for`,
+        `${groupId} was flushed ${at - last} ms after its last flush, ${delayMs} are asked for`,
       )
     due.set(groupId, dueAt)
   }

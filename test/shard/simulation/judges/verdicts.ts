@@ -1,10 +1,5 @@
 /** What owners tell ingresses of explicit items: true when they say it, and said of every pack that asks for it. */
-import {
-  DROP_MEMORY_MS,
-  decodeAnswer,
-  decodeVerdict,
-  type Fate,
-} from '../../../../internal/domain/verdict.ts'
+import { decodeAnswer, decodeVerdict, type Fate } from '../../../../internal/domain/verdict.ts'
 import { type Items, liveOriginalOf, type StoredItem } from '../items.ts'
 import type { Owner } from '../owner.ts'
 import type { Truth } from '../truth.ts'
@@ -21,12 +16,20 @@ export class VerdictJudge {
   readonly #truth: Truth
   readonly #wrong: string[]
   readonly #now: () => number
+  readonly #dropMemoryMs: number
   /** Packs that name a subject for their verdict, by id. */
   readonly #packs = new Map<string, Pack>()
   /** Positions that were asked about, by the id of the question. */
   readonly #asked = new Map<number, { readonly seq: number; readonly indexes: readonly number[] }>()
 
-  constructor(items: Items, truth: Truth, wrong: string[], now: () => number) {
+  /** `dropMemoryMs`: so long a drop is remembered at least; 0 where the clocks of owners are wrong at times. */
+  constructor(
+    items: Items,
+    truth: Truth,
+    wrong: string[],
+    { now, dropMemoryMs }: { now: () => number; dropMemoryMs: number },
+  ) {
+    this.#dropMemoryMs = dropMemoryMs
     this.#items = items
     this.#truth = truth
     this.#wrong = wrong
@@ -83,7 +86,7 @@ export class VerdictJudge {
   #toldNew(item: StoredItem): void {
     const original = liveOriginalOf(item)
     const { end, itemId } = item
-    if (end?.how === 'drop' && this.#now() - end.at < DROP_MEMORY_MS)
+    if (end?.how === 'drop' && this.#now() - end.at < this.#dropMemoryMs)
       this.#wrong.push(`told new after it was dropped: ${itemId}`)
     else if (end === null && original)
       this.#wrong.push(`missed duplicate: ${itemId} is told new, and ${original.itemId} is live`)
