@@ -114,7 +114,7 @@ describe('the commands of the guide to Kubernetes', function () {
 
   it('pauses and resumes', async () => {
     const output = await shell.paste(sections.get('Pause and resume')!)
-    expect(output.match(/orders condition met/g)).to.have.length(3)
+    expect(output.match(/orders condition met/g)).to.have.length(5)
     expect(output).to.include('orders annotated')
     expect((await api('/v1/admin/buffers/orders')).body).to.include({ enabled: true })
   })
