@@ -4,7 +4,13 @@
  */
 import { DEFAULT_SIGNATURE_HEADER } from './buffer-schema.ts'
 import { UNREADABLE } from './buffer-secrets.ts'
-import { HEADERS_MAX_SIZE, isForbiddenHeader, isHeaderName, isHeaderValue } from './header-names.ts'
+import {
+  HEADERS_MAX_SIZE,
+  isCredentialHeader,
+  isForbiddenHeader,
+  isHeaderName,
+  isHeaderValue,
+} from './header-names.ts'
 import type { BufferConfig } from './model.ts'
 import { DEFAULT_SCHEME } from './signatures/schemes.ts'
 import { secretProblem } from './signatures/secrets.ts'
@@ -111,6 +117,23 @@ function extraHeader(
   if (taken.has(lower)) return 'is set by the service itself'
   if (seen.has(lower)) return 'is given twice'
   return isHeaderValue(value) ? null : 'must be printable Latin-1 characters'
+}
+
+/**
+ * Names of request headers whose values would stand in deliveries: none that carries credentials, nor the signature of the sender.
+ * One that did not change is not judged again: what is stored must not block other changes, and extraction does not read it.
+ */
+export function credentialNames(config: BufferConfig, stored: BufferConfig | undefined): string[] {
+  const signature = config.sourceVerification?.signatureHeader.toLowerCase()
+  const names = [
+    ['groupKey.fallbackHeader', config.groupKey.fallbackHeader, stored?.groupKey.fallbackHeader],
+    ['messageId.header', config.messageId?.header, stored?.messageId?.header],
+  ] as const
+  return names.flatMap(([field, name, before]) => {
+    if (name === undefined || name === before) return []
+    if (isCredentialHeader(name)) return [`${field} must not name a header that carries credentials`]
+    return name.toLowerCase() === signature ? [`${field} must not name the signature header`] : []
+  })
 }
 
 const rules: readonly Rule[] = [

@@ -3,7 +3,7 @@
  * Whatever comes out is complete (every default filled in) and obeys the schema and every rule beyond it.
  */
 import { Ajv, type ErrorObject } from 'ajv'
-import { brokenRules } from './buffer-rules.ts'
+import { brokenRules, credentialNames } from './buffer-rules.ts'
 import { bufferConfigSchema, bufferCreateSchema } from './buffer-schema.ts'
 import { restoreSecrets } from './buffer-secrets.ts'
 import { copyJson, isJsonObject, type JsonObject, mergePatch } from './merge-patch.ts'
@@ -149,7 +149,7 @@ function checkConfig(
 ): Parsed<BufferConfig> {
   const restored = restoreSecrets(withSignatureHeader(config, stored), stored)
   if (!restored.ok) return restored
-  const problems = brokenRules(restored.value)
+  const problems = [...brokenRules(restored.value), ...credentialNames(restored.value, stored)]
   const { url } = restored.value.delivery
   // What is no URL at all was told by the rules.
   const blocked = url === stored?.delivery.url || problems.length > 0 ? null : checkDestination(url)

@@ -4,6 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { ServiceError } from './errors.ts'
+import { isCredentialHeader } from './header-names.ts'
 import type { GroupKeyConfig, MessageIdConfig } from './model.ts'
 import { numberText } from './number-text.ts'
 
@@ -32,7 +33,7 @@ export function extractGroupKey(
   header: HeaderLookup,
 ): Extracted<string> {
   const inBody = config.mode === 'jsonpath' && config.path ? keyAt(body, config.path) : undefined
-  const key = inBody ?? headerValue(config.fallbackHeader, header)
+  const key = inBody ?? headerValue(ofNoCredential(config.fallbackHeader), header)
   if (key === undefined) return { ok: false, error: new ServiceError('groupKeyMissing') }
   const problem = unusable(key, MAX_GROUP_KEY_BYTES)
   if (problem === null) return { ok: true, value: key }
@@ -70,7 +71,12 @@ export function extractMessageId(
 
 function placesOf({ path, header }: MessageIdConfig): IdPlaces {
   const inBody = path === undefined ? undefined : { field: path.slice(2), segments: path.split('.').slice(1) }
-  return { inBody, header }
+  return { inBody, header: ofNoCredential(header) }
+}
+
+/** A buffer may have been stored with such a name before it was refused. */
+function ofNoCredential(name: string | undefined): string | undefined {
+  return name === undefined || isCredentialHeader(name) ? undefined : name
 }
 
 function findId(

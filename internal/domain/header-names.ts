@@ -30,6 +30,18 @@ export const forbiddenHeaders: readonly string[] = [
 ]
 export const forbiddenHeaderPrefixes: readonly string[] = ['content-', 'proxy-']
 
+/**
+ * Request headers that carry credentials of a sender, in lower case. A group key or a message id is shown in deliveries and dead
+ * letters, to people who must not have them.
+ */
+export const credentialHeaders: readonly string[] = [
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'x-api-key',
+]
+
+const credentials: ReadonlySet<string> = new Set(credentialHeaders)
 const forbidden: ReadonlySet<string> = new Set(forbiddenHeaders)
 
 export function isHeaderName(name: string): boolean {
@@ -40,6 +52,11 @@ export function isHeaderName(name: string): boolean {
 export function isForbiddenHeader(name: string): boolean {
   const lower = name.toLowerCase()
   return forbidden.has(lower) || forbiddenHeaderPrefixes.some((prefix) => lower.startsWith(prefix))
+}
+
+/** Whether a request header `name` carries credentials. */
+export function isCredentialHeader(name: string): boolean {
+  return credentials.has(name.toLowerCase())
 }
 
 export function isHeaderValue(value: string): boolean {

@@ -7,6 +7,7 @@
 import { DEFAULT_SIGNATURE_HEADER } from '../../internal/domain/buffer-schema.ts'
 import { REDACTED, UNREADABLE } from '../../internal/domain/buffer-secrets.ts'
 import {
+  credentialHeaders,
   forbiddenHeaderPrefixes,
   forbiddenHeaders,
   HEADER_NAME_MAX_LENGTH,
@@ -48,6 +49,27 @@ export const groupKeyRules: readonly CelRule[] = [
     fieldPath: '.path',
   },
 ]
+
+const CREDENTIALS = `r'(?i)^(${credentialHeaders.join('|')})$'`
+
+/** On the name of a request header that is read: its value stands in deliveries. */
+export const noCredential: CelRule = {
+  rule: `!self.matches(${CREDENTIALS})`,
+  message: 'must not name a header that carries credentials',
+}
+
+/** On the spec: neither name is that of the sender's signature. */
+export const noSignature: readonly CelRule[] = [
+  ['groupKey', 'fallbackHeader'] as const,
+  ['messageId', 'header'] as const,
+].map(([parent, name]) => ({
+  rule:
+    `!has(self.${parent}) || !has(self.${parent}.${name}) || !has(self.sourceVerification) || ` +
+    `!has(self.sourceVerification.signatureHeader) || ` +
+    `self.${parent}.${name}.lowerAscii() != self.sourceVerification.signatureHeader.lowerAscii()`,
+  message: `${name} must not name the signature header`,
+  fieldPath: `.${parent}.${name}`,
+}))
 
 export const messageIdPlace: CelRule = {
   rule: 'has(self.path) || has(self.header)',

@@ -12,6 +12,8 @@ import {
   immutable,
   messageIdPlace,
   neverSetLater,
+  noCredential,
+  noSignature,
   notHidden,
   settableHeader,
   sourceSecret,
@@ -87,9 +89,12 @@ function header(...path: string[]): StructuralSchema {
   return ruled(field(...path), settableHeader)
 }
 
-/** An object with the path of a member of the body. */
-function withPath(name: string): StructuralSchema {
-  return having(field(name), { path: ruled(field(name, 'path'), storableText) })
+/** Where something of a webhook is read: a path of its body, and a header. */
+function place(name: string, headerField: string): StructuralSchema {
+  return having(field(name), {
+    path: ruled(field(name, 'path'), storableText),
+    [headerField]: ruled(field(name, headerField), noCredential),
+  })
 }
 
 function enabled(): StructuralSchema {
@@ -176,8 +181,8 @@ export function specSchema(): StructuralSchema {
       projectId: ruled(saying(field('projectId'), 'Cannot be changed.'), immutable),
       displayName: saying(field('name'), orName),
       enabled: enabled(),
-      groupKey: ruled(withPath('groupKey'), ...groupKeyRules),
-      messageId: ruled(withPath('messageId'), messageIdPlace),
+      groupKey: ruled(place('groupKey', 'fallbackHeader'), ...groupKeyRules),
+      messageId: ruled(place('messageId', 'header'), messageIdPlace),
       batch: field('batch'),
       overflow: field('overflow'),
       delivery: delivery(),
@@ -201,5 +206,5 @@ export function specSchema(): StructuralSchema {
     },
     ['projectId', 'groupKey', 'delivery', 'credentialsRef'],
   )
-  return ruled(spec, neverSetLater('bufferId'))
+  return ruled(spec, neverSetLater('bufferId'), ...noSignature)
 }

@@ -44,6 +44,17 @@ describe('PATCH of a buffer', () => {
     }
   })
 
+  it('keeps a credential header that is stored, and takes no other one', () => {
+    const stored = storedBuffer()
+    stored.groupKey = { mode: 'header', fallbackHeader: 'X-API-Key' }
+    expect(changed({ enabled: false }, stored).groupKey.fallbackHeader).to.equal('X-API-Key')
+    const applied = applyBufferPatch(stored, { groupKey: { fallbackHeader: 'Cookie' } })
+    expect(applied.ok).to.equal(false)
+    expect(errorOf({ messageId: { header: 'Authorization' } })).to.equal(
+      'messageId.header must not name a header that carries credentials',
+    )
+  })
+
   it('leaves the stored buffer as it was', () => {
     const stored = storedBuffer()
     changed({ batch: null, delivery: { headers: { 'X-Tenant': 'new' } } }, stored)

@@ -95,6 +95,13 @@ describe('the group key', () => {
     expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('b')
   })
 
+  it('never comes from a header that carries credentials', () => {
+    for (const name of ['X-API-Key', 'authorization', 'Cookie', 'proxy-authorization'])
+      expect(keyOf({ mode: 'header', fallbackHeader: name }, '{}', { [name]: 'secret' }), name).to.equal(
+        MISSING,
+      )
+  })
+
   it('comes from the header alone in header mode', () => {
     const config: GroupKeyConfig = { mode: 'header', path: '$.a', fallbackHeader: 'X-Key' }
     expect(keyOf(config, '{"a":"b"}', { 'X-Key': 'h' })).to.equal('h')

@@ -1,5 +1,9 @@
 /** What each CEL rule of the definition accepts and refuses. A rule without its row here fails the suite. */
-import { forbiddenHeaderPrefixes, forbiddenHeaders } from '../../../internal/domain/header-names.ts'
+import {
+  credentialHeaders,
+  forbiddenHeaderPrefixes,
+  forbiddenHeaders,
+} from '../../../internal/domain/header-names.ts'
 import {
   type Field,
   fieldsOf,
@@ -93,6 +97,29 @@ export const ruleCases: readonly RuleCases[] = [
       message: 'has a character that is not text',
       accepted: ['\u0001', '\ufffd'].map((text) => ({ [field]: start + text })),
       refused: [{ [field]: `${start}\u0000` }],
+    }
+  }),
+  ...['spec.groupKey.fallbackHeader', 'spec.messageId.header'].map((field) => ({
+    field,
+    message: 'must not name a header that carries credentials',
+    accepted: ['X-Customer', 'x-api-keys', 'cookies', 'my-authorization'].map((name) => ({ [field]: name })),
+    refused: [...credentialHeaders, 'X-API-Key'].map((name) => ({ [field]: name })),
+  })),
+  ...(
+    [
+      ['groupKey', 'fallbackHeader'],
+      ['messageId', 'header'],
+    ] as const
+  ).map(([parent, name]) => {
+    const at = (header: string) => ({
+      [`spec.${parent}.${name}`]: header,
+      'spec.sourceVerification.signatureHeader': 'X-Signature',
+    })
+    return {
+      field: 'spec',
+      message: `${name} must not name the signature header`,
+      accepted: [at('X-Customer')],
+      refused: [at('x-signature')],
     }
   }),
   {
