@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { withoutSecrets } from '../domain/buffer-secrets.ts'
 import type { BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { SharedBudget, type Taker } from '../runtime/shared-budget.ts'
@@ -238,7 +239,8 @@ export class DeliveryClient {
       delivery.over = exchange.over
       const answer = await exchange.answer
       if (answer.error && lacksSocket(answer.error)) this.#telemetry.withheld('socket')
-      return resultOf(answer, Math.round(this.#clock.monotonic() - started))
+      const shown = answer.body && withoutSecrets(answer.body, target)
+      return resultOf({ ...answer, body: shown }, Math.round(this.#clock.monotonic() - started))
     } finally {
       void Promise.resolve(delivery.over).then((reusable = false) =>
         pool.leave({ customerId, flow }, connection, reusable),

@@ -131,9 +131,14 @@ export function credentialNames(config: BufferConfig, stored: BufferConfig | und
   ] as const
   return names.flatMap(([field, name, before]) => {
     if (name === undefined || name === before) return []
-    if (isCredentialHeader(name)) return [`${field} must not name a header that carries credentials`]
-    return name.toLowerCase() === signature ? [`${field} must not name the signature header`] : []
+    const problem = credentialProblem(name, signature)
+    return problem === null ? [] : [`${field} ${problem}`]
   })
+}
+
+function credentialProblem(name: string, signatureHeader: string | undefined): string | null {
+  if (isCredentialHeader(name)) return 'must not name a header that carries credentials'
+  return name.toLowerCase() === signatureHeader ? 'must not name the signature header' : null
 }
 
 const rules: readonly Rule[] = [

@@ -23,6 +23,16 @@ describe('the delivery client', () => {
     await sink.close()
   })
 
+  it('keeps no secret of its request in the answer', async () => {
+    sink.otherwise({ status: 400, body: 'you sent s3cret-value' })
+    const { responseBody } = await client.send(
+      target(sink.url(), { headers: { 'x-key': 's3cret-value' } }),
+      KEY,
+      batch,
+    )
+    expect(responseBody).to.equal('you sent [redacted]')
+  })
+
   describe('sends', () => {
     it('the exact bytes with every configured header, its own and the signature', async () => {
       const body = Buffer.from('{"items":[{"payload":1.0e+0 ,"p":"ü\\u0000"}]}')

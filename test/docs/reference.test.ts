@@ -200,6 +200,14 @@ describe('the reference of buffers', () => {
     [{ groupKey: { mode: 'header' } }, 'groupKey.fallbackHeader is required in header mode'],
     [{ groupKey: { mode: 'jsonpath' } }, 'groupKey.path or groupKey.fallbackHeader is required'],
     [{ messageId: {} }, 'messageId.path or messageId.header is required'],
+    [
+      { groupKey: { mode: 'header', fallbackHeader: 'X-API-Key' } },
+      '<header> must not name a header that carries credentials',
+    ],
+    [
+      { messageId: { header: 'X-Sign' }, sourceVerification: { enabled: false, signatureHeader: 'x-sign' } },
+      '<header> must not name the signature header',
+    ],
     [{ delivery: { url: 'http://a b' } }, 'delivery.url must be an http or https URL'],
     [{ delivery: { url: 'http://u:p@h/' } }, 'delivery.url must not contain credentials'],
     [{ delivery: { url: 'http://blocked/' } }, 'delivery.url is not allowed: …'],
@@ -276,6 +284,7 @@ describe('the reference of buffers', () => {
   function general(text: string): string {
     return text
       .replace(/^(delivery\.url is not allowed:) .*/, '$1 …')
+      .replace(/^(groupKey\.fallbackHeader|messageId\.header) (?=must not name)/, '<header> ')
       .replace(/^delivery\.headers\.\S+( \S+)? (?=is|must)/, 'delivery.headers.<name> ')
       .replace(/^sourceVerification\.\S+ (?=must be base64)/, 'sourceVerification.<secret> ')
       .replace(/^\S+ (?=has a|is \[redacted\])/, '<field> ')
