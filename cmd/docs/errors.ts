@@ -119,7 +119,8 @@ const ADVICE: Record<ErrorKey, Advice> = {
     action: 'Send a valid key, or none where the buffer does not have `requireApiKey`.',
   },
   ingestKeyMissing: {
-    means: 'The buffer has `requireApiKey`, and the webhook has no `X-API-Key`.',
+    means:
+      'The buffer has `requireApiKey`, and the webhook has no `X-API-Key`, or one of another account or without its project.',
     action: 'Send a key of the account that reaches the project of the buffer, of any role.',
   },
   ingestKeyForeign: {

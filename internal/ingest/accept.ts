@@ -83,21 +83,19 @@ export class Ingest {
   #judge(head: IngestHead): BufferRecord | IngestAnswer | undefined {
     const record = this.#ports.buffers.peekById(head.bufferId)
     if (record === undefined) return undefined
-    if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
     const secret = head.header('x-api-key')
-    if (secret === undefined) return judgeKeyless(record)
-    const key = this.#ports.keys.peek(secret)
-    if (key === undefined) return undefined
-    return judgeReach(key, record) ?? judgeState(record)
+    const key = secret === undefined ? null : this.#ports.keys.peek(secret)
+    return key === undefined ? undefined : judgeSender(head, record, key)
   }
 
   async #judgeUncached(head: IngestHead): Promise<BufferRecord | IngestAnswer> {
     const record = this.#ports.buffers.peekById(head.bufferId) ?? (await this.#load(head.bufferId))
     if (isAnswer(record)) return record
-    if (record.buffer.projectId !== head.projectId) return answers.bufferNotInProject
     const secret = head.header('x-api-key')
-    if (secret === undefined) return judgeKeyless(record)
-    return (await this.#judgeKey(secret, record)) ?? judgeState(record)
+    if (secret === undefined) return judgeSender(head, record, null)
+    if (!record.buffer.requireApiKey && !isInProject(head, record)) return answers.bufferNotInProject
+    const key = await this.#authenticate(secret)
+    return isAnswer(key) ? key : judgeSender(head, record, key)
   }
 
   /** The checks of the body in their order, and the one of the shares. */
@@ -122,10 +120,9 @@ export class Ingest {
     }
   }
 
-  async #judgeKey(secret: string, record: BufferRecord): Promise<IngestAnswer | null> {
+  async #authenticate(secret: string): Promise<ApiKeyRecord | IngestAnswer> {
     try {
-      const key = await this.#ports.keys.authenticate(secret)
-      return key === undefined ? answers.keyInvalid : judgeReach(key, record)
+      return (await this.#ports.keys.authenticate(secret)) ?? answers.keyInvalid
     } catch (error) {
       this.#ports.telemetry.unavailable('keys', error)
       return answers.databaseUnavailable
@@ -196,17 +193,28 @@ export function isAnswer(value: object): value is IngestAnswer {
   return 'status' in value
 }
 
-function judgeReach(key: ApiKeyRecord, { buffer }: BufferRecord): IngestAnswer | null {
-  const reaches = key.customerId === buffer.customerId && covers(key.projectIds, buffer.projectId)
-  return reaches ? null : answers.keyForeign
+/** `key` null: the sender has none. Without a good one nobody learns more of a buffer with `requireApiKey` than that it is there. */
+function judgeSender(
+  head: IngestHead,
+  record: BufferRecord,
+  key: ApiKeyRecord | null,
+): BufferRecord | IngestAnswer {
+  const isGood = key !== null && reaches(key, record)
+  if (record.buffer.requireApiKey && !isGood) return answers.keyMissing
+  if (!isInProject(head, record)) return answers.bufferNotInProject
+  return key === null || isGood ? judgeState(record) : answers.keyForeign
+}
+
+function isInProject({ projectId }: IngestHead, { buffer }: BufferRecord): boolean {
+  return buffer.projectId === projectId
+}
+
+function reaches(key: ApiKeyRecord, { buffer }: BufferRecord): boolean {
+  return key.customerId === buffer.customerId && covers(key.projectIds, buffer.projectId)
 }
 
 function covers(projectIds: readonly string[] | undefined, projectId: string): boolean {
   return projectIds === undefined || projectIds.includes(projectId)
-}
-
-function judgeKeyless(record: BufferRecord): BufferRecord | IngestAnswer {
-  return record.buffer.requireApiKey ? answers.keyMissing : judgeState(record)
 }
 
 function judgeState(record: BufferRecord): BufferRecord | IngestAnswer {

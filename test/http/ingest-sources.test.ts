@@ -175,10 +175,23 @@ describe('a buffer that requires an API key', () => {
     await harness.refuses(harness.ingest(body, { 'x-api-key': '' }, path), 401, 'Unauthorized')
     await harness.refuses(harness.ingest(body, { 'x-api-key': 'svk_no' }, path), 401, 'Unauthorized')
     const foreign = await harness.service.ownerKey('another')
-    const refused = harness.ingest(body, { 'x-api-key': foreign }, path)
-    await harness.refuses(refused, 403, 'API key does not have access to this buffer')
+    await harness.refuses(harness.ingest(body, { 'x-api-key': foreign }, path), 401, NO_KEY)
     const { json } = await harness.ingest(body, {}, path)
     expect(json).to.deep.equal({ error: NO_KEY })
+  })
+
+  it('tells nothing of its project or its state to a sender without a good key', async () => {
+    const foreign = await harness.service.ownerKey('another')
+    await harness.admin.patch('/v1/admin/buffers/keyed', { enabled: false })
+    for (const headers of [{}, { 'x-api-key': foreign }] as Record<string, string>[])
+      for (const place of [path, 'elsewhere/keyed'])
+        await harness.refuses(harness.ingest(body, headers, place), 401, NO_KEY)
+    await harness.refuses(
+      harness.ingest(body, { 'x-api-key': 'svk_no' }, 'elsewhere/keyed'),
+      401,
+      'Unauthorized',
+    )
+    await harness.admin.patch('/v1/admin/buffers/keyed', { enabled: true })
   })
 
   it('refuses before it reads the body', async () => {
