@@ -124,21 +124,16 @@ function extraHeader(
  * One that did not change is not judged again: what is stored must not block other changes, and extraction does not read it.
  */
 export function credentialNames(config: BufferConfig, stored: BufferConfig | undefined): string[] {
-  const signature = config.sourceVerification?.signatureHeader.toLowerCase()
+  const signature = config.sourceVerification?.signatureHeader
   const names = [
     ['groupKey.fallbackHeader', config.groupKey.fallbackHeader, stored?.groupKey.fallbackHeader],
     ['messageId.header', config.messageId?.header, stored?.messageId?.header],
   ] as const
   return names.flatMap(([field, name, before]) => {
     if (name === undefined || name === before) return []
-    const problem = credentialProblem(name, signature)
-    return problem === null ? [] : [`${field} ${problem}`]
+    if (!isCredentialHeader(name, signature)) return []
+    return [`${field} must not name a header that carries credentials, or the signature`]
   })
-}
-
-function credentialProblem(name: string, signatureHeader: string | undefined): string | null {
-  if (isCredentialHeader(name)) return 'must not name a header that carries credentials'
-  return name.toLowerCase() === signatureHeader ? 'must not name the signature header' : null
 }
 
 const rules: readonly Rule[] = [

@@ -24,6 +24,11 @@ export interface ReceivedBody {
 /** A request header by name in any case, a character for each of its bytes; undefined or '' when it was not sent. */
 export type HeaderLookup = (name: string) => string | undefined
 
+/** For a buffer that was stored with such a name before it was refused: what is withheld counts as not sent. */
+export function withoutCredentials(header: HeaderLookup, signatureHeader: string | undefined): HeaderLookup {
+  return (name) => (isCredentialHeader(name, signatureHeader) ? undefined : header(name))
+}
+
 export type Extracted<T> = { ok: true; value: T } | { ok: false; error: ServiceError }
 
 /** The group key, or the 400 that says why there is none. */
@@ -33,7 +38,7 @@ export function extractGroupKey(
   header: HeaderLookup,
 ): Extracted<string> {
   const inBody = config.mode === 'jsonpath' && config.path ? keyAt(body, config.path) : undefined
-  const key = inBody ?? headerValue(ofNoCredential(config.fallbackHeader), header)
+  const key = inBody ?? headerValue(config.fallbackHeader, header)
   if (key === undefined) return { ok: false, error: new ServiceError('groupKeyMissing') }
   const problem = unusable(key, MAX_GROUP_KEY_BYTES)
   if (problem === null) return { ok: true, value: key }
@@ -71,12 +76,7 @@ export function extractMessageId(
 
 function placesOf({ path, header }: MessageIdConfig): IdPlaces {
   const inBody = path === undefined ? undefined : { field: path.slice(2), segments: path.split('.').slice(1) }
-  return { inBody, header: ofNoCredential(header) }
-}
-
-/** A buffer may have been stored with such a name before it was refused. */
-function ofNoCredential(name: string | undefined): string | undefined {
-  return name === undefined || isCredentialHeader(name) ? undefined : name
+  return { inBody, header }
 }
 
 function findId(

@@ -3,6 +3,8 @@
  * wire, and never one that frames the delivery request or that the service sets itself.
  */
 
+import { schemeHeaders } from './signatures/schemes.ts'
+
 export const HEADER_NAME_MAX_LENGTH = 128
 export const HEADER_NAME_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 export const HEADER_VALUE_MAX_LENGTH = 4096
@@ -31,7 +33,7 @@ export const forbiddenHeaders: readonly string[] = [
 export const forbiddenHeaderPrefixes: readonly string[] = ['content-', 'proxy-']
 
 /**
- * Request headers that carry credentials of a sender, in lower case. A group key or a message id is shown in deliveries and dead
+ * Request headers that carry a credential or a signature of a sender, in lower case. A group key or a message id is shown in deliveries and dead
  * letters, to people who must not have them.
  */
 export const credentialHeaders: readonly string[] = [
@@ -39,6 +41,7 @@ export const credentialHeaders: readonly string[] = [
   'cookie',
   'proxy-authorization',
   'x-api-key',
+  ...schemeHeaders,
 ]
 
 const credentials: ReadonlySet<string> = new Set(credentialHeaders)
@@ -54,9 +57,10 @@ export function isForbiddenHeader(name: string): boolean {
   return forbidden.has(lower) || forbiddenHeaderPrefixes.some((prefix) => lower.startsWith(prefix))
 }
 
-/** Whether a request header `name` carries credentials. */
-export function isCredentialHeader(name: string): boolean {
-  return credentials.has(name.toLowerCase())
+/** Whether a request header `name` carries a credential, or is that of the signature, which a buffer may name as it likes. */
+export function isCredentialHeader(name: string, signatureHeader: string | undefined): boolean {
+  const lower = name.toLowerCase()
+  return credentials.has(lower) || lower === signatureHeader?.toLowerCase()
 }
 
 export function isHeaderValue(value: string): boolean {

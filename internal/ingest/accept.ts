@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { creditsForBytes, isPadded, serializedBytes } from '../domain/credits.ts'
 import { insufficientCredits } from '../domain/errors.ts'
-import { extractGroupKey, extractMessageId } from '../domain/extract.ts'
+import { extractGroupKey, extractMessageId, withoutCredentials } from '../domain/extract.ts'
 import { readJson } from '../domain/json.ts'
 import type { ApiKeyRecord, BufferRecord, GroupKeyConfig } from '../domain/model.ts'
 import { verifySignature } from '../domain/signature.ts'
@@ -230,9 +230,10 @@ function readItem(record: BufferRecord, request: IngestRequest, now: number): Pa
   const json = readJson(request.body)
   if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
   const body = { value: json.value, bytes: request.body }
-  const groupKey = extractGroupKey(buffer.groupKey, body, request.header)
+  const header = withoutCredentials(request.header, buffer.sourceVerification?.signatureHeader)
+  const groupKey = extractGroupKey(buffer.groupKey, body, header)
   if (!groupKey.ok) return refusal(groupKey.error, whereKeysAre(buffer.groupKey))
-  const messageId = extractMessageId(buffer.messageId, body, request.header)
+  const messageId = extractMessageId(buffer.messageId, body, header)
   if (!messageId.ok) return refusal(messageId.error)
   const serialized = serializedBytes(json.value)
   if (isPadded(request.body.length, serialized)) return answers.padded

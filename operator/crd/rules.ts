@@ -55,7 +55,7 @@ const CREDENTIALS = `r'(?i)^(${credentialHeaders.join('|')})$'`
 /** On the name of a request header that is read: its value stands in deliveries. */
 export const noCredential: CelRule = {
   rule: `!self.matches(${CREDENTIALS})`,
-  message: 'must not name a header that carries credentials',
+  message: 'must not name a header that carries credentials, or the signature',
 }
 
 /** On the spec: neither name is that of the sender's signature. */

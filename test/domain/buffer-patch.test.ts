@@ -51,7 +51,7 @@ describe('PATCH of a buffer', () => {
     const applied = applyBufferPatch(stored, { groupKey: { fallbackHeader: 'Cookie' } })
     expect(applied.ok).to.equal(false)
     expect(errorOf({ messageId: { header: 'Authorization' } })).to.equal(
-      'messageId.header must not name a header that carries credentials',
+      'messageId.header must not name a header that carries credentials, or the signature',
     )
   })
 

@@ -19,6 +19,8 @@ const headers: Readonly<Record<SignatureScheme, string>> = {
   'standard-webhooks': 'webhook-signature',
 }
 
+/** In lower case. */
+export const schemeHeaders: readonly string[] = Object.values(headers)
 export const signatureSchemes = Object.keys(headers) as readonly SignatureScheme[]
 
 /** What decides in which header a signature is looked for. */

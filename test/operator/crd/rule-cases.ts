@@ -101,7 +101,7 @@ export const ruleCases: readonly RuleCases[] = [
   }),
   ...['spec.groupKey.fallbackHeader', 'spec.messageId.header'].map((field) => ({
     field,
-    message: 'must not name a header that carries credentials',
+    message: 'must not name a header that carries credentials, or the signature',
     accepted: ['X-Customer', 'x-api-keys', 'cookies', 'my-authorization'].map((name) => ({ [field]: name })),
     refused: [...credentialHeaders, 'X-API-Key'].map((name) => ({ [field]: name })),
   })),
