@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { withoutSecrets } from '../domain/buffer-secrets.ts'
+import { withoutSecrets } from '../domain/echoed-secrets.ts'
 import type { BufferRecord, DeliveryConfig } from '../domain/model.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { SharedBudget, type Taker } from '../runtime/shared-budget.ts'

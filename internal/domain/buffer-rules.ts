@@ -121,19 +121,23 @@ function extraHeader(
 
 /**
  * Names of request headers whose values would stand in deliveries: none that carries credentials, nor the signature of the sender.
- * One that did not change is not judged again: what is stored must not block other changes, and extraction does not read it.
+ * What was wrong in `stored` stays: it must not block other changes, and extraction does not read it.
  */
 export function credentialNames(config: BufferConfig, stored: BufferConfig | undefined): string[] {
-  const signature = config.sourceVerification?.signatureHeader
-  const names = [
-    ['groupKey.fallbackHeader', config.groupKey.fallbackHeader, stored?.groupKey.fallbackHeader],
-    ['messageId.header', config.messageId?.header, stored?.messageId?.header],
+  const before = new Set(stored && namedCredentials(stored).map(String))
+  return namedCredentials(config)
+    .filter((fault) => !before.has(String(fault)))
+    .map(([field]) => `${field} must not name a header that carries credentials, or the signature`)
+}
+
+/** Also while verification is off: switching it on must not clash with the places of the key and the id. */
+function namedCredentials({ groupKey, messageId, sourceVerification }: BufferConfig) {
+  const places = [
+    ['groupKey.fallbackHeader', groupKey.fallbackHeader],
+    ['messageId.header', messageId?.header],
   ] as const
-  return names.flatMap(([field, name, before]) => {
-    if (name === undefined || name === before) return []
-    if (!isCredentialHeader(name, signature)) return []
-    return [`${field} must not name a header that carries credentials, or the signature`]
-  })
+  const signature = sourceVerification?.signatureHeader
+  return places.filter(([, name]) => name !== undefined && isCredentialHeader(name, signature))
 }
 
 const rules: readonly Rule[] = [

@@ -38,7 +38,9 @@ const groupKey = object(
       enum: ['jsonpath', 'header'],
     },
     path: bodyPath('Path of the key in the JSON body'),
-    fallbackHeader: headerName('Name of the request header that holds the key when the path finds none.'),
+    fallbackHeader: headerName(
+      'Name of the request header that holds the key when the path finds none; none that carries credentials or the signature.',
+    ),
   },
   { required: ['mode'] },
 )
@@ -48,7 +50,9 @@ const messageId = object(
   'Where the message id of a webhook is looked for first; needs path or header. Without it, or when neither holds an id, it is the messageId of the body, then the header X-Idempotency-Key.',
   {
     path: bodyPath('Path of the id in the JSON body'),
-    header: headerName('Name of the request header that holds the id when the path finds none.'),
+    header: headerName(
+      'Name of the request header that holds the id when the path finds none; none that carries credentials or the signature.',
+    ),
   },
 )
 

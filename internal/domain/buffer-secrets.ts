@@ -3,7 +3,7 @@
  * headers. A viewer sees `[redacted]`, and that text sent back keeps the stored value (docs/architecture/protocol.md,
  * "Admin requests").
  */
-import type { Buffer, BufferConfig, DeliveryConfig, SourceVerification } from './model.ts'
+import type { Buffer, BufferConfig, SourceVerification } from './model.ts'
 import { accept, type Parsed, refuse } from './parsed.ts'
 import { joinProblems } from './schema-fault.ts'
 
@@ -50,30 +50,6 @@ function mapHeaders(headers: Record<string, string>, map: (value: string, path: 
 /** The buffer as a viewer may see it. */
 export function redactBuffer(buffer: Buffer): Buffer {
   return mapSecrets(buffer, () => REDACTED)
-}
-
-/** Characters that a text must have to be taken for a secret in an answer: `1` or `gzip` is none. */
-const LEAST_SECRET = 6
-
-/**
- * The answer of a destination without what was sent to it: some echo the headers of a request that they refuse, and whoever sees
- * a dead letter may not see secrets. Values of headers are taken out whole, and their words, such as that behind `Bearer`.
- * `answer` may have been cut within a secret.
- */
-export function withoutSecrets(answer: string, { headers = {}, signing }: DeliveryConfig): string {
-  const values = [...Object.values(headers), ...(signing ? [signing.secret] : [])]
-  const secrets = [...new Set(values.flatMap((value) => [value, ...value.split(/[\s,;]+/)]))]
-    .filter(({ length }) => length >= LEAST_SECRET)
-    .sort((a, b) => b.length - a.length)
-  const whole = secrets.reduce((text, secret) => text.replaceAll(secret, REDACTED), answer)
-  return secrets.reduce(withoutBeginning, whole)
-}
-
-/** Without the beginning of `secret` at the end of `text`. */
-function withoutBeginning(text: string, secret: string): string {
-  for (let length = Math.min(secret.length - 1, text.length); length >= LEAST_SECRET; length--)
-    if (text.endsWith(secret.slice(0, length))) return text.slice(0, -length) + REDACTED
-  return text
 }
 
 /**

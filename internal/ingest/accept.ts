@@ -230,7 +230,8 @@ function readItem(record: BufferRecord, request: IngestRequest, now: number): Pa
   const json = readJson(request.body)
   if (!json.ok) return json.reason === 'syntax' ? answers.notJson : answers.tooDeep
   const body = { value: json.value, bytes: request.body }
-  const header = withoutCredentials(request.header, buffer.sourceVerification?.signatureHeader)
+  const { enabled = false, signatureHeader } = buffer.sourceVerification ?? {}
+  const header = withoutCredentials(request.header, enabled ? signatureHeader : undefined)
   const groupKey = extractGroupKey(buffer.groupKey, body, header)
   if (!groupKey.ok) return refusal(groupKey.error, whereKeysAre(buffer.groupKey))
   const messageId = extractMessageId(buffer.messageId, body, header)

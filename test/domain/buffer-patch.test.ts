@@ -55,6 +55,15 @@ describe('PATCH of a buffer', () => {
     )
   })
 
+  it('takes no signature header that the group key is read from', () => {
+    const stored = storedBuffer()
+    stored.groupKey = { mode: 'header', fallbackHeader: 'x-sig' }
+    const applied = applyBufferPatch(stored, {
+      sourceVerification: { enabled: false, signatureHeader: 'X-Sig' },
+    })
+    expect(applied.ok).to.equal(false)
+  })
+
   it('leaves the stored buffer as it was', () => {
     const stored = storedBuffer()
     changed({ batch: null, delivery: { headers: { 'X-Tenant': 'new' } } }, stored)
