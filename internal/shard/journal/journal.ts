@@ -183,12 +183,14 @@ export class Journal {
    */
   async checkTail(): Promise<void> {
     const { log } = this.#options
+    // Commits go on meanwhile, and the answer may be older than they are.
+    const tail = this.#tail
     const { lastSeq } = await log.state()
-    if (this.#mayGrow(lastSeq))
+    if (this.#mayGrow(lastSeq, tail))
       throw new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
     try {
-      if (lastSeq < this.#lastSeq) await this.#claimAgain()
-      await checkOwnCommit(log, this.#tail)
+      if (lastSeq < tail.lastSeq) await this.#claimAgain(tail)
+      await checkOwnCommit(log, tail)
     } catch (error) {
       if (error instanceof LostTailError) this.#lose(error, [])
       throw error
@@ -320,6 +322,7 @@ export class Journal {
     const seq = await this.#store(data, `${epoch}:${number}`)
     this.#room.stored(taken.reduce((sum, { bytes }) => sum + bytes.length, 0))
     this.#lastSeq = seq
+    this.#shortSince = null
     this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
     const records = taken.flatMap(({ record }) => record ?? [])
@@ -362,25 +365,26 @@ export class Journal {
     if (last === null) return undefined
     if (last?.msgId === msgId) return last.seq
     const end = last?.seq ?? 0
-    if (this.#mayGrow(end)) return undefined
-    if (end < this.#lastSeq) return this.#claimAgain()
-    const known = await checkOwnCommit(this.#options.log, this.#tail).then(() => true, unlessLost)
-    if (!known || end === this.#lastSeq) return undefined
+    const tail = this.#tail
+    if (this.#mayGrow(end, tail)) return undefined
+    if (end < tail.lastSeq) return this.#claimAgain(tail)
+    const known = await checkOwnCommit(this.#options.log, tail).then(() => true, unlessLost)
+    if (!known || end === tail.lastSeq) return undefined
     throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${end}`)
   }
 
   /** It ends before the last own commit, and not for long yet. */
-  #mayGrow(end: number): boolean {
+  #mayGrow(end: number, { lastSeq }: OwnTail): boolean {
     const now = this.#options.clock.monotonic()
-    this.#shortSince = end < this.#lastSeq ? (this.#shortSince ?? now) : null
+    this.#shortSince = end < lastSeq ? (this.#shortSince ?? now) : null
     return this.#shortSince !== null && now - this.#shortSince < SHORT_MS
   }
 
   /** Whatever it finds: by another claim this owner is none any more. */
-  async #claimAgain(): Promise<never> {
+  async #claimAgain(tail: OwnTail): Promise<never> {
     const { log, claimAgain } = this.#options
     try {
-      return await checkByClaim(log, this.#tail, claimAgain)
+      return await checkByClaim(log, tail, claimAgain)
     } catch (error) {
       this.#lose(error, [])
       throw error

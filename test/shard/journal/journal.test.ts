@@ -135,6 +135,35 @@ describe('journal', () => {
     })
   })
 
+  it('is not short when a commit is stored while the broker tells where it ends', async () => {
+    const { log, answer } = heldLog()
+    const clock = new SteppedClock()
+    const ends: (() => void)[] = []
+    let claims = 0
+    const journal = journalOn(
+      Object.assign(log, {
+        state: () => {
+          const lastSeq = journal.lastSeq
+          return new Promise((resolve) => ends.push(() => resolve({ lastSeq })))
+        },
+        get: async () => undefined,
+      }),
+      clock,
+      { claimAgain: async () => ++claims },
+    )
+    for (const seq of [1, 2]) {
+      const checked = journal.checkTail()
+      const committed = journal.commit(horizon(seq))
+      await settled()
+      answer()
+      await committed
+      ends.shift()!()
+      await checked
+      await clock.pass(60_000, 60_000)
+    }
+    expect(claims).to.equal(0)
+  })
+
   it('goes on when that leader is up to date in time', async () => {
     const clock = new SteppedClock()
     let upToDate = false
