@@ -29,8 +29,8 @@ const OWNERS_AT_MOST = 9
  * A wall clock is ahead by so much for a moment: nothing may wait for the difference, so the rest is shorter. An owner that
  * is ahead by a minute takes packs for too old to be answered.
  */
-const AHEAD_MS = 50_000
-const REST_BEHIND_CLOCKS_MS = 40_000
+const AHEAD_MS = 55_000
+const REST_BEHIND_CLOCKS_MS = 48_000
 /** Clocks are wrong for so long after the faults, ms. */
 const CLOCKS_STEP_MS = 1_500
 /** Longer than a group of one batch is open. */
