@@ -143,6 +143,14 @@ describe('the Secrets of a Buffer resource', function () {
     await harness.untilReady(name)
   })
 
+  it('that end in a line feed are told by an Event', async () => {
+    const name = harness.name('ended')
+    await harness.createSecret(name, { ...one, signing: `${one.signing}\n` })
+    await harness.create(name, { delivery: signedBy(name) })
+    const { note } = await harness.untilEvent(name, 'SecretLineEnd')
+    expect(note).to.equal(`the line end at the end of signing of Secret ${name} was left out`)
+  })
+
   it('with a newline in a header are told as such', async () => {
     const name = harness.name('lined')
     await harness.createSecret(name, { ...one, token: `${one.token}\nmore` })
