@@ -78,6 +78,14 @@ export class Backlog<I extends GroupItem> {
       this.#tailFull = true
   }
 
+  /** No item came after `now`, ms. O(size), for clocks are rarely set back. */
+  setBack(now: number): void {
+    for (let index = this.#head; index < this.#slots.length; index += 1) {
+      const item = this.#slots[index]!
+      item.at = Math.min(item.at, now)
+    }
+  }
+
   /** Takes a prefix of the front segment: at most maxItems, at most maxBytes unless the first alone is more. */
   take(limits: { readonly maxItems: number; readonly maxBytes: number }): Slice<I> {
     const segment = this.#oldest ? this.#oldest.segment : this.#segment

@@ -49,6 +49,9 @@ function setBack<I extends GroupItem>(state: GroupState<I>, now: number): void {
   state.sizeDueAt = past(state.sizeDueAt)
   state.freedAt = past(state.freedAt)
   state.lastSealAt = past(state.lastSealAt)
+  state.backlog.setBack(now)
+  // Those of a seal that turns out to be void wait again.
+  for (const { items } of state.batches ?? []) for (const item of items) item.at = Math.min(item.at, now)
   boundAttempts(state, now)
 }
 

@@ -9,8 +9,8 @@ import type { DlqReason, FlushReason } from '../domain/model.ts'
 export interface GroupItem {
   /** Payload bytes. */
   readonly bytes: number
-  /** The broker's timestamp of its pack, ms. */
-  readonly at: number
+  /** The broker's timestamp of its pack, ms; earlier when the clock was ahead of what it is now. */
+  at: number
 }
 
 /**

@@ -24,6 +24,8 @@ export class NaiveGroup {
   #lastSealAt: number
   #blockedUntil = Number.NEGATIVE_INFINITY
   #sizedSince: number | undefined
+  /** When items came; the machine sets its own back in the items. */
+  readonly #times = new Map<NamedItem, number>()
 
   constructor(policy: GroupPolicy, at: number, lastSealAt = Number.NEGATIVE_INFINITY) {
     this.#policy = policy
@@ -58,9 +60,14 @@ export class NaiveGroup {
       this.#lastSealAt + minDelayBetweenFlushMs,
       ...this.batches.map((batch) => batch.nextAttemptAt),
     ]
-    for (const { item } of this.waiting) times.push(item.at + idleTimeoutMs, item.at + maxWaitFromFirstMs)
+    for (const { item } of this.waiting)
+      times.push(this.#at(item) + idleTimeoutMs, this.#at(item) + maxWaitFromFirstMs)
     const later = times.filter((time) => time > this.now).sort((a, b) => a - b)
     return later.find((time) => this.#pending(time).length > 0)
+  }
+
+  #at(item: NamedItem): number {
+    return this.#times.get(item)!
   }
 
   /** Nothing that was noted is later than now, and no attempt is further away than its delay. */
@@ -68,6 +75,7 @@ export class NaiveGroup {
     this.#lastSealAt = Math.min(this.#lastSealAt, now)
     this.#blockedUntil = Math.min(this.#blockedUntil, now)
     this.#sizedSince &&= Math.min(this.#sizedSince, now)
+    for (const [item, at] of this.#times) this.#times.set(item, Math.min(at, now))
     for (const batch of this.batches)
       batch.nextAttemptAt = Math.min(batch.nextAttemptAt, now + this.#delayBefore(batch.attempt))
   }
@@ -75,6 +83,7 @@ export class NaiveGroup {
   #apply(input: Input<NamedItem>): NaiveEffect[] {
     switch (input.kind) {
       case 'item':
+        this.#times.set(input.item, input.item.at)
         if (this.#empty()) this.#backToSegment(0)
         else if (this.#openIsFull) this.#backToSegment(this.#openSegment + 1)
         this.waiting.push({ item: input.item, segment: this.#openSegment })
@@ -122,7 +131,7 @@ export class NaiveGroup {
       if (this.#openIsFull) this.#backToSegment(this.#openSegment + 1)
       this.waiting.push({ item, segment: this.#openSegment })
       this.#noteFullness()
-      this.#noteSizes(Math.min(item.at, this.now))
+      this.#noteSizes(Math.min(this.#at(item), this.now))
     }
   }
 
@@ -271,11 +280,14 @@ export class NaiveGroup {
   }
 
   #idleAt(): number {
-    return Math.max(this.waiting[0]!.item.at, this.waiting.at(-1)!.item.at) + this.#policy.idleTimeoutMs
+    return (
+      Math.max(this.#at(this.waiting[0]!.item), this.#at(this.waiting.at(-1)!.item)) +
+      this.#policy.idleTimeoutMs
+    )
   }
 
   #maxWaitAt(): number {
-    return this.waiting[0]!.item.at + this.#policy.maxWaitFromFirstMs
+    return this.#at(this.waiting[0]!.item) + this.#policy.maxWaitFromFirstMs
   }
 
   #delayBefore(attempt: number): number {
