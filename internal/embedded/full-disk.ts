@@ -40,7 +40,7 @@ export function restartAfterFullDisk(options: FullDiskOptions): () => void {
       full = true
       log.error({ server: 'nats', dir }, 'the disk is full')
     }
-    if (!full || free < ROOM_BYTES) return
+    if (!full || !(free >= ROOM_BYTES)) return
     full = false
     log.warn({ server: 'nats', dir }, 'the disk has room again: the server is restarted')
     restart()
@@ -53,9 +53,14 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
+/** NaN, which is neither little nor enough, when the disk does not tell. */
 function freeBytes(dir: string): number {
-  const { bavail, bsize } = statfsSync(dir)
-  return bavail * bsize
+  try {
+    const { bavail, bsize } = statfsSync(dir)
+    return bavail * bsize
+  } catch {
+    return Number.NaN
+  }
 }
 
 /** The last of it, when it is long; nothing when the server has just put the file aside. */

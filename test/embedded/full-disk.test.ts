@@ -1,5 +1,5 @@
 /** When the embedded NATS is restarted for its disk. Needs root, for a disk of its own. */
-import { appendFileSync, mkdirSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -14,6 +14,7 @@ const FULL = '[ERR] JetStream failed to store a msg: write 1.blk: no space left 
 describe('the watch of the disk of an embedded NATS', () => {
   let disk: SmallDisk
   let logFile: string
+  let dir: string
   let told: string[] = []
   let end = () => {}
 
@@ -22,7 +23,7 @@ describe('the watch of the disk of an embedded NATS', () => {
     if (mounted === undefined) return this.skip()
     disk = mounted
     told = []
-    const dir = join(disk.dir, 'nats')
+    dir = join(disk.dir, 'nats')
     mkdirSync(dir)
     logFile = join(tempFolder('log'), 'nats.log')
     appendFileSync(logFile, FULL)
@@ -39,6 +40,14 @@ describe('the watch of the disk of an embedded NATS', () => {
 
   it('restarts the server when its log tells of a full disk', async () => {
     appendFileSync(logFile, FULL)
+    await eventually(() => expect(told).to.deep.equal(RESTARTED))
+  })
+
+  it('waits while it cannot be asked for room', async () => {
+    rmdirSync(dir)
+    appendFileSync(logFile, FULL)
+    await eventually(() => expect(told).to.deep.equal(RESTARTED.slice(0, 1)))
+    mkdirSync(dir)
     await eventually(() => expect(told).to.deep.equal(RESTARTED))
   })
 
