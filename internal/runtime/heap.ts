@@ -34,8 +34,8 @@ export class Heap<T> {
   remove(index: number): void {
     const entries = this.#entries
     const removed = entries[index]
-    const last = entries.pop()
-    if (removed === undefined || last === undefined) throw new Error(`nothing stands at ${index}`)
+    if (removed === undefined) throw new Error(`nothing stands at ${index}`)
+    const last = entries.pop()!
     this.#placed(removed, -1)
     if (index === entries.length) return
     if (index > 0 && this.#before(last, entries[(index - 1) >> 1]!)) this.#rise(last, index)
