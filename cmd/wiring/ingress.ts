@@ -82,7 +82,7 @@ export async function startIngress(
       }),
     async (it) => it.close(),
   )
-  const unanswered = new UnansweredInboxes()
+  const unanswered = new UnansweredInboxes(clock)
   logs.broker.onReconnect(() => {
     acknowledged.check()
     unanswered.forget()

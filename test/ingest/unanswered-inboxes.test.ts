@@ -1,8 +1,10 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { UnansweredInboxes } from '../../internal/ingest/unanswered-inboxes.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
 
 describe('inboxes that take nothing', () => {
+  let clock: ManualClock
   let inboxes: UnansweredInboxes
   const refusal = () =>
     inboxes.refuse().then(
@@ -10,7 +12,8 @@ describe('inboxes that take nothing', () => {
       ({ message }: Error) => message,
     )
   beforeEach(() => {
-    inboxes = new UnansweredInboxes()
+    clock = new ManualClock()
+    inboxes = new UnansweredInboxes(clock)
     inboxes.report(1, false)
   })
 
@@ -19,6 +22,15 @@ describe('inboxes that take nothing', () => {
     inboxes.report(1, true)
     expect(await refusal()).to.equal('the inbox of shard 2 takes nothing')
     inboxes.report(2, true)
+    expect(await refusal()).to.equal(null)
+  })
+
+  it('are forgotten when no webhook has come for a minute', async () => {
+    clock.advance(30_000)
+    inboxes.report(1, false)
+    clock.advance(59_999)
+    expect(await refusal()).to.equal('the inbox of shard 1 takes nothing')
+    clock.advance(1)
     expect(await refusal()).to.equal(null)
   })
 
