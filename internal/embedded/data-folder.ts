@@ -4,10 +4,8 @@
  */
 import {
   chmodSync,
-  closeSync,
   existsSync,
   mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -30,6 +28,9 @@ export interface DataFolder {
 /** What SQLite answers where another process holds the lock of the file. */
 const SQLITE_BUSY = 5
 
+/** The locks of this process. One that nobody holds on to would be closed, and so given up, when memory is cleaned. */
+const locks = new Set<DatabaseSync>()
+
 /**
  * Creates the folder when absent and locks it. The lock is one of the operating system: it ends with the process,
  * however that ends, and it holds between containers that share the folder and not their process ids. Throws
@@ -41,20 +42,26 @@ export function openDataFolder(path: string): DataFolder {
   const lock = takeLock(folder, holder)
   // For the message of those that are refused; it says nothing about the lock itself.
   writeFileSync(holder, `process ${process.pid} on ${hostname()}`, { mode: 0o600 })
-  return { path: folder, release: () => lock.close() }
+  const release = () => {
+    locks.delete(lock)
+    lock.close()
+  }
+  return { path: folder, release }
 }
 
 /**
  * Node has no call for a file lock. SQLite holds one while its transaction is exclusive: nothing is ever written, and the
- * file stays empty. It is never removed, because a lock on a removed file would not be seen.
+ * file stays empty. It is never removed, because a lock on a removed file would not be seen. SQLite alone opens it: a process
+ * that closes a file gives up all its locks on that file (fcntl(2), "Advisory record locking").
  */
 function takeLock(folder: string, holder: string): DatabaseSync {
   const file = join(folder, 'lock.sqlite')
   let lock: DatabaseSync | undefined
   try {
-    closeSync(openSync(file, 'a', 0o600))
     lock = new DatabaseSync(file)
     lock.exec('BEGIN EXCLUSIVE')
+    chmodSync(file, 0o600)
+    locks.add(lock)
     return lock
   } catch (error) {
     lock?.close()

@@ -14,13 +14,17 @@ import { tempFolder } from '../support/temp-folders.ts'
 const UNSHARE = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc']
 const MODULE = join(import.meta.dirname, '..', '..', 'internal', 'embedded', 'data-folder.ts')
 
-/** A process that takes the folder, says so, and stays. `within`: the command that runs it. */
+const NODE_ARGS = ['--expose-gc', '--input-type=module', '--eval']
+
+/** A process that takes the folder, forgets what it got, says so, and stays. `within`: the command that runs it. */
 function holderOf(path: string, within: readonly string[] = []): ChildProcess {
   const code = `const { openDataFolder } = await import(${JSON.stringify(MODULE)})
     openDataFolder(${JSON.stringify(path)})
+    await new Promise(setImmediate)
+    gc()
     console.log('held')
     setTimeout(() => {}, 60_000)`
-  const [command, ...args] = [...within, process.execPath, '--input-type=module', '--eval', code]
+  const [command, ...args] = [...within, process.execPath, ...NODE_ARGS, code]
   return spawn(command!, args, { stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
@@ -42,6 +46,16 @@ describe('the data folder', () => {
     holder.kill('SIGKILL')
     await once(holder, 'exit')
     openDataFolder(path).release()
+  })
+
+  it('is refused to other processes after its own process was refused', async () => {
+    const path = tempFolder()
+    const held = openDataFolder(path)
+    expect(() => openDataFolder(path)).to.throw(EmbeddedStartError)
+    const other = holderOf(path)
+    const [said] = (await once(other.stderr!, 'data')) as [Buffer]
+    expect(said.toString()).to.include(`is in use by process ${process.pid}`)
+    held.release()
   })
 
   it('is refused to a process that sees no other process, as in a container', async function () {
