@@ -97,6 +97,7 @@ export class Attempts {
       const result = await scheduler.attempt(sealed, mayBegin, () => this.#running.add(sealed))
       this.#ended(sealed, result, this.#pauseAfter(sealed, result))
     } catch (error) {
+      this.#running.delete(sealed)
       if (error instanceof UnknownSerializerError) return this.#events.withdrawn(sealed, UNBUILDABLE_PAUSE_MS)
       await this.#events.unbuildable(sealed, error)
     }

@@ -155,6 +155,30 @@ describe('attempts of an owner that lets go', () => {
   })
 })
 
+describe('an attempt that fails after its request was sent', () => {
+  it('is not in flight any more', async () => {
+    const options = {
+      scheduler: {
+        attempt: async (_: SealedBatch, _wanted: () => boolean, onBegin: () => void) => {
+          onBegin()
+          throw new Error('no answer can be read')
+        },
+      },
+      mayAct: () => true,
+    }
+    const told: unknown[] = []
+    const attempts = new Attempts(options as unknown as AttemptsOptions, {
+      ended: () => {},
+      withdrawn: () => {},
+      unbuildable: async (_, error) => void told.push((error as Error).message),
+    })
+    const group = { id: 'g', machine: { policy: { state: 'active' } } }
+    const sealed = { group, batch: { version: 7, attempt: 1 }, serializer: SERIALIZER }
+    await attempts.begin(sealed as unknown as SealedBatch)
+    expect([told, attempts.count]).to.deep.equal([['no answer can be read'], 0])
+  })
+})
+
 describe('an attempt here', () => {
   async function outcomeIn(ofGroup: string, ofBuffer: string): Promise<string[]> {
     const outcomes: string[] = []
