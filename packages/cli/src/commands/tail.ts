@@ -22,8 +22,8 @@ interface TailOptions {
 
 interface Feed<T> {
   readonly followed: Followed<T>
-  /** Newest first. */
-  read(horizon: number): Promise<T[]>
+  /** Newest first. `since`: all from this moment on, Unix ms; null: the first reading, which may tell what is there already. */
+  read(since: number | null): Promise<T[]>
   line(entry: T): string
 }
 
@@ -66,7 +66,7 @@ async function follow<T>(
   let isFirst = true
   while (!ended.aborted) {
     try {
-      const found = feed.followed.take(await feed.read(feed.followed.horizon))
+      const found = feed.followed.take(await feed.read(isFirst ? null : feed.followed.horizon))
       for (const entry of isFirst ? found.slice(found.length - Math.min(lines, found.length)) : found)
         on.print(entry, printable(feed.line(entry)))
       isFirst = false
@@ -81,12 +81,12 @@ async function follow<T>(
 function deadLetters(penstock: Penstock, { buffer, lines }: TailOptions): Feed<Dead> {
   return {
     followed: new Followed(({ dlqId: id, createdAt }) => ({ id, createdAt })),
-    /** All that may be new; at first also as many as are told. */
-    async read(horizon) {
+    /** At first as many as are told, and what may come late beside them. */
+    async read(since) {
       const filter = buffer === undefined ? {} : { bufferId: buffer }
       const found: Dead[] = []
       for await (const dead of penstock.newestDeadLetters(filter)) {
-        const from = horizon > 0 || found.length <= lines ? horizon : found[0]!.createdAt - DISORDER_MS
+        const from = since ?? (found.length <= lines ? 0 : found[0]!.createdAt - DISORDER_MS)
         if (dead.createdAt < from) break
         found.push(dead)
       }
@@ -104,7 +104,7 @@ function auditRecords(penstock: Penstock): Feed<AuditRecord> {
     followed: new Followed(({ auditId: id, createdAt }) => ({ id, createdAt })),
     /** At first the newest page tells enough. */
     async read(since) {
-      if (since > 0) return collect(penstock.auditRecords({ since }))
+      if (since !== null) return collect(penstock.auditRecords({ since }))
       const result = await penstock.api.GET('/v1/admin/audit', { params: { query: { limit: 100 } } })
       return must('audit records', result).records
     },
