@@ -24,7 +24,7 @@ export const FINALIZER = `${GROUP}/finalizer`
 export const RESUME_ANNOTATION = `${GROUP}/resume`
 /** Any new value of it has the buffer compared with its resource at once. */
 export const RECONCILE_ANNOTATION = `${GROUP}/reconcile`
-/** While it is `true` the buffer is disabled, whatever the spec says. */
+/** While it is `true` the buffer is disabled, whatever `enabled` in the spec says. */
 export const PAUSE_ANNOTATION = `${GROUP}/pause`
 /** While it is `true` the operator leaves the buffer as it is. */
 export const UNMANAGED_ANNOTATION = `${GROUP}/unmanaged`

@@ -69,7 +69,7 @@ function resourceSchema() {
     'A buffer of the webhook service: takes webhooks, groups them by a key and delivers each group in batches. ' +
     `Any new value of the annotation ${RESUME_ANNOTATION} resumes one that was paused automatically, and any new value ` +
     `of ${RECONCILE_ANNOTATION} has it compared with the service at once. While ${PAUSE_ANNOTATION} is "true" the ` +
-    `buffer is disabled, whatever the spec says. While ${UNMANAGED_ANNOTATION} is "true" the operator leaves the ` +
+    `buffer is disabled, whatever spec.enabled says. While ${UNMANAGED_ANNOTATION} is "true" the operator leaves the ` +
     'buffer at the service as it is.'
   return ruled(object(description, members, ['spec']), nameAsIdentifier)
 }
