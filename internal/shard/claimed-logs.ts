@@ -54,7 +54,7 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   replay = replayOf(claim.state)
   const head = await proven(journal, () => checkInbox(inbox, shard, claim.state))
   const kept = await proven(journal, () => readKept(journalLog, claim.state))
-  const { bytes, maxBytes } = await journal.look()
+  const { bytes, maxBytes } = await proven(journal, () => journal.look())
   // Whatever the state holds came from records; only where it may matter it is measured.
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
   // There may be room for the rest of this snapshot, and for no other one beside it.

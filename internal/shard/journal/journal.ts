@@ -141,10 +141,15 @@ export class Journal {
     for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
   }
 
-  /** Asks the broker how full the log is, and goes on with what waits for room. Without a look there is no limit. */
+  /**
+   * Asks the broker how full the log is, and goes on with what waits for room. Without a look there is no limit. Rejects when
+   * the answer lacks own commits, and so their bytes.
+   */
   async look(): Promise<LogState> {
     const { answered } = this.#room
+    const lastSeq = this.#lastSeq
     const state = await this.#options.log.state()
+    if (state.lastSeq < lastSeq) throw wasBehind(state)
     this.#room.told(state, answered)
     this.#admit()
     return state
@@ -186,8 +191,7 @@ export class Journal {
     // Commits go on meanwhile, and the answer may be older than they are.
     const tail = this.#tail
     const { lastSeq } = await log.state()
-    if (this.#mayGrow(lastSeq, tail))
-      throw new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
+    if (this.#mayGrow(lastSeq, tail)) throw wasBehind({ lastSeq })
     try {
       if (lastSeq < tail.lastSeq) await this.#claimAgain(tail)
       await checkOwnCommit(log, tail)
@@ -415,6 +419,10 @@ export class Journal {
 
 function queuedOf(record: JournalRecord, committed: Committed | undefined): Queued {
   return { record, bytes: encodeRecord(record), kind: kindOf(record), committed }
+}
+
+function wasBehind({ lastSeq }: Pick<LogState, 'lastSeq'>): Error {
+  return new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
 }
 
 /** false: the broker did not tell. */

@@ -224,13 +224,16 @@ describe('journal', () => {
     /** It answers all appends at once. */
     function filledLog() {
       const types: string[][] = []
-      const at = { bytes: 0 }
+      const at = { bytes: 0, behind: 0 }
       const log = {
         append: async (data: Uint8Array) => {
           const seq = EPOCH + types.push(decodeCommit(data).records.map(({ type }) => type))
           return { kind: 'stored', seq, duplicate: false } as AppendAnswer
         },
-        state: async () => ({ firstSeq: 1, lastSeq: 1, messages: 1, bytes: at.bytes, maxBytes: MAX_BYTES }),
+        state: async () => {
+          const lastSeq = EPOCH + types.length - at.behind
+          return { firstSeq: 1, lastSeq, messages: 1, bytes: at.bytes, maxBytes: MAX_BYTES }
+        },
       } as Partial<Log> as Log
       return { log, types, at }
     }
@@ -265,6 +268,20 @@ describe('journal', () => {
       expect(types).to.deep.equal([['horizon']])
       await lookAt(journal, at, 0.9)
       expect(types.slice(1)).to.deep.equal([['drop']])
+    })
+
+    it('believes no server that was behind: it knows of fewer bytes', async () => {
+      const { log, types, at } = filledLog()
+      const journal = journalOn(log)
+      await lookAt(journal, at, 0.87)
+      journal.write(discard)
+      await journal.prove()
+      at.behind = 1
+      const error = await lookAt(journal, at, 0.5).catch((reason: Error) => reason)
+      expect((error as Error).message).to.equal(
+        'a server that was behind answered that the journal ends at 7',
+      )
+      expect([types, journal.isFull]).to.deep.equal([[[]], true])
     })
 
     it('counts records in the queue beside a state that is measured without them', async () => {

@@ -464,6 +464,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [['this.#bytes + this.#taken + this.#state + this.#unwritten', 'this.#bytes + this.#taken']],
   },
   {
+    name: 'room-from-stale-answer',
+    rule: 'a server that was behind does not tell how much room there is',
+    breaks: /no room/,
+    seed: 930030,
+    file: 'shard/journal/journal.ts',
+    edits: [['    if (state.lastSeq < lastSeq) throw wasBehind(state)\n', '']],
+  },
+  {
     name: 'keeps-end',
     rule: 'keeps end when others have taken the room meanwhile',
     breaks: /no room/,
