@@ -59,7 +59,7 @@ export interface ClaimOptions {
  * Appends the epoch record, folds the journal up to it, and proves the claim by a commit of the journal that `open` makes. Purges of
  * owners before may arrive while the journal is read, and a server that was behind may answer: where the fold is not whole, the
  * journal is read again behind the proof. Rejects when stopped, when the journal cannot be read, with FencedError, or with
- * LostTailError when the same is missing twice in a row, with a proof in between and one afterwards.
+ * LostTailError when the same commits are missing before the claim twice in a row, with a proof in between and one afterwards.
  */
 export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   options: ClaimOptions,
@@ -74,7 +74,8 @@ export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
     const { fault, ...claim } = found
     if (fault === null) return { claim: { epoch, ...claim }, journal }
     found = await readJournal(log, epoch)
-    if (found.fault !== fault) continue
+    // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.
+    if (found.fault !== fault || found.state.epoch < epoch) continue
     await journal.prove()
     throw new LostTailError(`shard ${options.shard}: ${fault}: ${WAY_OUT}`)
   }

@@ -61,7 +61,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       ['    await journal.prove()\n    const { fault', '    const { fault'],
       [
-        '    found = await readJournal(log, epoch)\n    if (found.fault !== fault) continue\n    await journal.prove()\n',
+        '    // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.\n    if (found.fault !== fault || found.state.epoch < epoch) continue\n    await journal.prove()\n',
         '',
       ],
     ],
@@ -526,6 +526,14 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: /^the fold of the claim/,
     file: 'shard/claim/takeover.ts',
     edits: [['if (lastSeq < to) return', 'if (lastSeq < 0) return']],
+  },
+  {
+    name: 'short-reading-is-lost',
+    rule: 'a reading that ends before the claim is of a server that was behind, however often it does',
+    breaks: /LostTailError/,
+    seed: 5000353,
+    file: 'shard/claim/takeover.ts',
+    edits: [['found.fault !== fault || found.state.epoch < epoch', 'found.fault !== fault']],
   },
   {
     name: 'inbox-loss-before-proof',
