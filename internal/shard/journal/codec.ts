@@ -215,6 +215,7 @@ export function encodeRecord(record: JournalRecord): Buffer {
   return out.view()
 }
 
+/** Its hashes are copies: an open batch would hold the whole commit else, with what it keeps. */
 function decodeSeal(input: ByteReader): JournalRecord {
   const groupId = input.token()
   const bufferUid = input.uuid()
@@ -230,8 +231,8 @@ function decodeSeal(input: ByteReader): JournalRecord {
     firstItemAt: input.integer(),
     lastActivityAt: input.integer(),
     positions: decodePositions(input),
-    itemsHash: input.block(),
-    bodySha256: input.block(),
+    itemsHash: new Uint8Array(input.block()),
+    bodySha256: new Uint8Array(input.block()),
     serializer: input.integer(),
   }
 }

@@ -4,7 +4,8 @@ import { describe, it } from 'mocha'
 import { keptPlaces } from '../../../internal/shard/held/kept.ts'
 import { CorruptBytesError } from '../../../internal/shard/journal/bytes.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
-import { BOOT, commitOf, everyRecord, FIRST } from '../journal-records.ts'
+import type { SealRecord } from '../../../internal/shard/journal/records.ts'
+import { BOOT, commitOf, everyRecord, FIRST, seal } from '../journal-records.ts'
 
 /** The same value whether bytes came as Buffer or Uint8Array. */
 function plain(value: unknown): unknown {
@@ -72,5 +73,12 @@ describe('journal codec', () => {
       'item-5',
       'item-6',
     ])
+  })
+
+  it('reads a seal that holds nothing of the commit: its batch may stay open for days', () => {
+    const data = encodeCommit(commitOf([]), [encodeRecord(seal(1, [{ seq: FIRST, index: 0 }]))])
+    const [record] = decodeCommit(data).records
+    const { itemsHash, bodySha256 } = record as SealRecord
+    expect([itemsHash, bodySha256].map(({ buffer }) => buffer === data.buffer)).to.deep.equal([false, false])
   })
 })
