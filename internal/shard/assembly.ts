@@ -158,7 +158,7 @@ function joinIntake(
     state: claim.state,
     replay,
     head,
-    kept: kept.values(),
+    kept: letGo(kept),
     onGap: (from, to) => {
       // A successor may have purged them: only a commit proves that they are missing.
       const lacks = () =>
@@ -173,6 +173,12 @@ function joinIntake(
       })
     },
   })
+}
+
+/** Each once, in order: what got its place stands nowhere else. */
+function* letGo<T>(items: T[]): Generator<T> {
+  items.reverse()
+  for (let next = items.pop(); next !== undefined; next = items.pop()) yield next
 }
 
 /** Housekeeping of the logs, and reports of deleted buffers. */

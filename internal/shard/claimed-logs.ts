@@ -12,7 +12,7 @@ import {
   claimShard,
   restOf,
 } from './claim/takeover.ts'
-import { type KeptEntry, readKept } from './held/kept.ts'
+import { type IndexedItem, listKept } from './held/kept-index.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import type { FoundJournal, ResumedSnapshot } from './housekeeping/snapshots.ts'
 import type { UnfinishedSnapshot } from './journal/fold.ts'
@@ -34,31 +34,33 @@ export interface ClaimedLogs {
   readonly replay: ReplayState
   /** The inbox at the claim. */
   readonly head: LogState
-  /** In ascending order of their positions. */
-  readonly kept: readonly KeptEntry[]
+  /** In ascending order of their positions; whoever gives them their places lets them go. */
+  readonly kept: IndexedItem[]
   /** The journal at the claim, as housekeeping finds it. */
   readonly found: FoundJournal
 }
 
 /** Claims, folds, proves and checks. Rejects with FencedError or LostTailError. */
 export async function claimLogs(options: ShardOptions, events: ShardEvents): Promise<ClaimedLogs> {
-  const { shard, broker } = options
-  const [inbox, journalLog] = [broker.inbox(shard), broker.journal(shard)]
+  const { shard, broker, clock } = options
+  const [inbox, log] = [broker.inbox(shard), broker.journal(shard)]
   const asked = { ...options, stopped: events.ended, onRefused: events.onRefused }
   let replay: ReplayState | null = null
   const highWater = () => replay?.highWater ?? null
-  const { claim: found, journal } = await claimShard(asked, (epoch, state) =>
-    openJournal(options, { epoch, state, highWater }, events),
-  )
+  const {
+    claim: found,
+    journal,
+    kept: index,
+  } = await claimShard(asked, (epoch, state) => openJournal(options, { epoch, state, highWater }, events))
   const { unfinished, ...claim } = found
   replay = replayOf(claim.state)
   const head = await proven(journal, () => checkInbox(inbox, shard, claim.state))
-  const kept = await proven(journal, () => readKept(journalLog, claim.state))
+  const kept = await listKept(index, claim.state, { shard, clock, log, journal })
   const { bytes, maxBytes } = await proven(journal, () => journal.look())
   // Whatever the state holds came from records; only where it may matter it is measured.
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
   // There may be room for the rest of this snapshot, and for no other one beside it.
-  const resumed = matters && unfinished ? await resume(journalLog, unfinished) : null
+  const resumed = matters && unfinished ? await resume(log, unfinished) : null
   journal.stateIs(matters ? writeSnapshot(claim.state).length : bytes, resumed?.rest.length)
   return { claim, journal, replay, head, kept, found: { bytes, snapshotBegin: claim.snapshotBegin, resumed } }
 }

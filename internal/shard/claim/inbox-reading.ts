@@ -28,24 +28,26 @@ export class InboxReading {
   begin(): void {
     const { inbox, intake, head, replay, ended, onProblem } = this.#options
     // Nothing comes of an inbox that holds nothing above the cursor, so nothing would end the replay.
-    if (head.messages === 0 || head.lastSeq < replay.cursor) intake.reachedEnd(head.lastSeq)
+    const isEmpty = head.messages === 0 || head.lastSeq < replay.cursor
+    const placed = isEmpty ? this.#guarded(() => intake.reachedEnd(head.lastSeq)) : Promise.resolve()
     if (ended()) return
     const onError = (error: Error) => onProblem('reading the inbox', error)
-    this.#reading = inbox.follow(Math.max(1, replay.cursor), (messages) => this.#take(messages), onError)
+    const take = async (messages: LogMessage[]) => {
+      await placed
+      await this.#guarded(() => intake.take(messages))
+    }
+    this.#reading = inbox.follow(Math.max(1, replay.cursor), take, onError)
   }
 
   /** Nothing is taken any more once this resolves. */
   async stop(): Promise<void> {
+    this.#options.intake.stop()
     await this.#reading?.stop()
     this.#reading = null
   }
 
-  #take(messages: LogMessage[]): void {
+  async #guarded(work: () => Promise<void>): Promise<void> {
     if (this.#options.ended()) return
-    try {
-      this.#options.intake.take(messages)
-    } catch (error) {
-      this.#options.onFatal(asError(error))
-    }
+    await work().catch((error: unknown) => this.#options.onFatal(asError(error)))
   }
 }

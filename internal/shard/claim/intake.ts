@@ -5,13 +5,14 @@
  * Invariant: until the replay has passed what the inbox held at the claim, every group is held, or a batch
  * could be sealed before older items of its group are seen.
  */
-import { type ItemView, type PackHeader, readItem, readItems, readPackHeader } from '../../domain/pack.ts'
+import { type ItemView, type PackHeader, readItems, readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import type { Batches } from '../batches/batches.ts'
 import type { LogMessage, LogState } from '../broker.ts'
 import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
 import type { Groups } from '../held/groups.ts'
-import type { KeptEntry } from '../held/kept.ts'
+import type { IndexedItem } from '../held/kept-index.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
@@ -22,6 +23,11 @@ import type { Restoration } from './restoration.ts'
 
 /** Packs older than this are not answered any more: their ingress asked, or gave up. */
 const VERDICT_AGE_MS = 60_000
+/** Kept items that get their places in one turn of the event loop, but for those between the items of one pack. */
+const PLACED_AT_ONCE = 2_500
+
+/** What of an item tells its place. */
+type Placed = Pick<ItemView, keyof ItemView & keyof IndexedItem>
 
 export interface IntakeOptions {
   readonly clock: Clock
@@ -37,7 +43,7 @@ export interface IntakeOptions {
   /** The inbox at the claim. */
   readonly head: Pick<LogState, 'firstSeq' | 'lastSeq'>
   /** Kept items in ascending order of their positions. */
-  readonly kept: Iterator<KeptEntry>
+  readonly kept: Iterator<IndexedItem>
   readonly onReplayed: () => void
   /** Messages that should be there are not: `from` up to and without `to`. */
   readonly onGap: (from: number, to: number) => void
@@ -45,8 +51,11 @@ export interface IntakeOptions {
 
 export class Intake {
   readonly #options: IntakeOptions
-  #nextKept: KeptEntry | undefined
+  #nextKept: IndexedItem | undefined
+  /** Kept items that may get their places in this turn. */
+  #leftInTurn = PLACED_AT_ONCE
   #bytesRead = 0
+  #stopped = false
 
   constructor(options: IntakeOptions) {
     this.#options = options
@@ -58,30 +67,39 @@ export class Intake {
     return this.#bytesRead
   }
 
-  take(messages: readonly LogMessage[]): void {
+  /** Nothing gets a place any more. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  /** To be called again only once it has resolved. */
+  async take(messages: readonly LogMessage[]): Promise<void> {
     const { replay, head, onGap } = this.#options
     for (const message of messages) {
       if (message.seq < replay.cursor) continue
+      if (this.#hasKeptBelow(message.seq, 0)) await this.#placeKeptInTurns(message.seq)
+      if (this.#stopped) return
       const next = Math.max(replay.cursor, head.firstSeq)
       if (message.seq > next) onGap(next, message.seq)
       this.#takePack(message)
       replay.cursor = message.seq + 1
       this.#bytesRead += message.data.length
     }
-    this.#endReplay()
+    await this.#endReplay()
   }
 
-  /** The broker has nothing above `seq`: what is missing below was purged. */
-  reachedEnd(seq: number): void {
+  /** The broker has nothing above `seq`: what is missing below was purged. As `take`, it takes turns. */
+  async reachedEnd(seq: number): Promise<void> {
     const { replay } = this.#options
     if (seq + 1 > replay.cursor) replay.cursor = seq + 1
-    this.#endReplay()
+    await this.#endReplay()
   }
 
-  #endReplay(): void {
+  async #endReplay(): Promise<void> {
     const { replay, head, onReplayed } = this.#options
     if (!replay.replaying || replay.cursor <= head.lastSeq) return
-    this.#placeKeptBelow(Number.POSITIVE_INFINITY, 0)
+    await this.#placeKeptInTurns(Number.POSITIVE_INFINITY)
+    if (this.#stopped) return
     replay.replaying = false
     onReplayed()
   }
@@ -126,21 +144,37 @@ export class Intake {
     payloads.offer(message, data)
   }
 
-  /** Kept items stand between those of the inbox in the order of their positions. */
+  /** Kept items stand between those of the inbox in the order of their positions. These stand between those of one pack. */
   #placeKeptBelow(seq: number, index: number): void {
-    for (let kept = this.#nextKept; kept && isBelow(kept.position, seq, index); kept = this.#nextKept) {
-      const view = readItem(kept.data, kept.offset)
-      this.#place(kept.position, kept.at, kept.message, view, null)
-      this.#options.payloads.offer(kept.message, kept.data)
-      this.#nextKept = this.#options.kept.next().value
+    while (this.#hasKeptBelow(seq, index)) this.#placeNextKept()
+  }
+
+  /** Below the pack at `seq`. All groups are held meanwhile. */
+  async #placeKeptInTurns(seq: number): Promise<void> {
+    while (this.#hasKeptBelow(seq, 0) && !this.#stopped) {
+      this.#placeNextKept()
+      if (this.#leftInTurn > 0) continue
+      await sleep(this.#options.clock, 0)
+      this.#leftInTurn = PLACED_AT_ONCE
     }
+  }
+
+  #hasKeptBelow(seq: number, index: number): boolean {
+    return this.#nextKept !== undefined && isBelow(this.#nextKept, seq, index)
+  }
+
+  #placeNextKept(): void {
+    const kept = this.#nextKept!
+    this.#place(kept, kept.at, kept.message, kept, null)
+    this.#nextKept = this.#options.kept.next().value
+    this.#leftInTurn--
   }
 
   #place(
     position: Position,
     at: number,
     message: CachedMessage,
-    view: ItemView,
+    view: Placed,
     verdict: PackVerdict | null,
   ): void {
     const { state, groups, live, duplicates, restoration, batches, clock } = this.#options
@@ -174,7 +208,7 @@ export class Intake {
   }
 
   /** Whether the item is over, or stands elsewhere: carried by a keep. */
-  #isKnown(position: Position, message: CachedMessage, view: ItemView, verdict: PackVerdict | null): boolean {
+  #isKnown(position: Position, message: CachedMessage, view: Placed, verdict: PackVerdict | null): boolean {
     const { state, live, duplicates } = this.#options
     if (live.get(position)) return true
     if (isOver(state, position)) {
@@ -198,7 +232,7 @@ function newItem(
   { seq, index }: Position,
   at: number,
   message: CachedMessage,
-  view: ItemView,
+  view: Placed,
   group: OpenGroup,
   given: { itemId: string; messageId: string } | null,
 ): LiveItem {

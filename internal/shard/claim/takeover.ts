@@ -7,6 +7,7 @@ import { readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Broker, Log, LogState } from '../broker.ts'
+import { KeptIndex } from '../held/kept-index.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { JournalFold, type UnfinishedSnapshot } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -64,16 +65,18 @@ export interface ClaimOptions {
 export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   options: ClaimOptions,
   open: (epoch: number, state: () => FoldState) => Proven,
-): Promise<{ claim: Claim; journal: Proven }> {
+): Promise<{ claim: Claim; journal: Proven; kept: KeptIndex }> {
   const log = options.broker.journal(options.shard)
   const epoch = await appendEpoch(log, options)
-  let found = await readJournal(log, epoch)
+  let kept = new KeptIndex()
+  let found = await readJournal(log, epoch, kept)
   const journal = open(epoch, () => found.state)
   for (;;) {
     await journal.prove()
     const { fault, ...claim } = found
-    if (fault === null) return { claim: { epoch, ...claim }, journal }
-    found = await readJournal(log, epoch)
+    if (fault === null) return { claim: { epoch, ...claim }, journal, kept }
+    kept = new KeptIndex()
+    found = await readJournal(log, epoch, kept)
     // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.
     if (found.fault !== fault || found.state.epoch < epoch) continue
     await journal.prove()
@@ -112,14 +115,18 @@ export async function appendEpoch(
   throw new Error('stopped before the claim was stored')
 }
 
-/** Exported for the repair command and for tests: the fold of everything up to and including the commit at `to`. */
-export async function readJournal(journal: Log, to: number): Promise<ReadJournal> {
+/**
+ * Exported for the repair command and for tests: the fold of everything up to and including the commit at `to`. `kept`: notes where
+ * kept items stand.
+ */
+export async function readJournal(journal: Log, to: number, kept?: KeptIndex): Promise<ReadJournal> {
   const settled: { seq: number; record: SettledRecord }[] = []
   const { firstSeq, origin } = await journal.state()
   const fold = new JournalFold(firstSeq, origin ?? firstSeq)
   for await (const { seq, data } of journal.range(firstSeq, to)) {
     const commit = decodeCommit(data)
     const applied = fold.apply({ seq, commit })
+    kept?.take({ seq, commit }, data, fold.missingBelow === null ? fold.state : null)
     commit.records.forEach((record, index) => {
       if ((record.type === 'done' || record.type === 'dead') && applied[index]) settled.push({ seq, record })
     })

@@ -3,13 +3,11 @@ import type { Log } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState, KeptAt } from '../journal/state.ts'
-import { CachedMessage } from './payload-cache.ts'
 
-/** A live item that stands in the journal, read from its keep. */
+/** A live item that stands in the journal, with the bytes of its commit. */
 export interface KeptEntry {
   readonly position: Position
   readonly at: number
-  readonly message: CachedMessage
   readonly data: Uint8Array
   readonly offset: number
 }
@@ -33,18 +31,14 @@ export function keptPlaces(data: Uint8Array): KeptPlace[] {
   }))
 }
 
-/** All kept items of the state, read from the journal, in ascending order of their positions. Rejects when a named commit is gone. */
+/** For a repair, which copies them: all kept items of the state with their payloads, in ascending order of their positions. Rejects when a named commit is gone. */
 export async function readKept(journal: Log, state: FoldState): Promise<KeptEntry[]> {
-  const commits = new Map<number, { message: CachedMessage; data: Uint8Array; places: KeptPlace[] }>()
+  const commits = new Map<number, { data: Uint8Array; places: KeptPlace[] }>()
   for (const { commit } of state.kept.values()) {
     if (commits.has(commit)) continue
     const message = await journal.get(commit)
     if (!message) throw new Error(`journal commit ${commit} holds kept items and is gone`)
-    commits.set(commit, {
-      message: new CachedMessage('journal', commit),
-      data: message.data,
-      places: keptPlaces(message.data),
-    })
+    commits.set(commit, { data: message.data, places: keptPlaces(message.data) })
   }
   return [...state.kept.sorted()].map(([position, at]) => entryOf(position, at, commits.get(at.commit)!))
 }
@@ -52,11 +46,11 @@ export async function readKept(journal: Log, state: FoldState): Promise<KeptEntr
 function entryOf(
   position: Position,
   { commit, ordinal }: KeptAt,
-  from: { message: CachedMessage; data: Uint8Array; places: KeptPlace[] },
+  from: { data: Uint8Array; places: KeptPlace[] },
 ): KeptEntry {
   const place = from.places[ordinal]
   if (!place || place.position.seq !== position.seq || place.position.index !== position.index) {
     throw new Error(`journal commit ${commit} does not hold the kept item ${position.seq}/${position.index}`)
   }
-  return { position, at: place.at, message: from.message, data: from.data, offset: place.offset }
+  return { position, at: place.at, data: from.data, offset: place.offset }
 }

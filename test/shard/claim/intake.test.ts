@@ -7,9 +7,10 @@ import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
 import { Intake, type IntakeOptions } from '../../../internal/shard/claim/intake.ts'
 import { Duplicates } from '../../../internal/shard/held/duplicates.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
+import type { IndexedItem } from '../../../internal/shard/held/kept-index.ts'
 import { LiveItems } from '../../../internal/shard/held/live.ts'
 import { PackMemory } from '../../../internal/shard/held/pack-memory.ts'
-import { PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
+import { CachedMessage, PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
 import { replayOf } from '../../../internal/shard/held/replay.ts'
 import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
@@ -68,8 +69,19 @@ function heldJournal(state: FoldState) {
   return { journal, answer }
 }
 
+/** Kept in one commit, as the state says too. */
+function keptItems(state: FoldState, seqs: readonly number[]): IndexedItem[] {
+  const message = new CachedMessage('journal', EPOCH)
+  return seqs.map((seq, ordinal) => {
+    state.kept.set(seq, 0, { commit: EPOCH, ordinal })
+    const place = { seq, index: 0, at: 0, message, offset: 0, end: 10, payloadBytes: 1 }
+    const given = { explicit: false, itemId: '', messageId: '' }
+    return { ...place, ...given, groupToken: groupId(1), bufferUid: UID } as IndexedItem
+  })
+}
+
 /** An owner that replays its inbox up to `lastSeq`. */
-function owner(state: FoldState, lastSeq: number) {
+function owner(state: FoldState, lastSeq: number, kept: readonly IndexedItem[] = []) {
   const clock = new ManualClock()
   const { journal, answer } = heldJournal(state)
   const payloads = new PayloadCache(
@@ -87,6 +99,9 @@ function owner(state: FoldState, lastSeq: number) {
     onChange: () => () => {},
   }
   const members: number[] = []
+  const placed: number[] = []
+  const batches = { step: (_group: unknown, { item }: { item: Position }) => placed.push(item.seq) }
+  let replayed = false
   const restoration = { member: (_batch: unknown, { seq }: Position) => members.push(seq) }
   const intake = new Intake({
     clock,
@@ -97,16 +112,23 @@ function owner(state: FoldState, lastSeq: number) {
     live,
     groups: new Groups({ policies, clock, onProblem: () => {} }),
     duplicates,
-    batches: { step() {} } as unknown as IntakeOptions['batches'],
+    batches: batches as unknown as IntakeOptions['batches'],
     restoration: restoration as unknown as IntakeOptions['restoration'],
     head: { firstSeq: 1, lastSeq },
-    kept: [].values(),
-    onReplayed: () => {},
+    kept: kept.values(),
+    onReplayed: () => {
+      replayed = true
+    },
     onGap: () => {},
   })
   const read = (seq: number, packId: Buffer, ...items: PackItem[]) =>
     intake.take([{ seq, at: 0, data: encodePack(packId, null, items), msgId: null }])
-  return { read, journal, answer, live, duplicates, members }
+  const turn = async () => {
+    clock.advance(0)
+    await settledTurn()
+  }
+  const isReplayed = () => replayed
+  return { intake, read, turn, journal, answer, live, duplicates, members, placed, isReplayed }
 }
 
 describe('the intake of an owner', () => {
@@ -147,5 +169,44 @@ describe('the intake of an owner', () => {
     await answer()
     const over = [2, 3].map((seq) => isOver(state, { seq, index: 0 }))
     expect({ live: live.count, over }).to.deep.equal({ live: 0, over: [true, true] })
+  })
+
+  describe('that takes over very many kept items', () => {
+    const seqs = Array.from({ length: 6_000 }, (_, n) => n + 1)
+
+    it('gives them their places in turns of the event loop, and the replay ends behind the last one', async () => {
+      const state = emptyState()
+      const { intake, turn, live, isReplayed } = owner(state, 6_000, keptItems(state, seqs))
+      void intake.reachedEnd(6_000)
+      const seen: unknown[] = []
+      for (let n = 0; n < 3; n++) {
+        seen.push([live.count, isReplayed()])
+        await turn()
+      }
+      expect(seen).to.deep.equal([
+        [2_500, false],
+        [5_000, false],
+        [6_000, true],
+      ])
+    })
+
+    it('gives a pack its place behind all that stand below it, and none before', async () => {
+      const state = emptyState()
+      const below = seqs.filter((seq) => seq !== 4_000)
+      const { read, turn, placed } = owner(state, 6_000, keptItems(state, below))
+      const reading = read(4_000, writer(1).next(), item(1, false))
+      while (placed.length < 4_000) await turn()
+      await reading
+      expect(placed).to.deep.equal(seqs.slice(0, 4_000))
+    })
+
+    it('ends between two turns when its owner does, and takes nothing of what it was given', async () => {
+      const state = emptyState()
+      const { intake, read, turn, placed, isReplayed } = owner(state, 6_001, keptItems(state, seqs))
+      void read(6_001, writer(1).next(), item(1, false))
+      intake.stop()
+      for (let n = 0; n < 3; n++) await turn()
+      expect([placed.length, isReplayed()]).to.deep.equal([2_500, false])
+    })
   })
 })

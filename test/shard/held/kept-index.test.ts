@@ -1,0 +1,224 @@
+/** What a claim remembers of kept items while it reads the journal (docs/architecture/protocol.md, "Memory"). */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { decodePack, encodePack } from '../../../internal/domain/pack.ts'
+import type { Log, LogMessage } from '../../../internal/shard/broker.ts'
+import { readJournal } from '../../../internal/shard/claim/takeover.ts'
+import { KeptIndex, listKept } from '../../../internal/shard/held/kept-index.ts'
+import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import type { JournalRecord, KeptItem, Position } from '../../../internal/shard/journal/records.ts'
+import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+import { settled as settledTurn } from '../../ingest/support.ts'
+import { commitOf, groupId, UID, uuid } from '../journal-records.ts'
+
+/** As a keep carries it; every other sender gave the message id. */
+function kept(seq: number, index = 0): KeptItem {
+  const item = {
+    itemId: uuid(seq),
+    bufferUid: UID,
+    groupToken: groupId(seq % 2),
+    groupKey: 'k',
+    messageId: `m${seq}`,
+    explicit: seq % 2 === 1,
+    credits: 1,
+    receivedAt: 1,
+    payload: Buffer.from(`"${'x'.repeat(seq % 7)}"`),
+  }
+  const pack = encodePack(Buffer.alloc(12), null, [item])
+  let bytes = pack
+  decodePack(pack, ({ offset, end }) => {
+    bytes = pack.subarray(offset, end)
+  })
+  return { position: { seq, index }, at: 1_700_000_000_000 + seq, item: bytes }
+}
+
+const keep = (...seqs: number[]): JournalRecord => ({ type: 'keep', items: seqs.map((seq) => kept(seq)) })
+const over = (...seqs: number[]): JournalRecord => ({
+  type: 'discard',
+  batch: null,
+  positions: seqs.map((seq): Position => ({ seq, index: 0 })),
+})
+const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
+
+/** A journal that begins with sequence 1, and its log. */
+function journalOf(...commits: JournalRecord[][]) {
+  const messages = commits.map((records, n): LogMessage => {
+    const data = encodeCommit(commitOf(records), records.map(encodeRecord))
+    return { seq: n + 1, at: 0, data, msgId: null }
+  })
+  const log = {
+    state: async () => ({ firstSeq: messages[0]?.seq, origin: 1 }),
+    get: async (seq: number) => messages.find((message) => message.seq === seq),
+    async *range() {
+      yield* messages
+    },
+  } as unknown as Log
+  return { messages, log, last: commits.length }
+}
+
+async function read({ log, last }: ReturnType<typeof journalOf>) {
+  const index = new KeptIndex()
+  const { state } = await readJournal(log, last, index)
+  return { index, state }
+}
+
+/** A journal in the hands of its claim, which notes what is asked of it. `behind`: from so many looks on a server answers that was behind. */
+function claimed(behind = Number.POSITIVE_INFINITY) {
+  const asked: string[] = []
+  let looks = 0
+  const journal = {
+    prove: async () => void asked.push('prove'),
+    async look() {
+      asked.push('look')
+      if (++looks >= behind) throw new Error('a server that was behind')
+      return {} as never
+    },
+  }
+  return { asked, journal }
+}
+
+describe('the index of kept items', () => {
+  it('tells of each what its place needs, in the order of the positions, without the bytes of its commit', async () => {
+    const journal = journalOf([keep(3, 1)], [keep(2)])
+    const { index, state } = await read(journal)
+    const listed = await listKept(index, state, {
+      shard: 0,
+      clock: new ManualClock(),
+      ...journal,
+      ...claimed(),
+    })
+    expect(listed.map(({ seq, message }) => [seq, message.seq])).to.deep.equal([
+      [1, 1],
+      [2, 2],
+      [3, 1],
+    ])
+    const [first, second, third] = listed
+    expect(first).to.include({ at: 1_700_000_000_001, explicit: true, itemId: uuid(1), messageId: 'm1' })
+    expect(first).to.include({ groupToken: groupId(1), bufferUid: UID, payloadBytes: 3 })
+    expect(second).to.include({ explicit: false, itemId: '', messageId: '' })
+    const { item } = kept(3)
+    expect(Buffer.from(journal.messages[0]!.data).subarray(third!.offset, third!.end)).to.deep.equal(
+      Buffer.from(item),
+    )
+    expect([first!.group === third!.group, first!.message === third!.message]).to.deep.equal([true, true])
+    expect([first!.message.data, index.size]).to.deep.equal([null, 0])
+  })
+
+  it('holds an item once, however often it is carried', async () => {
+    const { index } = await read(journalOf(...Array.from({ length: 10 }, () => [keep(1, 2, 3)])))
+    expect(index.size).to.equal(3)
+  })
+
+  it('lets go of items that are over while it is filled', async () => {
+    const commits: JournalRecord[][] = []
+    let most = 0
+    for (let n = 0; n < 200; n++) {
+      const seqs = upTo(10).map((seq) => n * 10 + seq)
+      commits.push([keep(...seqs)], [over(...seqs.slice(1))])
+    }
+    const journal = journalOf(...commits)
+    const index = new KeptIndex()
+    const take = index.take.bind(index)
+    index.take = (...commit) => {
+      take(...commit)
+      most = Math.max(most, index.size)
+    }
+    const { state } = await readJournal(journal.log, journal.last, index)
+    expect(state.kept.size).to.equal(200)
+    expect(most, 'of 2,000 that were kept').to.be.below(3 * 200)
+  })
+
+  it('lets go of nothing while the beginning of the journal is not known: the snapshot may name it', async () => {
+    const { state: before } = await read(journalOf([keep(1, 2)], [{ type: 'horizon', seq: 9 }], [keep(1)]))
+    const journal = journalOf(
+      [keep(2)],
+      [{ type: 'horizon', seq: 9 }],
+      [keep(1)],
+      [{ type: 'snapshot-begin' }],
+      [{ type: 'snapshot-part', bytes: writeSnapshot(before) }, { type: 'snapshot-end' }],
+    )
+    // What stood below is purged, with the keep of both.
+    journal.log.state = async () => ({ firstSeq: 1, origin: 0 }) as never
+    const { index, state } = await read(journal)
+    expect([state.kept.size, index.size]).to.deep.equal([2, 2])
+    expect(index.get({ seq: 1, index: 0 }, 3)?.message.seq).to.equal(3)
+  })
+
+  it('is listed in turns of the event loop', async () => {
+    const journal = journalOf([keep(...upTo(6_000))])
+    const { index, state } = await read(journal)
+    const clock = new ManualClock()
+    const listing = listKept(index, state, { shard: 0, clock, ...journal, ...claimed() })
+    const left: number[] = []
+    for (let turn = 0; turn < 3; turn++) {
+      left.push(index.size)
+      clock.advance(0)
+      await settledTurn()
+    }
+    expect(left).to.deep.equal([3_500, 1_000, 0])
+    expect((await listing).length).to.equal(6_000)
+  })
+
+  describe('that lacks an item', () => {
+    const clock = new ManualClock()
+
+    /** Names an item in the second commit that the index was not told of. */
+    async function lacking() {
+      const journal = journalOf([keep(1)], [keep(2, 3)])
+      const { state } = await read(journal)
+      const index = new KeptIndex()
+      const { seq, data } = journal.messages[0]!
+      index.take({ seq, commit: decodeCommit(data) }, data, null)
+      return { journal, index, state }
+    }
+
+    it('reads it by its commit', async () => {
+      const { journal, index, state } = await lacking()
+      const { asked, journal: own } = claimed()
+      const listed = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own })
+      expect(listed.map(({ seq }) => seq)).to.deep.equal([1, 2, 3])
+      expect(asked).to.deep.equal([])
+    })
+
+    it('reads it once more behind a proof: a server that was behind had not got it', async () => {
+      const { journal, index, state } = await lacking()
+      const { asked, journal: own } = claimed()
+      const { get } = journal.log
+      journal.log.get = async (seq) => (asked.length === 0 ? undefined : get(seq))
+      const listed = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own })
+      expect(listed.length).to.equal(3)
+      expect(asked).to.deep.equal(['prove', 'look'])
+    })
+
+    for (const [what, instead] of Object.entries({
+      'is gone': undefined,
+      'holds something else': keep(4, 5),
+    })) {
+      it(`is a loss when the commit ${what}, by an answer as new as a proof, and one more proof follows`, async () => {
+        const { journal, index, state } = await lacking()
+        const { asked, journal: own } = claimed()
+        const other = instead && journalOf([], [instead]).messages[1]
+        journal.log.get = async () => other
+        const error = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own }).catch(
+          (e) => e,
+        )
+        expect(error).to.be.instanceOf(LostTailError)
+        expect(asked).to.deep.equal(['prove', 'look', 'look', 'prove'])
+      })
+    }
+
+    for (const behind of [1, 2]) {
+      it(`is no loss when a server answers that is behind (look ${behind}): the shard is claimed again`, async () => {
+        const { journal, index, state } = await lacking()
+        journal.log.get = async () => undefined
+        const own = claimed(behind)
+        const error = await listKept(index, state, { shard: 0, clock, log: journal.log, ...own }).catch(
+          (e) => e,
+        )
+        expect(error).to.be.instanceOf(Error).and.not.instanceOf(LostTailError)
+      })
+    }
+  })
+})
