@@ -7,6 +7,7 @@
 
 import type { Clock } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import type { Batches } from '../batches/batches.ts'
 import { SERIALIZER } from '../batches/body.ts'
 import type { Projector } from '../batches/projector.ts'
@@ -21,6 +22,8 @@ import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.
 import { FencedError } from '../ports.ts'
 
 const RETRY_MS = 500
+/** Batches of one turn of the event loop: some milliseconds, with what their groups do then. */
+const RESTORED_AT_ONCE = 200
 
 export interface RestorationOptions {
   readonly fence: Fence
@@ -66,7 +69,7 @@ export class Restoration {
     members.set(item.seq, item.index, item)
   }
 
-  /** After the replay: gives every batch its way on, and lets its group go on. */
+  /** After the replay: gives every batch its way on, in turns, and lets its group go on with the last batch of it. */
   async finish(into: {
     batches: Batches
     journal: Journal
@@ -79,7 +82,9 @@ export class Restoration {
     const known = await this.#known()
     if (this.#stopped) return
     this.#tellUnbuildable()
-    for (const batch of outstanding) {
+    for (const [number, batch] of outstanding.entries()) {
+      if (number > 0 && number % RESTORED_AT_ONCE === 0) await sleep(this.#options.clock, 0)
+      if (this.#stopped) return
       if (known.has(batchKey(batch))) this.#dead(batch, into)
       else this.#restore(batch, into)
     }

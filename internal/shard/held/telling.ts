@@ -11,7 +11,7 @@ import type { BufferState } from './buffer-state.ts'
 import type { OpenGroup } from './live.ts'
 
 /** Groups that are told before others get the event loop: some milliseconds. */
-const TOLD_AT_ONCE = 1_000
+const TOLD_AT_ONCE = 500
 /** Between the beginnings of two rounds a buffer rests for 1 ms a group, and for so many at most. */
 const MOST_REST_MS = 1_000
 

@@ -1,0 +1,70 @@
+/** How open batches of the last owner go on (docs/architecture/protocol.md, "Restored batches"). */
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { Restoration, type RestorationOptions } from '../../../internal/shard/claim/restoration.ts'
+import type { LiveItem, OpenGroup } from '../../../internal/shard/held/live.ts'
+import type { OpenBatch } from '../../../internal/shard/journal/state.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+import { settled as settledTurn } from '../../ingest/support.ts'
+import { BOOT, groupId, seal } from '../journal-records.ts'
+
+type Into = Parameters<Restoration['finish']>[0]
+
+/** Batches of one item each. All but two have a group of their own: the first and the last one share it. */
+function restoration(batches: number) {
+  const clock = new ManualClock()
+  const outstanding = Array.from({ length: batches }, (_, n): OpenBatch => {
+    const record = seal(0, [{ seq: n + 1, index: 0 }]) as OpenBatch['seal']
+    return { groupId: groupId(0), version: n + 1, seal: record, attempt: 1, nextAt: 0 }
+  })
+  const restored: number[] = []
+  const resumed: OpenGroup[] = []
+  const into = {
+    batches: {
+      restore: (_group: OpenGroup, { version }: { version: number }) => restored.push(version),
+      resume: (group: OpenGroup) => resumed.push(group),
+    },
+  } as unknown as Into
+  const deadLetters = { known: async () => [] } as unknown as RestorationOptions['deadLetters']
+  const fence = { shard: 0, epoch: 1 }
+  const raised = Promise.resolve()
+  const told = { telemetry: {} as RestorationOptions['telemetry'], onFatal: () => {} }
+  const subject = new Restoration({ fence, clock, outstanding, deadLetters, raised, ...told })
+  const shared = { id: BOOT, restoring: 0 } as OpenGroup
+  for (const [n, batch] of outstanding.entries()) {
+    const group = n % (batches - 1) === 0 ? shared : ({ restoring: 0 } as OpenGroup)
+    subject.member(batch, { seq: n + 1, index: 0, group } as LiveItem)
+  }
+  const turn = async () => {
+    clock.advance(0)
+    await settledTurn()
+  }
+  return { subject, into, restored, resumed, shared, turn }
+}
+
+describe('the restoration of open batches', () => {
+  it('takes turns of the event loop, and no group goes on before the last of its batches is there', async () => {
+    const { subject, into, restored, resumed, shared, turn } = restoration(500)
+    void subject.finish(into)
+    const seen: unknown[] = []
+    for (let n = 0; n < 3; n++) {
+      await turn()
+      seen.push([restored.length, resumed.includes(shared), subject.finished])
+    }
+    expect(seen).to.deep.equal([
+      [200, false, false],
+      [400, false, false],
+      [500, true, true],
+    ])
+    expect(resumed.length).to.equal(499)
+  })
+
+  it('ends between two turns when its owner does', async () => {
+    const { subject, into, restored, turn } = restoration(500)
+    void subject.finish(into)
+    await turn()
+    subject.stop()
+    for (let n = 0; n < 3; n++) await turn()
+    expect([restored.length, subject.finished]).to.deep.equal([200, false])
+  })
+})
