@@ -17,6 +17,7 @@ import { type ReplayState, replayOf } from './held/replay.ts'
 import type { FoundJournal, ResumedSnapshot } from './housekeeping/snapshots.ts'
 import type { UnfinishedSnapshot } from './journal/fold.ts'
 import { Journal, type JournalOptions } from './journal/journal.ts'
+import { proven } from './journal/proven.ts'
 import { writeSnapshot } from './journal/snapshot.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
@@ -141,20 +142,4 @@ async function endOf(
   events.onFatal(error)
   // Known to this owner alone: not all that it saw is written down.
   if (error instanceof LostTailError) await rememberLoss(deadLetters, shard, clock)
-}
-
-/**
- * What a successor carried forward or purged is over, and a server that is cut off from its peers answers with what it had. So a loss
- * is one only when it is found again behind a commit, and one more commit follows.
- */
-async function proven<T>(journal: Pick<Journal, 'prove'>, check: () => Promise<T>): Promise<T> {
-  try {
-    return await check()
-  } catch {
-    await journal.prove()
-  }
-  return check().catch(async (error: unknown) => {
-    await journal.prove()
-    throw error
-  })
 }

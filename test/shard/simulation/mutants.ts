@@ -540,7 +540,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a loss of the inbox is found again behind a commit: a server without its peers answers with what it had',
     breaks: /the broker lost messages/,
     seed: 28,
-    file: 'shard/claimed-logs.ts',
+    file: 'shard/journal/proven.ts',
     edits: [
       [
         '  } catch {\n    await journal.prove()\n  }\n',
