@@ -14,11 +14,13 @@ import {
 import { askByName, named } from './batch-names.ts'
 import type { Database, Transaction } from './connection.ts'
 import { DeadLetterUploads, isInline, uploadedBody } from './dead-letter-uploads.ts'
-import { fencedTransaction, raiseEpoch } from './shards.ts'
+import { fencedTransaction, raiseEpoch, remembered, replaceEpoch } from './shards.ts'
 
 export function createDeadLetters(db: Database): DeadLetters {
   const uploads = new DeadLetterUploads(db)
   return {
+    remembered: (shard) => remembered(db, shard),
+    replaceEpoch: (fence, known) => replaceEpoch(db, fence, known),
     raiseEpoch: (fence) => raiseEpoch(db, fence),
     known: (fence, batches) => known(db, fence, batches),
     upload: (fence, batch) => uploads.store(fence, batch),

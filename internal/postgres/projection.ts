@@ -3,6 +3,7 @@
  * position are one fenced transaction, so every fact counts exactly once.
  */
 
+import type { CommitName } from '../shard/journal/commit-name.ts'
 import type { DeliveryFact, Fence, Projection } from '../shard/ports.ts'
 import type { Database, Transaction } from './connection.ts'
 import { sumByBuffer, sumByDay } from './delivery-sums.ts'
@@ -34,10 +35,15 @@ export async function forgetPositions(db: Database, before: number): Promise<voi
 }
 
 /** false: the facts up to this position are counted. The row stays locked, so a second caller sees that. */
-async function advance(transaction: Transaction, fence: Fence, position: number): Promise<boolean> {
+async function advance(
+  transaction: Transaction,
+  { shard }: Fence,
+  { seq, identity }: CommitName,
+): Promise<boolean> {
   const advanced = await transaction`
-    INSERT INTO projections AS p (shard, position) VALUES (${fence.shard}, ${position})
-    ON CONFLICT (shard) DO UPDATE SET position = excluded.position WHERE p.position < excluded.position
+    INSERT INTO projections AS p (shard, position, identity) VALUES (${shard}, ${seq}, ${identity})
+    ON CONFLICT (shard) DO UPDATE SET position = excluded.position, identity = excluded.identity
+      WHERE p.position < excluded.position
     RETURNING position`
   return advanced.length > 0
 }

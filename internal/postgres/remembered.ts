@@ -3,15 +3,11 @@ import type { BatchName } from '../shard/journal/batch-name.ts'
 import type { Remembered } from '../shard/repair/ports.ts'
 import { askByName, named } from './batch-names.ts'
 import type { Database } from './connection.ts'
+import { remembered } from './shards.ts'
 
 export function createRemembered(db: Database): Remembered {
   return {
-    async known(shard) {
-      const [row] = await db<{ epoch: number; counted: number }[]>`
-        SELECT coalesce((SELECT epoch FROM shards WHERE shard = ${shard}), 0) AS epoch,
-          coalesce((SELECT position FROM projections WHERE shard = ${shard}), 0) AS counted`
-      return row ?? { epoch: 0, counted: 0 }
-    },
+    known: (shard) => remembered(db, shard),
     dead: (batches) =>
       askByName(batches, async (some) => [
         ...(await db<BatchName[]>`

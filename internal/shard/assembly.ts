@@ -80,17 +80,18 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
   const { shard, broker, clock, telemetry, deadLetters, projection, limits } = options
   const { journal, replay } = logs
   const { onFatal, onProblem } = events
-  const { state, epoch, origin, settled } = logs.claim
-  const fence = { shard, epoch }
-  const raised = raiseEpoch({ fence, origin, deadLetters, projection, clock, journal, ...events })
+  const { state, epoch, identity, origin, settled } = logs.claim
+  const fence = { shard, epoch, identity }
+  const log = broker.journal(shard)
+  const raised = raiseEpoch({ fence, origin, deadLetters, clock, journal, log, ...events })
   const held = joinHeld(options, events, logs)
   const projector = new Projector({
     projection,
     fence,
     clock,
     raised,
-    facts: settled.map(({ seq, record }) => ({ seq, fact: record.fact })),
-    reached: journal.lastSeq,
+    facts: settled.map(({ commit, record }) => ({ commit, fact: record.fact })),
+    reached: journal.last,
     factsAtOnce: limits.factsAtOnce,
     onFenced: onFatal,
     onProblem: (error) => onProblem('delivery counters', error),
@@ -207,7 +208,7 @@ function startBackground(
     },
     found,
   )
-  const fence = { shard, epoch: claim.epoch }
+  const fence = { shard, epoch: claim.epoch, identity: claim.identity }
   const { raised, groups } = acting
   const reports = new DeletedBufferReports({
     deletedBuffers,

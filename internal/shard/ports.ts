@@ -1,5 +1,6 @@
 import type { BufferRecord, DlqReason, ErrorClass, FlushReason, PauseReason } from '../domain/model.ts'
 import type { BatchName } from './journal/batch-name.ts'
+import type { CommitName } from './journal/commit-name.ts'
 
 /**
  * Configuration of buffers by internal uid, cached; see `internal/buffers`. The cache alone decides which version is older:
@@ -19,10 +20,20 @@ export interface Policies {
 
 export type { BatchName }
 
-/** A durable write of an owner: refused (`FencedError`) when `epoch` is below the one stored for the shard. */
+/** A durable write of an owner: refused (`FencedError`) when a higher epoch is stored for the shard, or this one of another claim. */
 export interface Fence {
   readonly shard: number
   readonly epoch: number
+  /** Of the claim, as its `CommitName` has it. Absent: of no claim. */
+  readonly identity?: string | null
+}
+
+/** What Postgres knows of a shard's journal; `NO_COMMIT`: nothing. */
+export interface Known {
+  /** The highest epoch. */
+  readonly claim: CommitName
+  /** Delivery counters hold the commits up to this one. */
+  readonly counted: CommitName
 }
 
 export class FencedError extends Error {
@@ -79,7 +90,10 @@ export interface DeadWrite {
  * calls reject when Postgres is away.
  */
 export interface DeadLetters {
-  /** Raises the stored epoch of the shard; rejects with FencedError when a higher one is stored. */
+  remembered(shard: number): Promise<Known>
+  /** Stores the epoch where `known` is still the stored one. false: it is not, and nothing was stored. */
+  replaceEpoch(fence: Fence, known: CommitName): Promise<boolean>
+  /** Raises the stored epoch of the shard, whatever it was; rejects with FencedError when a higher one is stored. */
   raiseEpoch(fence: Fence): Promise<void>
   /** Which of these batches have a row or a tombstone already: they only lack their `dead` record. */
   known(fence: Fence, batches: BatchName[]): Promise<BatchName[]>
@@ -138,7 +152,7 @@ export interface Projection {
   /** Position reached for the shard (a journal sequence), 0 when none. */
   position(shard: number): Promise<number>
   /** Adds `facts` (all of commits <= position and above the stored position) and stores the position. No-op when the stored position is >= position. */
-  project(fence: Fence, position: number, facts: DeliveryFact[]): Promise<void>
+  project(fence: Fence, position: CommitName, facts: DeliveryFact[]): Promise<void>
 }
 
 export interface AttemptRequest {

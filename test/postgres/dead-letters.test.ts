@@ -4,7 +4,9 @@ import { connect, type Database, type Transaction } from '../../internal/postgre
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeadLetterStore } from '../../internal/postgres/dlq-items.ts'
 import { fencedTransaction, raiseEpoch } from '../../internal/postgres/shards.ts'
+import { NO_COMMIT } from '../../internal/shard/journal/commit-name.ts'
 import { BodyConflictError, type DeadLetters, FencedError } from '../../internal/shard/ports.ts'
+import { commitAt } from '../support/commit-names.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { eventually } from '../support/eventually.ts'
 import { bufferState, insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -72,6 +74,31 @@ describe('postgres: the fence and the dead letter queue', () => {
       await letters.raiseEpoch(fence(10))
       await letters.raiseEpoch(fence(11))
       expect(await failure(letters.raiseEpoch(fence(10)))).to.be.instanceOf(FencedError)
+    })
+
+    it('replaces the known claim, and of two that know the same one only one does', async () => {
+      const claims = ['a', 'b'].map((identity) => ({ ...fence(11), identity }))
+      const known = commitAt(10)
+      const other = { seq: 10, identity: 'other' }
+      for (const wrong of [commitAt(9), other, NO_COMMIT])
+        expect(await letters.replaceEpoch(claims[0]!, wrong)).to.equal(false)
+      const replaced = await Promise.all(claims.map((claim) => letters.replaceEpoch(claim, known)))
+      expect(replaced.toSorted()).to.deep.equal([false, true])
+      const { identity } = claims[replaced.indexOf(true)]!
+      expect(await letters.remembered(shard)).to.deep.equal({
+        claim: { seq: 11, identity },
+        counted: NO_COMMIT,
+      })
+    })
+
+    it('an owner writes nothing where another claim has its epoch', async () => {
+      const owner = { ...fence(11), identity: 'a' }
+      await letters.raiseEpoch(owner)
+      await letters.known(owner, [{ groupId: 'g', version: 1 }])
+      const other = { ...owner, identity: 'b' }
+      expect(await failure(letters.raiseEpoch(other))).to.be.instanceOf(FencedError)
+      expect(await failure(letters.write(other, deadBatch(buffer)))).to.be.instanceOf(FencedError)
+      expect((await letters.remembered(shard)).claim).to.deep.equal({ seq: 11, identity: 'a' })
     })
 
     it('a stale owner writes nothing', async () => {

@@ -11,6 +11,7 @@ import { createOpenDays } from '../../internal/postgres/open-days.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { DeliveryFact } from '../../internal/shard/ports.ts'
+import { commitAt } from '../support/commit-names.ts'
 import { type DayRow, insertDay } from '../support/day-rows.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -91,7 +92,10 @@ describe('postgres: the closing of days', () => {
     await insertDay(db, a, daysAgo(4), ONE)
     await closeAll()
     const projection = createProjection(db)
-    await projection.project({ shard: 1, epoch: 1 }, 5, [fact(a, 4), { ...fact(a, 4), outcome: 'dead' }])
+    await projection.project({ shard: 1, epoch: 1 }, commitAt(5), [
+      fact(a, 4),
+      { ...fact(a, 4), outcome: 'dead' },
+    ])
     const late = { day: daysAgo(4), ingested: 1, delivered: 2, dead: 1, itemsDelivered: 8, itemsDead: 7 }
     expect((await totals(db, customerId))[0]).to.include(late)
     expect(await closeAll()).to.equal(1)
@@ -147,7 +151,7 @@ describe('postgres: the closing of days', () => {
       const rounds = 20
       const shards = [1, 2, 3].map(async (shard) => {
         for (let round = 1; round <= rounds; round++) {
-          await projection.project({ shard, epoch: 1 }, round, [fact(a, 2), fact(b, 3), fact(b, 0)])
+          await projection.project({ shard, epoch: 1 }, commitAt(round), [fact(a, 2), fact(b, 3), fact(b, 0)])
         }
       })
       let writing = true

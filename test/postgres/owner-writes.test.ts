@@ -20,6 +20,7 @@ import {
   FencedError,
   type Projection,
 } from '../../internal/shard/ports.ts'
+import { commitAt } from '../support/commit-names.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { bufferState, insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
@@ -112,6 +113,9 @@ describe('the Postgres writes of an owner', () => {
 
   const cases = {
     deadLetters: {
+      remembered: { open: (port, { shard }) => port.remembered(shard) },
+      // Only what was read before is replaced: who read an older claim is refused by its answer.
+      replaceEpoch: { open: (port, fence) => port.replaceEpoch(fence, commitAt(fence.epoch)) },
       raiseEpoch: { write: (port, fence) => port.raiseEpoch(fence), tables: [] },
       known: { write: (port, fence) => port.known(fence, names()), tables: [] },
       // The row, its body, `consecutiveDlqCount`, the auto-pause, and the news of it.
@@ -134,7 +138,7 @@ describe('the Postgres writes of an owner', () => {
     projection: {
       project: {
         write: (port, fence) =>
-          port.project(fence, 1_000, (['dead', 'dead', 'delivered'] as const).map(fact)),
+          port.project(fence, commitAt(1_000), (['dead', 'dead', 'delivered'] as const).map(fact)),
         tables: ['buffers', 'delivery_days', 'projections'],
       },
       position: { open: (port, { shard }) => port.position(shard) },

@@ -10,6 +10,7 @@ import {
   FencedError,
   type Projection,
 } from '../../internal/shard/ports.ts'
+import { commitAt } from '../support/commit-names.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { bufferState, insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase } from '../support/servers.ts'
@@ -57,12 +58,14 @@ describe('postgres: the projection of deliveries', () => {
 
   it('adds to the buffer and UTC day, and remembers the position', async () => {
     expect(await projection.position(shard)).to.equal(0)
-    await projection.project(fence(), 2 ** 51, [
+    await projection.project(fence(), commitAt(2 ** 51), [
       fact('delivered', { timeToFlushMs: 100, durationMs: 10_001 }),
       fact('delivered', { items: 5, attempts: 3, timeToFlushMs: 101, durationMs: 0 }),
       fact('delivered', { at: NOON + DAY, items: 1, timeToFlushMs: 1e9 }),
     ])
-    await projection.project(fence(), 2 ** 51 + 1, [fact('dead', { attempts: 5, timeToFlushMs: 99 })])
+    await projection.project(fence(), commitAt(2 ** 51 + 1), [
+      fact('dead', { attempts: 5, timeToFlushMs: 99 }),
+    ])
     expect(await projection.position(shard)).to.equal(2 ** 51 + 1)
     expect(await days()).to.deep.equal([
       {
@@ -88,8 +91,8 @@ describe('postgres: the projection of deliveries', () => {
 
   it('counts the same facts once, also when two ask at the same time', async () => {
     const facts = [fact('delivered')]
-    await Promise.all(Array.from({ length: 6 }, () => projection.project(fence(), 5, facts)))
-    await projection.project(fence(), 4, facts)
+    await Promise.all(Array.from({ length: 6 }, () => projection.project(fence(), commitAt(5), facts)))
+    await projection.project(fence(), commitAt(4), facts)
     expect(await days()).to.have.length(1)
     expect((await days())[0]).to.include({ delivered: 1 })
     expect(await projection.position(shard)).to.equal(5)
@@ -97,7 +100,7 @@ describe('postgres: the projection of deliveries', () => {
 
   it('counts nothing of a stale owner', async () => {
     await letters.raiseEpoch(fence(2))
-    const stale = await projection.project(fence(1), 5, [fact('delivered')]).catch((error) => error)
+    const stale = await projection.project(fence(1), commitAt(5), [fact('delivered')]).catch((error) => error)
     expect(stale).to.be.instanceOf(FencedError)
     expect(await days()).to.have.length(0)
     expect(await projection.position(shard)).to.equal(0)
@@ -105,16 +108,18 @@ describe('postgres: the projection of deliveries', () => {
 
   it('is all or nothing', async () => {
     const wrong = fact('delivered', { bufferUid: 'no-uuid' })
-    const failed = await projection.project(fence(), 5, [fact('delivered'), wrong]).catch((error) => error)
+    const failed = await projection
+      .project(fence(), commitAt(5), [fact('delivered'), wrong])
+      .catch((error) => error)
     expect(failed).to.be.an('error')
     expect(await projection.position(shard)).to.equal(0)
-    await projection.project(fence(), 5, [fact('delivered')])
+    await projection.project(fence(), commitAt(5), [fact('delivered')])
     expect((await days())[0]).to.include({ delivered: 1 })
   })
 
   it('takes facts of buffers whose row is gone', async () => {
     const uid = randomUUID()
-    await projection.project(fence(), 1, [
+    await projection.project(fence(), commitAt(1), [
       fact('delivered', { bufferUid: uid }),
       fact('dead', { bufferUid: uid }),
     ])
@@ -132,7 +137,11 @@ describe('postgres: the projection of deliveries', () => {
     for (let round = 1; round <= 5; round++) {
       await Promise.all(
         shards.map((one, i) =>
-          projection.project({ shard: one, epoch: 1 }, round, i % 2 === 0 ? facts : facts.toReversed()),
+          projection.project(
+            { shard: one, epoch: 1 },
+            commitAt(round),
+            i % 2 === 0 ? facts : facts.toReversed(),
+          ),
         ),
       )
     }
@@ -144,27 +153,32 @@ describe('postgres: the projection of deliveries', () => {
   describe('consecutive dead batches', () => {
     it('a delivered batch ends the row, dead ones after it begin a new one', async () => {
       for (let i = 0; i < 3; i++) await writeDeadLetter()
-      await projection.project(fence(), 1, [fact('dead'), fact('delivered'), fact('dead'), fact('dead')])
+      await projection.project(fence(), commitAt(1), [
+        fact('dead'),
+        fact('delivered'),
+        fact('dead'),
+        fact('dead'),
+      ])
       expect(await count()).to.equal(2)
-      await projection.project(fence(), 2, [fact('delivered')])
+      await projection.project(fence(), commitAt(2), [fact('delivered')])
       expect(await count()).to.equal(0)
     })
 
     it('keeps what died after the delivered batch and is not projected yet', async () => {
       await writeDeadLetter()
-      await projection.project(fence(), 1, [fact('dead')])
+      await projection.project(fence(), commitAt(1), [fact('dead')])
       expect(await count()).to.equal(1)
       await writeDeadLetter()
       await writeDeadLetter()
-      await projection.project(fence(), 2, [fact('delivered')])
+      await projection.project(fence(), commitAt(2), [fact('delivered')])
       expect(await count()).to.equal(2)
-      await projection.project(fence(), 3, [fact('dead'), fact('dead')])
+      await projection.project(fence(), commitAt(3), [fact('dead'), fact('dead')])
       expect(await count()).to.equal(2)
     })
 
     it('dead batches alone change nothing: the write has counted them', async () => {
       await writeDeadLetter()
-      await projection.project(fence(), 1, [fact('dead')])
+      await projection.project(fence(), commitAt(1), [fact('dead')])
       expect(await count()).to.equal(1)
     })
 
@@ -172,17 +186,17 @@ describe('postgres: the projection of deliveries', () => {
       await writeDeadLetter()
       await writeDeadLetter()
       await db`UPDATE buffers SET consecutive_dlq_count = 0 WHERE uid = ${buffer.uid}`
-      await projection.project(fence(), 1, [fact('delivered'), fact('dead'), fact('dead')])
+      await projection.project(fence(), commitAt(1), [fact('delivered'), fact('dead'), fact('dead')])
       expect(await count()).to.equal(0)
       await writeDeadLetter()
-      await projection.project(fence(), 2, [fact('dead')])
+      await projection.project(fence(), commitAt(2), [fact('dead')])
       expect(await count()).to.equal(1)
     })
 
     it('leaves the version of the buffer: no node has to read it again', async () => {
       const { version } = await bufferState(db, buffer.uid)
       await writeDeadLetter()
-      await projection.project(fence(), 1, [fact('dead'), fact('delivered')])
+      await projection.project(fence(), commitAt(1), [fact('dead'), fact('delivered')])
       expect(await bufferState(db, buffer.uid)).to.deep.equal({ enabled: true, count: 0, version })
     })
   })

@@ -15,6 +15,7 @@ import { systemClock } from '../../internal/runtime/system-clock.ts'
 import type { Broker, LogState } from '../../internal/shard/broker.ts'
 import { raiseEpoch } from '../../internal/shard/claim/epoch.ts'
 import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
+import { commitName } from '../../internal/shard/journal/commit-name.ts'
 import { LostTailError } from '../../internal/shard/lost-tail.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
@@ -66,6 +67,8 @@ describe('a broker that lost its tail', function () {
       expect(problems.filter((problem) => problem.includes('quarantined')).length).to.be.at.least(2),
     )
   }
+
+  const letters = () => createDeadLetters(db)
 
   const wrote = (broker: Broker, type: string, count = 1) =>
     eventually(async () => {
@@ -236,6 +239,107 @@ describe('a broker that lost its tail', function () {
     expect(next.sent).to.deep.equal([])
   })
 
+  /** A journal that ends below `at`, and claims of others until it ends at `at` or above. */
+  async function otherHistory({ broker, connection }: TestBroker, at: number): Promise<void> {
+    const journal = broker.journal(0)
+    await loseAbove(connection, journal, { stream: 'JOURNAL_0', to: at - 1 })
+    for (let claim = 0; (await journal.state()).lastSeq < at; claim++)
+      await appendEpoch(journal, { boot: OTHER_BOOT, claim, clock: systemClock(), stopped: () => false })
+  }
+
+  async function expectLost(broker: Broker, what: RegExp): Promise<void> {
+    const owner = createOwner({ broker, db, buffer })
+    await owner.shard.start()
+    await eventually(() => expect(owner.ended).not.to.equal(null))
+    expect(owner.ended).to.be.instanceOf(LostTailError)
+    expect(owner.ended?.message).to.match(what)
+    expect(owner.sent).to.deep.equal([])
+  }
+
+  it('stops a claim above the one that Postgres knows, where the journal has another in its place', async () => {
+    const nats = await brokerOf((await natsAccount()).url)
+    const { broker } = nats
+    const claims: number[] = []
+    for (let claim = 0; claim < 2; claim++) {
+      const owner = createOwner({ broker, db, buffer })
+      await owner.shard.start()
+      claims.push(owner.shard.epoch)
+      await eventually(async () => expect((await letters().remembered(0)).claim.seq).to.equal(claims.at(-1)))
+      await owner.shard.abandon()
+    }
+    await otherHistory(nats, claims[1]!)
+    await expectLost(broker, new RegExp(`the journal lost messages, .*another commit stands at ${claims[1]}`))
+    // Remembered: nobody replaced what Postgres knew by a claim of this journal.
+    await expectLost(broker, /the journal lost messages, .*Postgres knows \d+ of another/)
+  })
+
+  it('stops a claim above what was counted, where the journal has another commit there', async () => {
+    const nats = await brokerOf((await natsAccount()).url)
+    const { broker } = nats
+    const owner = createOwner({ broker, db, buffer })
+    await owner.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    const counted = async () => (await letters().remembered(0)).counted
+    await eventually(async () => expect((await counted()).seq).to.be.above(owner.shard.epoch + 1))
+    await owner.shard.abandon()
+    const before = await counted()
+    await otherHistory(nats, before.seq)
+    await expectLost(broker, new RegExp(`another commit stands at ${before.seq}`))
+    expect(await counted()).to.deep.equal(before)
+  })
+
+  it('goes on where Postgres came back from a backup and knows an earlier claim', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    const first = createOwner({ broker, db, buffer })
+    await first.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    const counted = async () => (await letters().remembered(0)).counted.seq
+    await eventually(async () => expect(await counted()).to.be.above(first.shard.epoch))
+    await first.shard.abandon()
+    const [shards, projections] = [await db`SELECT * FROM shards`, await db`SELECT * FROM projections`]
+    const second = createOwner({ broker, db, buffer })
+    await second.shard.start()
+    await ingest(broker, buffer, [{ key: 'a', n: 2 }])
+    await eventually(async () => expect(await counted()).to.be.above(second.shard.epoch))
+    await db`TRUNCATE shards, projections`
+    await db`INSERT INTO shards ${db(shards)}`
+    await db`INSERT INTO projections ${db(projections)}`
+    // Both the owner that runs and the next one.
+    await ingest(broker, buffer, [{ key: 'a', n: 3 }])
+    await eventually(async () => expect(await counted()).to.be.above(second.shard.epoch))
+    await second.shard.abandon()
+    await db`TRUNCATE shards`
+    await db`INSERT INTO shards ${db(shards)}`
+    const third = createOwner({ broker, db, buffer })
+    await third.shard.start()
+    await eventually(async () =>
+      expect((await letters().remembered(0)).claim.seq).to.equal(third.shard.epoch),
+    )
+    expect([second.ended, third.ended]).to.deep.equal([null, null])
+    await third.shard.abandon()
+  })
+
+  it('names in Postgres the claim and the counted commit that the journal has', async () => {
+    const { broker } = await brokerOf((await natsAccount()).url)
+    const owner = createOwner({ broker, db, buffer })
+    await owner.shard.start()
+    const named = async () => {
+      const { claim, counted } = await letters().remembered(0)
+      expect(Math.min(claim.seq, counted.seq)).to.be.above(0)
+      for (const { seq, identity } of [claim, counted])
+        expect(commitName(seq, (await broker.journal(0).get(seq))!.data).identity).to.equal(identity)
+    }
+    // Of a fact that the owner committed, and of one that the next owner finds in the journal.
+    await ingest(broker, buffer, [{ key: 'a', n: 1 }])
+    await eventually(named)
+    await owner.shard.abandon()
+    await db`TRUNCATE projections`
+    const next = createOwner({ broker, db, buffer })
+    await next.shard.start()
+    await eventually(named)
+    await next.shard.abandon()
+  })
+
   it('takes an owner whose successor has counted on for fenced, not for one that lost a tail', async () => {
     const { broker } = await brokerOf((await natsAccount()).url)
     const first = createOwner({ broker, db, buffer })
@@ -251,7 +355,7 @@ describe('a broker that lost its tail', function () {
       fence: { shard: 0, epoch: second.shard.epoch },
       origin: undefined,
       deadLetters: createDeadLetters(db),
-      projection,
+      log: broker.journal(0),
       clock: systemClock(),
       journal,
       ended: () => false,

@@ -5,6 +5,7 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import type { Broker, LogMessage } from '../../internal/shard/broker.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
+import { commitAt } from '../support/commit-names.ts'
 import { deadBatch } from '../support/dead-batch.ts'
 import { eventually } from '../support/eventually.ts'
 import { countingGets } from './hindered-brokers.ts'
@@ -139,7 +140,7 @@ describe('shard ownership, real broker and database', function () {
     await refused(letters.raiseEpoch(fence))
     await refused(letters.write(fence, deadBatch(here.buffer)))
     await refused(letters.known(fence, [{ groupId: 'g', version: 1 }]))
-    await refused(createProjection(here.db).project(fence, fence.epoch + 1, []))
+    await refused(createProjection(here.db).project(fence, commitAt(fence.epoch + 1), []))
   })
 
   it('is not harmed by reading twice', async () => {

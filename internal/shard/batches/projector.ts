@@ -4,9 +4,15 @@
  * memory; a crash finds them again in the journal, which is purged only behind the stored position.
  */
 import type { Clock } from '../../runtime/clock.ts'
+import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { type DeliveryFact, type Fence, FencedError, type Projection } from '../ports.ts'
 
 const FLUSH_EVERY_MS = 1_000
+
+interface Counted {
+  readonly commit: CommitName
+  readonly fact: DeliveryFact
+}
 
 export class Projector {
   readonly #projection: Projection
@@ -16,9 +22,9 @@ export class Projector {
   readonly #factsAtOnce: number
   readonly #onFenced: (error: Error) => void
   readonly #onProblem: (error: unknown) => void
-  #facts: { seq: number; fact: DeliveryFact }[] = []
-  /** Sequence of the last commit whose facts are here or stored. */
-  #reached: number
+  #facts: Counted[] = []
+  /** The last commit whose facts are here or stored. */
+  #reached: CommitName
   /** Stored in Postgres; null until it was read. */
   #stored: number | null = null
   #flying: Promise<void> | null = null
@@ -29,9 +35,9 @@ export class Projector {
     projection: Projection
     fence: Fence
     clock: Clock
-    /** Facts found in the journal at the claim, and the sequence it reaches. */
-    facts: { seq: number; fact: DeliveryFact }[]
-    reached: number
+    /** Facts found in the journal at the claim, and its last commit. */
+    facts: Counted[]
+    reached: CommitName
     /** One transaction counts about so many facts at most. */
     factsAtOnce: number
     /** Resolves when Postgres knows this epoch. */
@@ -60,14 +66,15 @@ export class Projector {
     return this.#facts.length
   }
 
-  add(seq: number, fact: DeliveryFact): void {
-    this.#facts.push({ seq, fact })
-    this.#reached = seq
+  /** `data`: the bytes of the commit at `seq`. */
+  add(seq: number, data: Uint8Array, fact: DeliveryFact): void {
+    if (seq !== this.#reached.seq) this.#reached = commitName(seq, data)
+    this.#facts.push({ commit: this.#reached, fact })
   }
 
-  /** The journal reached `seq` without further facts. */
-  advance(seq: number): void {
-    this.#reached = Math.max(this.#reached, seq)
+  /** The journal reached this commit without further facts. */
+  advance(commit: CommitName): void {
+    if (commit.seq > this.#reached.seq) this.#reached = commit
   }
 
   /** Stores what is known now; rejects when Postgres is away. */
@@ -88,15 +95,15 @@ export class Projector {
     await this.#raised
     if (this.#stored === null) {
       const stored = await this.#projection.position(this.#fence.shard)
-      this.#facts = this.#facts.filter(({ seq }) => seq > stored)
+      this.#facts = this.#facts.filter(({ commit }) => commit.seq > stored)
       this.#stored = stored
     }
-    while (this.#stored < this.#reached && !this.#stopped) this.#stored = await this.#storeSome()
+    while (this.#stored < this.#reached.seq && !this.#stopped) this.#stored = await this.#storeSome()
   }
 
   async #storeSome(): Promise<number> {
     const taken = this.#facts.slice(0, this.#wholeCommits())
-    const position = taken.length < this.#facts.length ? taken.at(-1)!.seq : this.#reached
+    const position = taken.length < this.#facts.length ? taken.at(-1)!.commit : this.#reached
     try {
       const facts = taken.map(({ fact }) => fact)
       await this.#projection.project(this.#fence, position, facts)
@@ -106,13 +113,14 @@ export class Projector {
       throw error
     }
     this.#facts.splice(0, taken.length)
-    return position
+    return position.seq
   }
 
   /** A position stands for whole commits: a cut never falls between two facts of one. */
   #wholeCommits(): number {
     let end = Math.min(this.#factsAtOnce, this.#facts.length)
-    while (end < this.#facts.length && this.#facts[end]!.seq === this.#facts[end - 1]!.seq) end++
+    while (end < this.#facts.length && this.#facts[end]!.commit.seq === this.#facts[end - 1]!.commit.seq)
+      end++
     return end
   }
 

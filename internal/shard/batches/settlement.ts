@@ -105,8 +105,8 @@ export class Settlement {
     const { group, batch } = sealed
     const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
     const record: JournalRecord = { type, groupId: group.id, version: batch.version, fact }
-    const committed: Committed = (seq, applied) => {
-      if (applied) this.#options.projector.add(seq, fact)
+    const committed: Committed = (seq, applied, data) => {
+      if (applied) this.#options.projector.add(seq, data, fact)
       if (type === 'dead') this.#forgetTombstone(group, batch.version)
       this.#forget(batch.items)
       events.over(sealed)

@@ -1,14 +1,17 @@
 /**
- * Makes the epoch known to Postgres, so that every write of an older owner is refused there too, and holds the
- * journal against what Postgres knows of it: a journal that came back from a backup ends before that.
+ * Makes the claim known to Postgres, so that every write of an older owner is refused there too. Before that it holds the journal
+ * against what Postgres knows of it: one that came back from a backup, or lost its end, has other commits there, or none.
  */
 
 import type { Clock } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
 import { asError } from '../../runtime/thrown.ts'
+import type { Log } from '../broker.ts'
+import { type CommitName, commitName } from '../journal/commit-name.ts'
 import type { Journal } from '../journal/journal.ts'
+import { proven } from '../journal/proven.ts'
 import { LostTailError, WAY_OUT } from '../lost-tail.ts'
-import { type DeadLetters, type Fence, FencedError, type Projection } from '../ports.ts'
+import { type DeadLetters, type Fence, FencedError } from '../ports.ts'
 
 const RETRY_MS = 500
 
@@ -19,30 +22,31 @@ export interface RaiseOptions {
   readonly fence: Fence
   /** The sequence that the journal began with when its stream was made; undefined: not known. */
   readonly origin: number | undefined
-  readonly deadLetters: Pick<DeadLetters, 'raiseEpoch'>
-  readonly projection: Pick<Projection, 'position'>
+  readonly deadLetters: Pick<DeadLetters, 'remembered' | 'replaceEpoch' | 'raiseEpoch'>
   readonly clock: Clock
   readonly journal: Pick<Journal, 'prove'>
+  /** The same journal as the broker has it. */
+  readonly log: Pick<Log, 'get' | 'state'>
   readonly ended: () => boolean
   readonly onFatal: (error: Error) => void
   readonly onProblem: (what: string, error: unknown) => void
 }
 
 /**
- * Resolves when Postgres knows it. A higher epoch there, or counters of commits from it on: FencedError when the
- * journal has a later claim too, LostTailError when it has none, for then the journal lost them. Retried while
+ * Resolves when Postgres knows it. Where Postgres knows a commit that the journal does not have: FencedError when the
+ * journal has a later claim, LostTailError when it has none, for then the journal lost that commit. Retried while
  * Postgres is away. Nothing may be projected under this epoch before. Counters of commits below the journal's beginning are
  * a problem to report and no reason to stop: nothing can mean two things in logs that begin later.
  */
 export function raiseEpoch(options: RaiseOptions): Promise<void> {
-  const { clock, ended, onFatal, onProblem } = options
+  const { fence, deadLetters, clock, ended, onFatal, onProblem } = options
   const raise = async () => {
     if (ended()) throw new EndedError('the shard ended before its epoch was raised')
     await raiseOnce(options)
   }
   const onFailure = async (error: unknown) => {
-    if (error instanceof EndedError) throw error
-    if (error instanceof FencedError) throw await whoIsAhead(error, options)
+    if (error instanceof LostTailError) await rememberLoss(deadLetters, fence.shard, clock)
+    if (error instanceof FencedError || error instanceof LostTailError) throw error
     if (!ended()) onProblem('the epoch cannot be raised in Postgres', error)
   }
   const raised = retry(raise, { clock, pauseMs: RETRY_MS, onFailure })
@@ -52,39 +56,53 @@ export function raiseEpoch(options: RaiseOptions): Promise<void> {
   return raised
 }
 
-async function raiseOnce({
-  fence,
-  origin = 0,
-  deadLetters,
-  projection,
-  onProblem,
-}: RaiseOptions): Promise<void> {
-  await deadLetters.raiseEpoch(fence)
-  const counted = await projection.position(fence.shard)
-  // Nothing is counted under this claim yet: where it stands, another commit stood.
-  if (counted >= fence.epoch) throw new FencedError(`commits up to ${counted} are counted`)
-  if (0 < counted && counted < origin) onProblem('the logs were made anew', formerLogs(counted, origin))
+/** What is compared is replaced only as it was read: another owner may have raised it meanwhile, or counted on until it is fenced. */
+async function raiseOnce(options: RaiseOptions): Promise<void> {
+  const { fence, origin = 0, deadLetters, journal, onProblem } = options
+  let claim: CommitName
+  do {
+    claim = (await deadLetters.remembered(fence.shard)).claim
+    await proven(journal, () => compare(claim, options))
+  } while (!(await deadLetters.replaceEpoch(fence, claim)))
+  const { counted } = await deadLetters.remembered(fence.shard)
+  await proven(journal, () => compare(counted, options))
+  const { seq } = counted
+  if (0 < seq && seq < origin) onProblem('the logs were made anew', formerLogs(seq, origin))
+}
+
+/** Rejects with LostTailError. Nothing is known yet of the commits of this claim: what stands from it on was another's. */
+async function compare(known: CommitName, { fence, log }: RaiseOptions): Promise<void> {
+  const { shard, epoch, identity } = fence
+  const isOther = known.seq >= epoch && known.identity !== identity
+  const fault = isOther ? `Postgres knows ${known.seq} of another` : await faultOf(log, known)
+  if (fault !== null)
+    throw new LostTailError(
+      `shard ${shard}: the journal lost messages, its last claim is ${epoch} (${fault}): ${WAY_OUT}`,
+    )
+}
+
+/**
+ * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. Rejects when a
+ * server answers that is behind the commit.
+ */
+export async function faultOf(
+  log: Pick<Log, 'get' | 'state'>,
+  { seq, identity }: CommitName,
+): Promise<string | null> {
+  if (seq === 0) return null
+  const message = await log.get(seq)
+  if (message !== undefined) {
+    const isSame = identity === null || commitName(seq, message.data).identity === identity
+    return isSame ? null : `another commit stands at ${seq}, where Postgres knows one`
+  }
+  const { firstSeq, lastSeq } = await log.state()
+  if (lastSeq < seq) throw new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
+  return seq < firstSeq ? null : `no commit stands at ${seq}, where Postgres knows one`
 }
 
 function formerLogs(counted: number, origin: number): Error {
   return new Error(
     `the journal begins at ${origin}, and commits up to ${counted} of a former one were counted: what that one and its inbox held is gone`,
-  )
-}
-
-async function whoIsAhead(
-  error: FencedError,
-  { fence, journal, deadLetters, clock }: Pick<RaiseOptions, 'fence' | 'journal' | 'deadLetters' | 'clock'>,
-): Promise<Error> {
-  try {
-    await journal.prove()
-  } catch {
-    return error
-  }
-  await rememberLoss(deadLetters, fence.shard, clock)
-  return new LostTailError(
-    `shard ${fence.shard}: the journal lost messages, its last claim is ${fence.epoch} (${error.message}): ${WAY_OUT}`,
-    { cause: error },
   )
 }
 

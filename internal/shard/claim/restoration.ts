@@ -127,8 +127,8 @@ export class Restoration {
     const items = this.#itemsOf(batch)
     const record = deadRecord(batch, this.#options.clock.now())
     const { fact } = record
-    into.journal.write(record, (seq, applied) => {
-      if (applied) into.projector.add(seq, fact)
+    into.journal.write(record, (seq, applied, data) => {
+      if (applied) into.projector.add(seq, data, fact)
       this.#forgetTombstone(batch)
       for (const item of items) {
         into.duplicates.remove(item)

@@ -6,9 +6,10 @@
 import { readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { Broker, Log, LogState } from '../broker.ts'
+import type { Broker, Log, LogMessage, LogState } from '../broker.ts'
 import { KeptIndex } from '../held/kept-index.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
+import { type CommitName, commitName, NO_COMMIT } from '../journal/commit-name.ts'
 import { JournalFold, type UnfinishedSnapshot } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { HighWater, SettledRecord } from '../journal/records.ts'
@@ -33,15 +34,19 @@ export interface ReadJournal {
   /** Of an owner before; null: there is none. */
   readonly unfinished: UnfinishedSnapshot | null
   /** Settled batches found in the journal, in order. */
-  readonly settled: { seq: number; record: SettledRecord }[]
+  readonly settled: { commit: CommitName; record: SettledRecord }[]
+  /** The last commit that was read; null: none was. */
+  readonly last: LogMessage | null
   /** The sequence that the journal began with when its stream was made; undefined: not known. */
   readonly origin: number | undefined
   /** What was missing, so that `state` is not to be trusted; null: nothing was. */
   readonly fault: string | null
 }
 
-export interface Claim extends Omit<ReadJournal, 'fault'> {
+export interface Claim extends Omit<ReadJournal, 'fault' | 'last'> {
   readonly epoch: number
+  /** Of its commit. */
+  readonly identity: string | null
 }
 
 export interface ClaimOptions {
@@ -73,8 +78,8 @@ export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   const journal = open(epoch, () => found.state)
   for (;;) {
     await journal.prove()
-    const { fault, ...claim } = found
-    if (fault === null) return { claim: { epoch, ...claim }, journal, kept }
+    const { fault, last, ...claim } = found
+    if (fault === null) return { claim: { ...claim, epoch, identity: identityOf(last) }, journal, kept }
     kept = new KeptIndex()
     found = await readJournal(log, epoch, kept)
     // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.
@@ -115,24 +120,34 @@ export async function appendEpoch(
   throw new Error('stopped before the claim was stored')
 }
 
+function identityOf(commit: LogMessage | null): string | null {
+  return commit && commitName(commit.seq, commit.data).identity
+}
+
 /**
  * Exported for the repair command and for tests: the fold of everything up to and including the commit at `to`. `kept`: notes where
  * kept items stand.
  */
 export async function readJournal(journal: Log, to: number, kept?: KeptIndex): Promise<ReadJournal> {
-  const settled: { seq: number; record: SettledRecord }[] = []
+  const settled: ReadJournal['settled'] = []
+  let last: LogMessage | null = null
   const { firstSeq, origin } = await journal.state()
   const fold = new JournalFold(firstSeq, origin ?? firstSeq)
-  for await (const { seq, data } of journal.range(firstSeq, to)) {
+  for await (const message of journal.range(firstSeq, to)) {
+    const { seq, data } = message
+    last = message
     const commit = decodeCommit(data)
     const applied = fold.apply({ seq, commit })
     kept?.take({ seq, commit }, data, fold.missingBelow === null ? fold.state : null)
-    commit.records.forEach((record, index) => {
-      if ((record.type === 'done' || record.type === 'dead') && applied[index]) settled.push({ seq, record })
-    })
+    const over = commit.records.filter(
+      (record, index): record is SettledRecord =>
+        (record.type === 'done' || record.type === 'dead') && applied[index] === true,
+    )
+    const name = over.length > 0 ? commitName(seq, data) : NO_COMMIT
+    for (const record of over) settled.push({ commit: name, record })
   }
   const { state, snapshotBegin, unfinished } = fold
-  return { state, snapshotBegin, unfinished, settled, origin, fault: faultOf(fold, to) }
+  return { state, snapshotBegin, unfinished, settled, last, origin, fault: faultOf(fold, to) }
 }
 
 /** With sequences: another purge, or another server that is behind, is another fault. */

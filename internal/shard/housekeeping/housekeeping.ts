@@ -230,7 +230,7 @@ export class Housekeeping {
   /** Brings the counters up to it and carries old keeps forward: else the journal could not be cut there. */
   async #behindSnapshot(): Promise<void> {
     const { journal, projector } = this.#options
-    projector.advance(journal.lastSeq)
+    projector.advance(journal.last)
     await this.#bringCountersUp()
     await this.#keepAgain()
   }

@@ -14,6 +14,7 @@ import type { Log, LogState } from '../broker.ts'
 import { LostTailError } from '../lost-tail.ts'
 import { FencedError } from '../ports.ts'
 import { encodeCommit, encodeRecord } from './codec.ts'
+import { type CommitName, commitName } from './commit-name.ts'
 import { applyCommit } from './fold.ts'
 import { checkByClaim, checkOwnCommit, type OwnTail } from './journal-tail.ts'
 import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
@@ -74,6 +75,7 @@ export class Journal {
   readonly #options: JournalOptions
   #queue: Queued[] = []
   #lastSeq: number
+  #lastData: Buffer | null = null
   #number = 0
   #flying: Promise<void> | null = null
   #scheduled = false
@@ -99,6 +101,11 @@ export class Journal {
   /** Sequence of the last own commit. */
   get lastSeq(): number {
     return this.#lastSeq
+  }
+
+  /** The last own commit; without identity until there is one. */
+  get last(): CommitName {
+    return this.#lastData ? commitName(this.#lastSeq, this.#lastData) : { seq: this.#lastSeq, identity: null }
   }
 
   /** Bytes that this owner appended. */
@@ -326,6 +333,7 @@ export class Journal {
     const seq = await this.#store(data, `${epoch}:${number}`)
     this.#room.stored(taken.reduce((sum, { bytes }) => sum + bytes.length, 0))
     this.#lastSeq = seq
+    this.#lastData = data
     this.#shortSince = null
     this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })

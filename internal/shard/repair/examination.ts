@@ -2,12 +2,14 @@
 import { createHash } from 'node:crypto'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Broker, Log } from '../broker.ts'
+import { faultOf } from '../claim/epoch.ts'
 import { type ReadJournal, readJournal } from '../claim/takeover.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
+import type { Known } from '../ports.ts'
 import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
-import type { JournalCopies, Known, Remembered } from './ports.ts'
+import type { JournalCopies, Remembered } from './ports.ts'
 
 export interface JournalFindings {
   readonly lastSeq: number
@@ -105,19 +107,19 @@ async function examineJournal(
     known,
     truncatedWithoutSnapshot,
     copied,
-    fault: faultOf(lastSeq, known, truncatedWithoutSnapshot),
+    fault: truncatedWithoutSnapshot ? 'its beginning is gone' : await contradiction(journal, lastSeq, known),
   }
 }
 
-function faultOf(
+/** Between the journal and what Postgres knows of it; null: there is none. */
+async function contradiction(
+  journal: Log,
   lastSeq: number,
-  { epoch, counted }: Known,
-  truncatedWithoutSnapshot: boolean,
-): string | null {
-  if (truncatedWithoutSnapshot) return 'its beginning is gone'
-  if (epoch > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${epoch}`
-  if (counted > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted}`
-  return null
+  { claim, counted }: Known,
+): Promise<string | null> {
+  if (claim.seq > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${claim.seq}`
+  if (counted.seq > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted.seq}`
+  return (await faultOf(journal, claim)) ?? (await faultOf(journal, counted))
 }
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {

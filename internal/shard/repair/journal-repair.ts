@@ -49,8 +49,8 @@ export async function repairJournal(options: JournalRepairOptions): Promise<void
   const { journal, shard, copies, clock, syncLagMs, findings } = options
   const messages = await copyOf(options)
   const { lastSeq } = await journal.state()
-  const { epoch, counted } = findings.known
-  const first = Math.max(clock.now() * 1_000, lastSeq + 1, epoch + 1, counted + 1)
+  const { claim, counted } = findings.known
+  const first = Math.max(clock.now() * 1_000, lastSeq + 1, claim.seq + 1, counted.seq + 1)
   await copies.emptyJournal(shard, first)
   const last = await writeAnew(options, messages, first)
   options.onWhole()
@@ -111,7 +111,9 @@ async function checkAnew(
 async function newCopy(options: JournalRepairOptions, { state, settled }: ReadJournal): Promise<Buffer[]> {
   const { journal, shard, copies, findings, lostBelow } = options
   if (lostBelow !== null) raiseHorizon(state, lostBelow)
-  const uncounted = settled.filter(({ seq }) => seq > findings.known.counted).map(({ record }) => record)
+  const uncounted = settled
+    .filter(({ commit }) => commit.seq > findings.known.counted.seq)
+    .map(({ record }) => record)
   const messages = copyJournal({ state, kept: await readKept(journal, state), uncounted })
   await copies.save(shard, messages)
   return messages

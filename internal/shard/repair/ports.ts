@@ -1,5 +1,6 @@
 /** What a repair needs of broker and Postgres beyond what an owner needs (docs/architecture/repair.md). */
 import type { BatchName } from '../journal/batch-name.ts'
+import type { Known } from '../ports.ts'
 
 /** Copies of journals, each in a place of its own at the broker. All calls reject when it does not answer. */
 export interface JournalCopies {
@@ -11,14 +12,6 @@ export interface JournalCopies {
   remove(shard: number): Promise<void>
   /** Empties the journal; its next message will have the sequence `seq`, which is above its last. */
   emptyJournal(shard: number, seq: number): Promise<void>
-}
-
-/** What Postgres remembers of a shard's journal. */
-export interface Known {
-  /** The highest epoch; 0: none. */
-  readonly epoch: number
-  /** Delivery counters hold the commits up to here; 0: none. */
-  readonly counted: number
 }
 
 /** Read without a fence: a journal that lost messages has claims below the stored epoch. All calls reject when Postgres is away. */

@@ -112,6 +112,6 @@ describe('a claim', () => {
     stored.messages.splice(0, 2)
     const { settled: found, fault } = await readJournal(stored.log, FIRST + 4)
     expect(fault).to.equal(null)
-    expect(found.map(({ seq }) => seq)).to.deep.equal([version + 1])
+    expect(found.map(({ commit }) => commit.seq)).to.deep.equal([version + 1])
   })
 })

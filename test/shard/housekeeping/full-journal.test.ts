@@ -72,7 +72,7 @@ async function ownerOf(
     fence: { shard: 0, epoch: CLAIM },
     clock,
     facts: [],
-    reached: CLAIM,
+    reached: journal.last,
     factsAtOnce: 10,
     raised: new Promise(() => {}),
     onFenced: () => {},

@@ -6,6 +6,8 @@ import { groupToken } from '../../../internal/domain/group.ts'
 import { connect, type Database } from '../../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../../internal/postgres/projection.ts'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { appendEpoch } from '../../../internal/shard/claim/takeover.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { examine, needsRepair } from '../../../internal/shard/repair/examination.ts'
 import { JournalGoneError } from '../../../internal/shard/repair/journal-repair.ts'
@@ -245,11 +247,38 @@ describe('the repair of a shard', function () {
     expect(findings.journal.fault).to.match(/^it ends at \d+, Postgres/)
     expect(findings.inbox?.fault).to.equal(null)
     await repairShard(harness.repairOptions())
-    expect((await harness.lastSeqs()).journal).to.be.above(findings.journal.known.epoch)
+    expect((await harness.lastSeqs()).journal).to.be.above(findings.journal.known.claim.seq)
     const next = await untilSent([3, 4, 5, 60, 61, 62, 63])
     expect(numbersSent(next)).to.deep.equal([3, 4, 5, 60, 61, 62, 63])
     const former = new Set(owner.sent.filter(({ body }) => body.includes('"d"')).map(({ key }) => key))
     for (const { key, body } of next.sent) if (body.includes('"d"')) expect(former).to.not.include(key)
+    harness.expectOneBodyAKey()
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
+    await next.shard.abandon()
+  })
+
+  it('writes a journal anew that has other commits where Postgres knows some', async () => {
+    const letters = createDeadLetters(db)
+    const owner = await harness.own(['b'], SOON)
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('seal', 1)
+    const { journal } = await harness.lastSeqs()
+    await harness.send({ key: 'a', n: 1 }, { key: 'a', n: 2 })
+    const counted = async () => (await letters.remembered(harness.shard)).counted.seq
+    await eventually(async () => expect(await counted()).to.be.above(journal))
+    await owner.shard.abandon()
+    await harness.lose('journal', journal)
+    for (let claim = 0; (await harness.lastSeqs()).journal <= (await counted()); claim++)
+      await appendEpoch(harness.journal, {
+        boot: randomUUID(),
+        claim,
+        clock: systemClock(),
+        stopped: () => false,
+      })
+    const findings = await examine(harness.repairOptions())
+    expect(findings.journal.fault).to.match(/^another commit stands at \d+, where Postgres knows one$/)
+    await repairShard(harness.repairOptions())
+    const next = await untilSent([3, 4, 1, 2])
     harness.expectOneBodyAKey()
     expect(await repairShard(harness.repairOptions())).to.equal(null)
     await next.shard.abandon()

@@ -162,7 +162,21 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'the epoch of a claim is raised in Postgres',
     breaks: /^done and dead|although it is a dead letter/,
     file: 'shard/claim/epoch.ts',
-    edits: [['  await deadLetters.raiseEpoch(fence)\n', '']],
+    edits: [['while (!(await deadLetters.replaceEpoch(fence, claim)))', 'while (!claim)']],
+  },
+  {
+    name: 'known-claim-proven',
+    rule: 'a later claim in Postgres is no loss before a commit behind it',
+    breaks: /the journal lost messages/,
+    file: 'shard/claim/epoch.ts',
+    edits: [['await proven(journal, () => compare(claim, options))', 'await compare(claim, options)']],
+  },
+  {
+    name: 'counted-name',
+    rule: 'Postgres knows the last counted commit by its own bytes',
+    breaks: /^Postgres knows another counted commit/,
+    file: 'shard/batches/projector.ts',
+    edits: [['this.#reached = commitName(seq, data)', 'this.#reached = { ...this.#reached, seq }']],
   },
   {
     name: 'tombstone',

@@ -87,9 +87,9 @@ export class OwnerProcess implements Owner {
       deliverer: destination(world, this, this.life, this.#line),
       deadLetters: this.#deadLetters(),
       projection: {
-        position: () => this.#line.ask(() => world.projected),
-        project: async ({ epoch }, position, facts) => {
-          if ((await this.#line.act(() => world.project(epoch, position, facts))) === 'fenced')
+        position: () => this.#line.ask(() => world.counted.seq),
+        project: async (fence, position, facts) => {
+          if ((await this.#line.act(() => world.project(fence, position, facts))) === 'fenced')
             throw new FencedError('projection')
         },
       },
@@ -204,23 +204,25 @@ export class OwnerProcess implements Owner {
       return answer as T
     }
     return {
-      raiseEpoch: async ({ epoch }) => {
-        fenced(await this.#line.act(() => world.raise(epoch)))
+      remembered: () => this.#line.ask(() => ({ claim: world.claim, counted: world.counted })),
+      replaceEpoch: (fence, known) => this.#line.act(() => world.replaceEpoch(fence, known)),
+      raiseEpoch: async (fence) => {
+        fenced(await this.#line.act(() => world.raise(fence)))
       },
-      known: async ({ epoch }, names) => {
+      known: async (fence, names) => {
         await this.#line.whenSlow()
-        return fenced(await this.#line.ask(() => world.known(epoch, names)))
+        return fenced(await this.#line.ask(() => world.known(fence, names)))
       },
       // All bodies here are small: they go with `write`.
       upload: async () => {},
-      write: async ({ epoch }, batch) => {
+      write: async (fence, batch) => {
         await this.#line.whenSlow()
         await this.#line.hesitate(0.3)
         if (!world.holds('postgres-lock')) {
-          if (await this.#line.ask(() => world.fences(epoch))) throw new FencedError('Postgres')
+          if (await this.#line.ask(() => world.fences(fence))) throw new FencedError('Postgres')
           await this.#line.hesitate(0.3)
         }
-        const outcome = fenced(await this.#line.act(() => world.writeDeadLetter(epoch, batch)))
+        const outcome = fenced(await this.#line.act(() => world.writeDeadLetter(fence, batch)))
         this.#line.endanger(0.15)
         return { outcome, dlqId: batch.dlqId, paused: false }
       },

@@ -7,7 +7,8 @@ import type { AppendAnswer } from '../../../internal/shard/broker.ts'
 import type { BatchName } from '../../../internal/shard/journal/batch-name.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
-import type { DeadBatch, DeliveryFact } from '../../../internal/shard/ports.ts'
+import { type CommitName, commitName, NO_COMMIT } from '../../../internal/shard/journal/commit-name.ts'
+import type { DeadBatch, DeliveryFact, Fence } from '../../../internal/shard/ports.ts'
 import type { Events } from './events.ts'
 import { Items } from './items.ts'
 import { AttemptJudge } from './judges/attempts.ts'
@@ -56,8 +57,9 @@ export class World {
   readonly tombstones = new Set<string>()
   readonly wrong: string[] = []
   readonly facts: DeliveryFact[] = []
-  projected = 0
-  epoch = 0
+  /** What Postgres knows of the journal. */
+  claim = NO_COMMIT
+  counted = NO_COMMIT
   /** Buffers as users configured them last, by uid. */
   readonly records = new Map<string, BufferRecord>()
   readonly owners: Owner[] = []
@@ -188,14 +190,30 @@ export class World {
     return status
   }
 
-  raise(epoch: number): 'fenced' | 'raised' {
-    if (epoch < this.epoch) return 'fenced'
-    this.epoch = epoch
+  raise({ epoch, identity = null }: Fence): 'fenced' | 'raised' {
+    if (epoch < this.claim.seq) return 'fenced'
+    this.claim = { seq: epoch, identity }
     return 'raised'
   }
 
-  writeDeadLetter(epoch: number, batch: DeadBatch): 'fenced' | 'stored' | 'known' {
-    if (this.holds('postgres-lock') && this.fences(epoch)) return 'fenced'
+  /** false: another claim is stored by now. */
+  replaceEpoch({ epoch, identity = null }: Fence, known: CommitName): boolean {
+    const { claim } = this
+    if (claim.seq !== known.seq || claim.identity !== known.identity) return false
+    this.claim = { seq: epoch, identity }
+    this.#judgeName('claim', this.claim)
+    return true
+  }
+
+  /** Only what the journal had there may be known to Postgres. */
+  #judgeName(what: string, { seq, identity }: CommitName): void {
+    const message = this.journal.get(seq)
+    if (message && commitName(seq, message.data).identity !== identity)
+      this.wrong.push(`Postgres knows another ${what} at ${seq} than the journal has`)
+  }
+
+  writeDeadLetter(fence: Fence, batch: DeadBatch): 'fenced' | 'stored' | 'known' {
+    if (this.holds('postgres-lock') && this.fences(fence)) return 'fenced'
     this.#note('writeDeadLetter', batch.body)
     const name = batchKey(batch)
     if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
@@ -207,22 +225,23 @@ export class World {
     return 'stored'
   }
 
-  known(epoch: number, names: BatchName[]): BatchName[] | 'fenced' {
-    if (this.fences(epoch)) return 'fenced'
+  known(fence: Fence, names: BatchName[]): BatchName[] | 'fenced' {
+    if (this.fences(fence)) return 'fenced'
     return names.filter((name) => this.rows.has(batchKey(name)) || this.tombstones.has(batchKey(name)))
   }
 
-  project(epoch: number, position: number, facts: DeliveryFact[]): 'fenced' | 'done' {
-    if (this.fences(epoch)) return 'fenced'
-    if (position <= this.projected) return 'done'
-    this.projected = position
+  project(fence: Fence, position: CommitName, facts: DeliveryFact[]): 'fenced' | 'done' {
+    if (this.fences(fence)) return 'fenced'
+    if (position.seq <= this.counted.seq) return 'done'
+    this.counted = position
+    this.#judgeName('counted commit', position)
     this.facts.push(...facts)
     return 'done'
   }
 
   /** A higher epoch is stored. */
-  fences(epoch: number): boolean {
-    return this.holds('postgres-fence') && epoch < this.epoch
+  fences({ epoch }: Fence): boolean {
+    return this.holds('postgres-fence') && epoch < this.claim.seq
   }
 
   /** A user deletes a dead letter. */

@@ -1,0 +1,20 @@
+/**
+ * Names of commits. After a loss another commit may stand at the same sequence, so a name outside of the journal tells which one
+ * is meant.
+ */
+import { createHash } from 'node:crypto'
+
+export interface CommitName {
+  readonly seq: number
+  /** Hex of the first 16 bytes of SHA-256 over the sequence, 8 bytes big-endian, and the commit's bytes; null: not known. */
+  readonly identity: string | null
+}
+
+export const NO_COMMIT: CommitName = { seq: 0, identity: null }
+
+export function commitName(seq: number, data: Uint8Array): CommitName {
+  const at = Buffer.alloc(8)
+  at.writeBigUInt64BE(BigInt(seq))
+  const identity = createHash('sha256').update(at).update(data).digest('hex').slice(0, 32)
+  return { seq, identity }
+}
