@@ -14,7 +14,7 @@ import { ownNatsCluster } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { connectTo } from './support.ts'
 
-const LOGS = ['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1']
+const LOGS = ['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1', 'ARCHIVE_0', 'ARCHIVE_1']
 
 describe('streams of a cluster that is killed', () => {
   it('fit its servers again, however they were sized', async () => {

@@ -55,7 +55,7 @@ describe('streams that several nodes make', function () {
       callback: (_, { subject, data }) => {
         const { max_bytes, metadata } = JSON.parse(Buffer.from(data).toString())
         const name = subject.split('.').at(-1)!
-        if (/^(INBOX|JOURNAL)_/.test(name) && !metadata?.['penstock.complete'])
+        if (/^(INBOX|JOURNAL|ARCHIVE)_/.test(name) && !metadata?.['penstock.complete'])
           found.push(`${name} ${max_bytes}`)
       },
     })
@@ -75,7 +75,7 @@ describe('streams that several nodes make', function () {
   it('have the size that one node alone would give them, and are not lowered', async () => {
     expect(await lowered(() => ensureStreams(nodes[0]!, OPTIONS))).to.deep.equal([])
     const alone = await sizes()
-    expect(Object.keys(alone)).to.have.length(8)
+    expect(Object.keys(alone)).to.have.length(12)
     for (const gapMs of [0, 300, 800]) {
       for (const name of Object.keys(await sizes())) await manager.streams.delete(name)
       await delay(1_000)
@@ -87,7 +87,7 @@ describe('streams that several nodes make', function () {
   it('get the size of those that are there already', async () => {
     await ensureStreams(nodes[0]!, OPTIONS)
     const whole = await sizes()
-    for (const name of ['INBOX_3', 'JOURNAL_3']) await manager.streams.delete(name)
+    for (const name of ['INBOX_3', 'JOURNAL_3', 'ARCHIVE_3']) await manager.streams.delete(name)
     for (const name of Object.keys(await sizes())) {
       const { config } = await manager.streams.info(name)
       const { 'penstock.complete': _, ...metadata } = config.metadata ?? {}
@@ -105,7 +105,7 @@ describe('streams that several nodes make', function () {
     }
     await manager.streams.add(left)
     await ensureStreams(nodes[0]!, OPTIONS)
-    expect(Object.keys(await sizes())).to.have.length(8)
+    expect(Object.keys(await sizes())).to.have.length(12)
   })
 
   it('are not made beside somebody else’s stream of the name of the lock, which stays', async () => {

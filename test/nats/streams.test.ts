@@ -14,12 +14,7 @@ import {
 import { giveTo, NATS, userOf } from '../../internal/embedded/server-user.ts'
 import type { Connection } from '../../internal/nats/connection.ts'
 import { inboxName, journalName } from '../../internal/nats/names.ts'
-import {
-  type ReportedConfig,
-  sizeStreams,
-  streamConfig,
-  streamFaults,
-} from '../../internal/nats/streams/stream-config.ts'
+import { type ReportedConfig, streamConfig, streamFaults } from '../../internal/nats/streams/stream-config.ts'
 import type { StreamOptions } from '../../internal/nats/streams/stream-making.ts'
 import { ensureStreams } from '../../internal/nats/streams/streams.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
@@ -54,6 +49,16 @@ describe('streams at the start', () => {
     for await (const name of manager.streams.names()) list.push(name)
     return list.sort()
   }
+  const sizes = async () => {
+    const all: Record<string, number> = {}
+    for (const name of await names()) all[name] = (await manager.streams.info(name)).config.max_bytes
+    return all
+  }
+  /** What is missing for a while is lost: with this clock after 1.5 s. */
+  const quick = () => {
+    const system = systemClock()
+    return { ...system, monotonic: () => 10 * system.monotonic() }
+  }
   const store = (subject: string) => connection.nats.request(subject, 'x', { timeout: 10_000 })
 
   beforeEach(async () => {
@@ -64,7 +69,8 @@ describe('streams at the start', () => {
 
   it('are made as documented', async () => {
     await ensure()
-    expect(await names()).to.deep.equal(['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1'])
+    const made = ['ARCHIVE_0', 'ARCHIVE_1', 'INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1']
+    expect(await names()).to.deep.equal(made)
     const { config } = await manager.streams.info('INBOX_1')
     expect(config).to.deep.include({
       subjects: ['items.1.>'],
@@ -81,7 +87,19 @@ describe('streams at the start', () => {
     })
     const journal = (await manager.streams.info('JOURNAL_1')).config
     expect(journal).to.deep.include({ subjects: ['journal.1'], duplicate_window: nanos(120_000) })
-    expect(journal.max_bytes).to.equal(config.max_bytes + 64 * MEGABYTE)
+    expect(journal.max_bytes).to.equal(config.max_bytes + 32 * MEGABYTE)
+    const archive = (await manager.streams.info('ARCHIVE_1')).config
+    const { allow_direct, deny_delete, deny_purge } = archive
+    expect({ allow_direct, deny_delete, deny_purge }).to.deep.equal({
+      allow_direct: false,
+      deny_delete: true,
+      deny_purge: false,
+    })
+    expect(archive).to.deep.include({ subjects: ['archive.1.>'], max_bytes: 32 * MEGABYTE })
+    for (const name of made) {
+      const { metadata } = (await manager.streams.info(name)).config
+      expect(metadata, name).to.deep.include({ 'penstock.shards': '2', 'penstock.complete': 'true' })
+    }
   })
 
   it('of a former version remember ids for as long as new ones from the next start on', async () => {
@@ -110,7 +128,7 @@ describe('streams at the start', () => {
 
   it('go on after an interrupted first start', async () => {
     await ensure()
-    for (const name of ['INBOX_0', 'JOURNAL_0', 'JOURNAL_1']) {
+    for (const name of (await names()).filter((each) => each !== 'INBOX_1')) {
       const { config } = await manager.streams.info(name)
       const { 'penstock.complete': _, ...metadata } = config.metadata ?? {}
       await manager.streams.update(name, { metadata })
@@ -123,11 +141,44 @@ describe('streams at the start', () => {
   it('are refused when one is missing that was there', async () => {
     await ensure()
     await manager.streams.delete('JOURNAL_1')
-    const system = systemClock()
-    const quick = { ...system, monotonic: () => 10 * system.monotonic() }
-    const text = await refusal(ensure({ clock: quick }))
+    const text = await refusal(ensure({ clock: quick() }))
     expect(text).to.contain('JOURNAL_1 is missing')
     expect(await names()).not.to.include('JOURNAL_1')
+  })
+
+  describe('without the archive of a shard', () => {
+    it('get it while nothing of the journal was ever removed, and nothing else changes', async () => {
+      await ensure()
+      await manager.streams.update('INBOX_1', { max_bytes: 640 * MEGABYTE })
+      for (const name of ['ARCHIVE_0', 'ARCHIVE_1']) await manager.streams.delete(name)
+      await store('journal.0')
+      await store('items.0.mixed')
+      const before = await sizes()
+      await ensure({ clock: quick(), storeBytes: 100_000 * MEGABYTE })
+      const { ARCHIVE_0, ARCHIVE_1, ...others } = await sizes()
+      expect(others).to.deep.equal(before)
+      expect([ARCHIVE_0, ARCHIVE_1]).to.deep.equal([32 * MEGABYTE, 32 * MEGABYTE])
+      expect((await manager.streams.info('JOURNAL_0')).state.messages).to.equal(1)
+      await store('archive.1.probe')
+      await ensure()
+      expect((await manager.streams.info('ARCHIVE_1')).state.messages).to.equal(1)
+    })
+
+    for (const [what, stored] of [
+      ['cut', 2],
+      ['emptied', 0],
+    ] as const) {
+      it(`are refused when the journal was ${what}, for its snapshots are gone`, async () => {
+        await ensure()
+        for (let n = 0; n < 3; n++) await store('journal.1')
+        await manager.streams.purge('JOURNAL_1', { keep: stored })
+        await manager.streams.delete('ARCHIVE_0')
+        await manager.streams.delete('ARCHIVE_1')
+        const text = await refusal(ensure({ clock: quick() }))
+        expect(text).to.contain('ARCHIVE_1 is missing, but JOURNAL_1 is cut').and.contain('restore a backup')
+        expect(await names()).to.deep.equal(['INBOX_0', 'INBOX_1', 'JOURNAL_0', 'JOURNAL_1'])
+      })
+    }
   })
 
   it('are waited for when one is unknown for a moment, as to a server that has just come to lead', async () => {
@@ -148,9 +199,9 @@ describe('streams at the start', () => {
     await ensure()
     await store('journal.0')
     await ensure({ shards: 1 })
-    expect(await names()).to.deep.equal(['INBOX_0', 'JOURNAL_0'])
+    expect(await names()).to.deep.equal(['ARCHIVE_0', 'INBOX_0', 'JOURNAL_0'])
     await ensure({ shards: 3 })
-    expect((await names()).length).to.equal(6)
+    expect((await names()).length).to.equal(9)
   })
 
   it('are made also when the broker cannot create the store of one for a moment', async () => {
@@ -165,7 +216,7 @@ describe('streams at the start', () => {
     giveTo(userOf(NATS), join(dir, 'store'))
     await ensure()
     expect(readFileSync(join(dir, 'nats.log'), 'utf8')).to.contain('Stream create failed')
-    expect((await names()).length).to.equal(4)
+    expect((await names()).length).to.equal(6)
   })
 
   it('are refused with another shard count when an item was stored, even if it is purged', async () => {
@@ -175,7 +226,7 @@ describe('streams at the start', () => {
     for (const shards of [1, 4]) {
       expect(await refusal(ensure({ shards }))).to.contain('made for 2 shards and INBOX_1 is not empty')
     }
-    expect((await names()).length).to.equal(4)
+    expect((await names()).length).to.equal(6)
   })
 
   const edits: [string, Partial<StreamUpdateConfig>, string][] = [
@@ -287,28 +338,14 @@ describe('streams at the start', () => {
     for await (const { config } of api.streams.list()) sizes.set(config.name, config.max_bytes)
     const inbox = sizes.get('INBOX_0')!
     for (const shard of [0, 1, 2, 3])
-      expect([sizes.get(`INBOX_${shard}`), sizes.get(`JOURNAL_${shard}`)]).to.deep.equal([
-        inbox,
-        inbox + 64 * MEGABYTE,
-      ])
+      for (const [name, bytes] of [
+        [`INBOX_${shard}`, inbox],
+        [`JOURNAL_${shard}`, inbox + 32 * MEGABYTE],
+        [`ARCHIVE_${shard}`, 32 * MEGABYTE],
+      ] as const)
+        expect(sizes.get(name), name).to.equal(bytes)
     await Promise.all(nodes.map((node) => node.connection.close()))
     await server.stop()
-  })
-})
-
-describe('sizes of streams', () => {
-  it('fit the store in sum, the journal larger by what housekeeping needs', () => {
-    for (const [store, shards] of [
-      [1024 ** 4, 16],
-      [2 * 1024 ** 3, 8],
-      [500 * MEGABYTE, 2],
-    ] as const) {
-      const sizes = sizeStreams(store, shards)
-      if (sizes === undefined) throw new Error('no sizes')
-      expect(sizes.journalBytes - sizes.inboxBytes).to.equal(64 * MEGABYTE)
-      expect(shards * (sizes.journalBytes + sizes.inboxBytes)).to.be.within(store * 0.85, store)
-    }
-    expect(sizeStreams(100 * MEGABYTE, 2)).to.equal(undefined)
   })
 })
 

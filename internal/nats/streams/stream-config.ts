@@ -4,15 +4,7 @@
  * follows a committed record.
  */
 import { DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
-import type { LogName } from '../names.ts'
-
-const MEGABYTE = 1024 * 1024
-/** A journal holds what housekeeping carries over from its inbox, and its own records. */
-const JOURNAL_SURPLUS_BYTES = 64 * MEGABYTE
-/** Less is no buffer. */
-const LEAST_INBOX_BYTES = 16 * MEGABYTE
-/** Of the broker's store; the rest is for what a file store needs beyond its messages. */
-const USABLE_SHARE = 0.9
+import type { StreamName } from '../names.ts'
 
 /**
  * All retries of an append come within 10 s, but what a server holds that stands still, or is cut off from its peers, it may
@@ -25,28 +17,8 @@ const LEAST_DUPLICATE_WINDOW_MS = 30_000
 /** Below it a stream's sequences cannot be microseconds since 1970: they would repeat after a rebuild. */
 const LEAST_FIRST_SEQ = 1e15
 
-export interface StreamSizes {
-  inboxBytes: number
-  journalBytes: number
-}
-
-/**
- * `max_bytes` of the logs such that the sum over all shards fits `storeLimit` bytes. undefined when the
- * store is too small for any useful size.
- */
-export function sizeStreams(storeLimit: number, shards: number): StreamSizes | undefined {
-  const perShard = Math.floor((storeLimit * USABLE_SHARE) / shards)
-  const inboxBytes = Math.floor((perShard - JOURNAL_SURPLUS_BYTES) / 2)
-  if (inboxBytes < LEAST_INBOX_BYTES) return undefined
-  return sizesFor(inboxBytes)
-}
-
-export function sizesFor(inboxBytes: number): StreamSizes {
-  return { inboxBytes, journalBytes: inboxBytes + JOURNAL_SURPLUS_BYTES }
-}
-
 export interface StreamPlan {
-  name: LogName
+  name: StreamName
   maxBytes: number
   replicas: number
   /** Unix ms at creation. */
@@ -78,7 +50,7 @@ export function streamConfig(plan: StreamPlan): Partial<StreamConfig> & { name: 
 }
 
 export interface StreamDemands {
-  name: LogName
+  name: StreamName
   replicas: number
 }
 

@@ -7,8 +7,9 @@ import type { JetStreamManager, StreamInfo } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/thrown.ts'
 import { UnusableBrokerError } from '../connection.ts'
-import type { LogName } from '../names.ts'
-import { type StreamSizes, sizeStreams, sizesFor, streamConfig } from './stream-config.ts'
+import type { StreamName } from '../names.ts'
+import { divideStore, inboxBeside, type LogKind, type LogSizes, sizesFor } from './log-sizes.ts'
+import { streamConfig } from './stream-config.ts'
 import {
   addStream,
   codeOf,
@@ -33,8 +34,14 @@ export interface StreamOptions {
 
 /** A stream that an installation has. */
 export interface Wanted {
-  name: LogName
-  bytesOf: (sizes: StreamSizes) => number
+  name: StreamName
+  shard: number
+  kind: LogKind
+}
+
+/** One that is there. */
+export interface Standing extends Wanted {
+  info: StreamInfo
 }
 
 /** Member of a stream's metadata: the count of shards that the logs were made for. */
@@ -56,28 +63,33 @@ export class StreamMaking {
   }
 
   /**
-   * Makes them, as large as the broker has room for; `kept`: those that are there. Rejects with UnusableBrokerError when it
-   * has none, and with UnsettledError while another node makes them.
+   * Makes them, as large as the broker has room for, or as those that are there: `kept`. Rejects with UnusableBrokerError when
+   * it has none, and with UnsettledError while another node makes them.
    */
-  async create(missing: readonly Wanted[], kept: readonly StreamInfo[]): Promise<void> {
+  async create(missing: readonly Wanted[], kept: readonly Standing[]): Promise<void> {
     if (missing.length === 0) return
-    if (this.#options.replicas === 1) return this.#create(missing, await this.#storeBytes())
-    const room = new Room(this.#manager, this.#options)
     const sizes = sizesOf(kept)
-    const storeBytes = sizes === undefined ? await this.#measured(room, missing) : await this.#held(room)
+    const room = this.#options.replicas > 1 ? new Room(this.#manager, this.#options) : undefined
+    const storeBytes = await this.#granted(room, missing, sizes)
     try {
       if (sizes !== undefined && (await this.#createSized(missing, sizes, new Set())) === undefined) return
       await this.#create(missing, storeBytes)
     } finally {
-      await room.release()
+      await room?.release()
     }
+  }
+
+  /** Bytes of the store that the logs may have; takes the lock where there is one. */
+  #granted(room: Room | undefined, missing: readonly Wanted[], sizes: LogSizes | undefined): Promise<number> {
+    if (room === undefined) return this.#storeBytes()
+    return sizes === undefined ? this.#measured(room, missing) : this.#held(room)
   }
 
   async #create(missing: readonly Wanted[], from: number): Promise<void> {
     const made = new Set<string>()
     let [storeBytes, refusal]: [number, string | undefined] = [from, undefined]
     while (missing.length > made.size) {
-      const sizes = sizeStreams(storeBytes, this.#options.shards)
+      const sizes = divideStore(storeBytes, this.#options.shards)
       if (sizes === undefined) throw this.#noRoom(storeBytes, refusal)
       refusal = await this.#createSized(missing, sizes, made)
       storeBytes = Math.floor(storeBytes / 2)
@@ -89,9 +101,9 @@ export class StreamMaking {
   async #measured(room: Room, missing: readonly Wanted[]): Promise<number> {
     let storeBytes = await this.#storeBytes()
     for (let refusal: string | undefined; ; storeBytes = Math.floor(storeBytes / 2)) {
-      const sizes = sizeStreams(storeBytes, this.#options.shards)
+      const sizes = divideStore(storeBytes, this.#options.shards)
       if (sizes === undefined) throw this.#noRoom(storeBytes, refusal)
-      refusal = await room.take(missing.reduce((sum, { bytesOf }) => sum + bytesOf(sizes), 0))
+      refusal = await room.take(missing.reduce((sum, { kind }) => sum + sizes[kind], 0))
       if (refusal === undefined) return storeBytes
       // Made since this node looked: they take the room.
       if (await this.#info(missing[0]!.name.stream))
@@ -124,14 +136,14 @@ export class StreamMaking {
   /** The broker's words when it has no room for these sizes; `made` gathers what it had room for. */
   async #createSized(
     missing: readonly Wanted[],
-    sizes: StreamSizes,
+    sizes: LogSizes,
     made: Set<string>,
   ): Promise<string | undefined> {
     // Shrunk, not removed: another node that starts at the same time may count on it already.
     for (const wanted of missing) if (made.has(wanted.name.stream)) await this.#shrink(wanted, sizes)
     for (const wanted of missing) {
       if (made.has(wanted.name.stream)) continue
-      const refusal = await this.#addPatiently(wanted, wanted.bytesOf(sizes))
+      const refusal = await this.#addPatiently(wanted, sizes[wanted.kind])
       if (refusal !== undefined) return refusal
       made.add(wanted.name.stream)
     }
@@ -146,9 +158,9 @@ export class StreamMaking {
   async level(all: readonly Wanted[]): Promise<void> {
     for (;;) {
       const inboxBytes: number[] = []
-      for (const { name, bytesOf } of all) {
+      for (const { name, kind } of all) {
         const info = await this.#info(name.stream)
-        if (info !== undefined) inboxBytes.push(info.config.max_bytes - bytesOf(sizesFor(0)))
+        if (info !== undefined) inboxBytes.push(inboxBeside(kind, info.config.max_bytes))
       }
       const sizes = sizesFor(Math.min(...inboxBytes))
       let shrunk = false
@@ -158,11 +170,11 @@ export class StreamMaking {
   }
 
   /** Whether it was larger. Never raised: another node found that there is no room. */
-  async #shrink({ name, bytesOf }: Wanted, sizes: StreamSizes): Promise<boolean> {
+  async #shrink({ name, kind }: Wanted, sizes: LogSizes): Promise<boolean> {
     const info = await this.#info(name.stream)
-    if (info === undefined || info.config.max_bytes <= bytesOf(sizes)) return false
+    if (info === undefined || info.config.max_bytes <= sizes[kind]) return false
     try {
-      await this.#manager.streams.update(name.stream, { max_bytes: bytesOf(sizes) })
+      await this.#manager.streams.update(name.stream, { max_bytes: sizes[kind] })
     } catch (cause) {
       // It was made even smaller meanwhile, and nothing is left to make it larger again.
       const code = codeOf(cause)
@@ -212,10 +224,7 @@ export class StreamMaking {
 }
 
 /** Of logs that are there, the smallest for all; undefined: none is. */
-function sizesOf(kept: readonly StreamInfo[]): StreamSizes | undefined {
-  const { journalBytes } = sizesFor(0)
-  const inboxes = kept.map(({ config }) =>
-    config.name.includes('INBOX_') ? config.max_bytes : config.max_bytes - journalBytes,
-  )
-  return inboxes.length === 0 ? undefined : sizesFor(Math.min(...inboxes))
+function sizesOf(kept: readonly Standing[]): LogSizes | undefined {
+  if (kept.length === 0) return undefined
+  return sizesFor(Math.min(...kept.map(({ kind, info }) => inboxBeside(kind, info.config.max_bytes))))
 }

@@ -4,7 +4,8 @@
  *
  * Every stream carries the shard count in its metadata, and, once all streams of the first start exist, a
  * mark that they were complete. So a lost stream is told from an interrupted first start: what is missing
- * beside a marked stream was there once, and making it anew would hide the loss.
+ * beside a marked stream was there once, and making it anew would hide the loss. An archive is made anew beside a
+ * journal that begins at its origin: nothing of that was ever removed, so no snapshot stands for it.
  *
  * When *all* streams are gone this looks like a first start, and nothing refuses it: new logs begin at the present
  * moment, above every position and epoch of the former ones, so nothing comes to mean two things, and what the
@@ -15,10 +16,10 @@
 import { type JetStreamManager, nanos, type StreamInfo } from 'nats'
 import { messageOf } from '../../runtime/thrown.ts'
 import { type Connection, UnusableBrokerError } from '../connection.ts'
-import { inboxName, journalName } from '../names.ts'
-import { DUPLICATE_WINDOW_MS, type ReportedConfig, type StreamSizes, streamFaults } from './stream-config.ts'
+import { archiveName, inboxName, journalName, type StreamName } from '../names.ts'
+import { DUPLICATE_WINDOW_MS, type ReportedConfig, streamFaults } from './stream-config.ts'
 import { lookUp, mayPass, pause, UnsettledError } from './stream-lookup.ts'
-import { SHARDS_KEY, StreamMaking, type StreamOptions, type Wanted } from './stream-making.ts'
+import { SHARDS_KEY, type Standing, StreamMaking, type StreamOptions, type Wanted } from './stream-making.ts'
 
 const COMPLETE_KEY = 'penstock.complete'
 
@@ -82,29 +83,29 @@ class Installation {
 
   /** `sure`: what is missing by now is lost, else it may only be unknown to the server that answers. */
   async ensure(sure: boolean): Promise<void> {
-    const kept = await this.#reshard(await this.#found())
-    const missing = this.#wanted().filter(({ name }) => !kept.has(name.stream))
-    await this.#refuseLoss(kept, missing, sure)
+    const found = await this.#reshard(await this.#found())
+    const missing = this.#wanted().filter(({ name }) => !found.has(name.stream))
+    await this.#refuseLoss(found, missing, sure)
+    const kept: Standing[] = this.#wanted().flatMap((wanted) => {
+      const info = found.get(wanted.name.stream)
+      return info === undefined ? [] : [{ ...wanted, info }]
+    })
     // Those that are there, before any is made: a refusal changes nothing.
-    for (const wanted of this.#wanted()) this.#refuseFaults(wanted, kept.get(wanted.name.stream))
+    for (const { name, info } of kept) this.#refuseFaults(name, info)
     const making = new StreamMaking(this.#manager, this.#options)
-    await making.create(missing, [...kept.values()])
-    if (missing.length > 0) await making.level(this.#wanted())
+    await making.create(missing, kept)
+    // What was complete is in use, and keeps its room.
+    if (missing.length > 0)
+      await making.level(this.#wanted().filter(({ name }) => !isComplete(found.get(name.stream))))
     for (const wanted of this.#wanted()) await this.#verify(wanted)
     await this.#markComplete()
   }
 
   #wanted(): Wanted[] {
     const shards = Array.from({ length: this.#options.shards }, (_, shard) => shard)
-    const inboxes = shards.map((shard) => ({
-      name: inboxName(shard, this.#prefix),
-      bytesOf: (sizes: StreamSizes) => sizes.inboxBytes,
-    }))
-    const journals = shards.map((shard) => ({
-      name: journalName(shard, this.#prefix),
-      bytesOf: (sizes: StreamSizes) => sizes.journalBytes,
-    }))
-    return [...inboxes, ...journals]
+    const each = (kind: Wanted['kind'], nameOf: (shard: number, prefix: string) => StreamName) =>
+      shards.map((shard) => ({ shard, kind, name: nameOf(shard, this.#prefix) }))
+    return [...each('inbox', inboxName), ...each('journal', journalName), ...each('archive', archiveName)]
   }
 
   /** Every log there is, of whatever shard count, by stream name. */
@@ -119,7 +120,7 @@ class Installation {
   }
 
   #shardOf(stream: string): number | undefined {
-    const number = /^(?:INBOX|JOURNAL)_(\d+)$/.exec(stream.slice(this.#prefix.length))?.[1]
+    const number = /^(?:INBOX|JOURNAL|ARCHIVE)_(\d+)$/.exec(stream.slice(this.#prefix.length))?.[1]
     return stream.startsWith(this.#prefix) && number !== undefined ? Number(number) : undefined
   }
 
@@ -150,28 +151,33 @@ class Installation {
     return new Map()
   }
 
-  async #refuseLoss(kept: Map<string, StreamInfo>, missing: Wanted[], sure: boolean): Promise<void> {
-    const lost = missing[0]?.name.stream
-    if (lost === undefined) return
-    const witness = [...kept.values()].find((info) => info.config.metadata?.[COMPLETE_KEY] || everHeld(info))
+  async #refuseLoss(found: Map<string, StreamInfo>, missing: Wanted[], sure: boolean): Promise<void> {
+    const witness = [...found.values()].find((info) => isComplete(info) || everHeld(info))
     if (witness === undefined) return
-    // Looked at once more: between the two looks another node may have made all of them and marked them.
-    if ((await this.#info(lost)) !== undefined) throw new UnsettledError(`stream ${lost} was just made`)
-    if (!sure) throw new UnsettledError(`stream ${lost} is missing`)
-    throw new UnusableBrokerError(
-      `stream ${lost} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
-    )
+    for (const { name, kind, shard } of missing) {
+      // Looked at once more: between the two looks another node may have made all of them and marked them.
+      if ((await this.#info(name.stream)) !== undefined)
+        throw new UnsettledError(`stream ${name.stream} was just made`)
+      if (!sure) throw new UnsettledError(`stream ${name.stream} is missing`)
+      if (kind !== 'archive')
+        throw new UnusableBrokerError(
+          `stream ${name.stream} is missing, but ${witness.config.name} is there: its data is lost; restore it, or remove all streams to begin anew`,
+        )
+      const journal = journalName(shard, this.#prefix).stream
+      if (!beginsAtOrigin(found.get(journal)))
+        throw new UnusableBrokerError(
+          `stream ${name.stream} is missing, but ${journal} is cut behind its snapshots: they are lost; restore a backup, or remove all streams to begin anew`,
+        )
+    }
   }
 
-  async #verify(wanted: Wanted): Promise<void> {
-    const { stream } = wanted.name
-    const info = await this.#info(stream)
-    if (info === undefined) throw new UnsettledError(`stream ${stream} is not there`)
-    this.#refuseFaults(wanted, info)
+  async #verify({ name }: Wanted): Promise<void> {
+    const info = await this.#info(name.stream)
+    if (info === undefined) throw new UnsettledError(`stream ${name.stream} is not there`)
+    this.#refuseFaults(name, info)
   }
 
-  #refuseFaults({ name }: Wanted, info: StreamInfo | undefined): void {
-    if (info === undefined) return
+  #refuseFaults(name: StreamName, info: StreamInfo): void {
     const demands = { name, replicas: this.#options.replicas }
     const faults = streamFaults(info.config as ReportedConfig, demands)
     if (faults.length > 0) throw new UnusableBrokerError(`stream ${name.stream}: ${faults.join('; ')}`)
@@ -197,6 +203,16 @@ function madeFor(found: Map<string, StreamInfo>): number | undefined {
     if (shards > 0) return shards
   }
   return undefined
+}
+
+/** Whether all streams of the first start existed. */
+function isComplete(info: StreamInfo | undefined): boolean {
+  return info?.config.metadata?.[COMPLETE_KEY] !== undefined
+}
+
+/** Whether nothing was ever removed. */
+function beginsAtOrigin(info: StreamInfo | undefined): boolean {
+  return info !== undefined && info.state.first_seq === info.config.first_seq
 }
 
 /** Whether anything was ever stored: a purged stream counts. */
