@@ -2,11 +2,12 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/thrown.ts'
-import type { Broker, Log } from '../shard/broker.ts'
+import type { Broker } from '../shard/broker.ts'
 import type { Connection } from './connection.ts'
 import { Appender } from './log/append.ts'
+import { StreamArchive } from './log/archive.ts'
 import { StreamLog } from './log/log.ts'
-import { inboxName, journalName, type LogName } from './names.ts'
+import { archiveName, inboxName, journalName, type LogName } from './names.ts'
 
 type Handler = Parameters<Broker['subscribe']>[1]
 
@@ -22,7 +23,7 @@ export type NatsBroker = Broker & { close(): void }
 export function createBroker(connection: Connection, options: BrokerOptions): NatsBroker {
   const { clock, prefix = '' } = options
   const appender = new Appender(connection, clock)
-  const log = (name: LogName): Log => new StreamLog({ connection, appender, clock, name, prefix })
+  const log = (name: LogName) => new StreamLog({ connection, appender, clock, name, prefix })
   const own = new Map<string, Handler>()
   const publish: Broker['publish'] = (subject, data, reply) => {
     // At most once: what cannot be sent now is not kept for later.
@@ -32,6 +33,9 @@ export function createBroker(connection: Connection, options: BrokerOptions): Na
   return {
     inbox: remembered((shard) => log(inboxName(shard, prefix))),
     journal: remembered((shard) => log(journalName(shard, prefix))),
+    archive: remembered(
+      (shard) => new StreamArchive({ connection, appender, name: archiveName(shard, prefix) }),
+    ),
     publish,
     tell(subject, data) {
       if (own.has(subject)) queueMicrotask(() => own.get(subject)?.(data, undefined))
@@ -51,8 +55,8 @@ export function createBroker(connection: Connection, options: BrokerOptions): Na
   }
 }
 
-function remembered(make: (shard: number) => Log): (shard: number) => Log {
-  const logs = new Map<number, Log>()
+function remembered<Of>(make: (shard: number) => Of): (shard: number) => Of {
+  const logs = new Map<number, Of>()
   return (shard) => {
     const log = logs.get(shard) ?? make(shard)
     logs.set(shard, log)

@@ -1,5 +1,5 @@
 /**
- * What a shard needs of the broker: two logs a shard, and plain messages between nodes
+ * What a shard needs of the broker: two logs and an archive a shard, and plain messages between nodes
  * (docs/architecture/protocol.md, "Logs"). The adapter is `internal/nats`; the simulator brings its own.
  */
 
@@ -71,9 +71,29 @@ export interface Log {
   purgeBelow(seq: number): Promise<void>
 }
 
+/**
+ * What a shard keeps under subjects: a message is found, and removed, by its own. Subjects and filters are those below the
+ * archive's root, as `probe` and `snapshot.>`. All answers come from the stream's leader.
+ */
+export interface Archive {
+  /** As that of a log. */
+  append(
+    data: Uint8Array,
+    options: { subject: string; msgId: string; timeoutMs: number },
+  ): Promise<AppendAnswer>
+  state(): Promise<LogState>
+  /** The subjects that hold a message, and the stream's last sequence when they did. Rejects when they change meanwhile. */
+  list(filter: string): Promise<{ lastSeq: number; subjects: string[] }>
+  /** The last message under a subject; undefined: there is none. */
+  lastOf(subject: string): Promise<LogMessage | undefined>
+  /** Removes all messages under the subjects; sequences go on. */
+  remove(filter: string): Promise<void>
+}
+
 export interface Broker {
   inbox(shard: number): Log
   journal(shard: number): Log
+  archive(shard: number): Archive
   /** Core message, at most once. */
   publish(subject: string, data: Uint8Array, reply?: string): void
   /**

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { isFromLeader } from '../../internal/nats/log/log.ts'
+import { isFromLeader } from '../../internal/nats/log/stream-reads.ts'
 
 describe('an answer to STREAM.INFO', () => {
   const replicas = [{ name: 'n2' }, { name: 'n3' }]

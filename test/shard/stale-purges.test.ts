@@ -38,6 +38,7 @@ describe('purges by a stale owner', function () {
       broker: {
         inbox: (shard) => slow('inbox', broker.inbox(shard)),
         journal: (shard) => slow('journal', broker.journal(shard)),
+        archive: broker.archive,
         publish: broker.publish.bind(broker),
         tell: broker.tell.bind(broker),
         subscribe: broker.subscribe.bind(broker),

@@ -3,38 +3,11 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { AppendAnswer, Log, LogMessage, LogState, Reading } from '../../shard/broker.ts'
 import type { Connection } from '../connection.ts'
 import type { LogName } from '../names.ts'
-import { BrokerApiError, MESSAGE_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
+import { StreamApi } from '../streams/stream-api.ts'
 import type { Appender } from './append.ts'
-import { msgIdOf } from './delivered.ts'
 import { readRange } from './range.ts'
 import { Reader } from './reader.ts'
-
-interface StreamInfo {
-  config: { max_bytes: number; first_seq?: number }
-  ts?: string
-  state: { messages: number; bytes: number; first_seq: number; last_seq: number }
-  cluster?: ClusterInfo
-}
-
-/** Of a stream with replicas; `replicas`: its servers but the one that answers. */
-export interface ClusterInfo {
-  leader?: string
-  replicas?: readonly { name: string }[]
-}
-
-interface StoredMessage {
-  message: { seq: number; hdrs?: string; data?: string; time: string }
-}
-
-/**
- * A server that is cut off from its peers takes itself for the leader for some 15 s. Then it answers STREAM.INFO with what it had,
- * and names no leader (measured with NATS 2.14: for a minute and more).
- */
-export function isFromLeader(cluster: ClusterInfo | undefined): boolean {
-  if (cluster === undefined) return true
-  const { leader, replicas = [] } = cluster
-  return Boolean(leader) && replicas.every(({ name }) => name !== leader)
-}
+import { readInfo, readMessage, stateOf } from './stream-reads.ts'
 
 export interface LogOptions {
   connection: Connection
@@ -65,26 +38,15 @@ export class StreamLog implements Log {
   }
 
   async state(): Promise<LogState> {
-    const { config, state, ts, cluster } = await this.#api.ask<StreamInfo>('STREAM.INFO')
-    if (!isFromLeader(cluster))
-      throw new Error(`stream ${this.#options.name.stream}: a server answered that is not its leader`)
-    return {
-      firstSeq: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
-      lastSeq: state.last_seq,
-      messages: state.messages,
-      bytes: state.bytes,
-      maxBytes: config.max_bytes,
-      ...(config.first_seq !== undefined && { origin: config.first_seq }),
-      ...(ts !== undefined && { at: Date.parse(ts) }),
-    }
+    return stateOf(await readInfo(this.#api))
   }
 
   get(seq: number): Promise<LogMessage | undefined> {
-    return this.#fetch({ seq })
+    return readMessage(this.#api, { seq })
   }
 
   last(): Promise<LogMessage | undefined> {
-    return this.#fetch({ last_by_subj: '>' })
+    return readMessage(this.#api, { last_by_subj: '>' })
   }
 
   follow(
@@ -106,20 +68,5 @@ export class StreamLog implements Log {
     if (messages === 0 || seq <= firstSeq) return
     // What is appended from here on only lies above: the last message of now stays in any case.
     await this.#api.ask('STREAM.PURGE', { seq: Math.min(seq, lastSeq) })
-  }
-
-  async #fetch(which: object): Promise<LogMessage | undefined> {
-    try {
-      const { message } = await this.#api.ask<StoredMessage>('STREAM.MSG.GET', which)
-      return {
-        seq: message.seq,
-        at: Date.parse(message.time),
-        data: Buffer.from(message.data ?? '', 'base64'),
-        msgId: msgIdOf(Buffer.from(message.hdrs ?? '', 'base64').toString('latin1')),
-      }
-    } catch (error) {
-      if (error instanceof BrokerApiError && error.code === MESSAGE_NOT_FOUND) return undefined
-      throw error
-    }
   }
 }

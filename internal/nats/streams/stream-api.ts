@@ -20,11 +20,11 @@ const REQUEST_TIMEOUT_MS = 5_000
 
 export class StreamApi {
   readonly #connection: Connection
-  readonly #stream: string
+  readonly stream: string
 
   constructor(connection: Connection, stream: string) {
     this.#connection = connection
-    this.#stream = stream
+    this.stream = stream
   }
 
   /**
@@ -42,7 +42,7 @@ export class StreamApi {
       .request(subject, JSON.stringify(body), { timeout })
       .catch((cause: unknown) => {
         const why = messageOf(cause)
-        throw new Error(`stream ${this.#stream}: ${verb} was not answered: ${why}`, { cause })
+        throw new Error(`stream ${this.stream}: ${verb} was not answered: ${why}`, { cause })
       })
     const { data } = message
     const answer = JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.length).toString()) as Answer & {
@@ -50,7 +50,7 @@ export class StreamApi {
     }
     if (answer.error === undefined) return answer
     const { err_code: code = 0, description = 'refused' } = answer.error
-    throw new BrokerApiError(`stream ${this.#stream}: ${verb}: ${description} (${code})`, code)
+    throw new BrokerApiError(`stream ${this.stream}: ${verb}: ${description} (${code})`, code)
   }
 
   /** Sends it without waiting for what becomes of it. */
@@ -64,6 +64,6 @@ export class StreamApi {
   }
 
   #subject(verb: string, tail: string | undefined): string {
-    return tail === undefined ? `$JS.API.${verb}.${this.#stream}` : `$JS.API.${verb}.${this.#stream}.${tail}`
+    return tail === undefined ? `$JS.API.${verb}.${this.stream}` : `$JS.API.${verb}.${this.stream}.${tail}`
   }
 }

@@ -1,9 +1,16 @@
 /** The broker as one process reaches it: the simulated streams and messages at the end of its line. */
-import type { AppendAnswer, Broker, Log, LogMessage, Reading } from '../../../internal/shard/broker.ts'
+import type {
+  AppendAnswer,
+  Archive,
+  Broker,
+  Log,
+  LogMessage,
+  Reading,
+} from '../../../internal/shard/broker.ts'
 import type { Events, ProcessLife } from './events.ts'
 import type { Line } from './line.ts'
 import type { Stream } from './streams.ts'
-import type { World } from './world.ts'
+import type { Earlier, World } from './world.ts'
 
 const POLL_MS = 15
 /** Core messages that nobody gets. */
@@ -15,6 +22,8 @@ const REPEATED = 0.1
 /** Messages of one answer, at most. */
 const READ_AT_ONCE = { follow: 4, range: 25 }
 
+const NO_ANSWER: AppendAnswer = { kind: 'unknown', error: 'no answer' }
+
 type Append = (data: Uint8Array, msgId: string, expect?: number) => AppendAnswer
 type Name = 'inbox' | 'journal'
 
@@ -25,10 +34,11 @@ export class FaultyBroker implements Broker {
   readonly #line: Line
   readonly #inbox: Log
   readonly #journal: Log
+  readonly #archive: Archive
   readonly #onSaid: (data: Uint8Array) => void
   readonly #reconnected = new Set<() => void>()
   /** What the server knows that this process is connected to; null: it is not cut off from its peers. */
-  #cutOff: Readonly<Record<Name, Stream>> | null = null
+  #cutOff: Earlier | null = null
 
   /** `onSaid`: the process publishes this, whether or not it arrives. */
   constructor(world: World, life: ProcessLife, line: Line, onSaid: (data: Uint8Array) => void) {
@@ -41,6 +51,7 @@ export class FaultyBroker implements Broker {
       throw new Error('owners do not append to the inbox')
     })
     this.#journal = this.#log('journal', (...append) => world.appendJournal(...append))
+    this.#archive = this.#archiveOf(world)
   }
 
   inbox(): Log {
@@ -49,6 +60,10 @@ export class FaultyBroker implements Broker {
 
   journal(): Log {
     return this.#journal
+  }
+
+  archive(): Archive {
+    return this.#archive
   }
 
   publish(subject: string, data: Uint8Array, reply?: string): void {
@@ -102,13 +117,25 @@ export class FaultyBroker implements Broker {
     }
   }
 
+  #archiveOf({ archive, events }: World): Archive {
+    const line = this.#line
+    const known = () => this.#cutOff?.archive ?? archive
+    return {
+      append: (data, { msgId, subject }) => {
+        const append: Append = (bytes, id) => archive.append(events.now, bytes, id, subject)
+        return this.#append(this.#cutOff ? () => NO_ANSWER : append, data, msgId)
+      },
+      state: () => line.ask(() => known().state()),
+      list: (filter) => line.ask(() => known().list(filter)),
+      lastOf: (subject) => line.ask(() => known().lastOf(subject)),
+      remove: (filter) => (this.#cutOff ? line.noAnswer() : line.actLate(() => archive.remove(filter))),
+    }
+  }
+
   /** A server without its peers looks at the expectation, and stores nothing. */
   #refused(name: Name, expect: number | undefined): Append {
     const last = this.#cutOff![name].lastSeq
-    return () =>
-      expect !== undefined && expect !== last
-        ? { kind: 'wrong-sequence' }
-        : { kind: 'unknown', error: 'no answer' }
+    return () => (expect !== undefined && expect !== last ? { kind: 'wrong-sequence' } : NO_ANSWER)
   }
 
   async #append(append: Append, data: Uint8Array, msgId: string, expect?: number): Promise<AppendAnswer> {
@@ -117,7 +144,7 @@ export class FaultyBroker implements Broker {
     try {
       return await this.#line.act(() => refusal ?? append(bytes, msgId, expect))
     } catch {
-      return { kind: 'unknown', error: 'no answer' }
+      return NO_ANSWER
     }
   }
 

@@ -9,6 +9,7 @@ import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
 import { type CommitName, commitName, NO_COMMIT } from '../../../internal/shard/journal/commit-name.ts'
 import type { DeadBatch, DeliveryFact, Fence } from '../../../internal/shard/ports.ts'
+import { ArchiveStream } from './archive.ts'
 import type { Events } from './events.ts'
 import { Items } from './items.ts'
 import { AttemptJudge } from './judges/attempts.ts'
@@ -36,6 +37,13 @@ const MESSAGE_BYTES = 200
 
 type Hearer = (data: Uint8Array, reply?: string) => void
 
+/** The streams as a server knew them some time ago. */
+export interface Earlier {
+  readonly inbox: Stream
+  readonly journal: Stream
+  readonly archive: ArchiveStream
+}
+
 export interface Sent {
   key: string
   body: string
@@ -49,6 +57,7 @@ export class World {
   readonly events: Events
   readonly inbox = new Stream({ windowMs: 30_000 })
   readonly journal: Stream
+  readonly archive = new ArchiveStream({ windowMs: 120_000 })
   /** The journal has a limit. */
   readonly limited: boolean
   readonly sent: Sent[] = []
@@ -73,8 +82,8 @@ export class World {
   faults = true
   failing = 0.3
 
-  /** Both logs as they were some time ago, newest last. */
-  readonly #earlier: { inbox: Stream; journal: Stream }[] = []
+  /** Newest last. */
+  readonly #earlier: Earlier[] = []
   readonly #leftOut: Rule | undefined
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
@@ -119,12 +128,13 @@ export class World {
 
   /** Servers that are cut off later know what is stored now. */
   remember(): void {
-    this.#earlier.push({ inbox: this.inbox.view(), journal: this.journal.view() })
+    const { inbox, journal, archive } = this
+    this.#earlier.push({ inbox: inbox.view(), journal: journal.view(), archive: archive.view() })
     if (this.#earlier.length > EARLIER) this.#earlier.shift()
   }
 
   /** What a server knows that was cut off from its peers some time ago. */
-  earlier(): { inbox: Stream; journal: Stream } {
+  earlier(): Earlier {
     const at = this.events.between(0, this.#earlier.length - 1)
     return this.#earlier[at]!
   }
