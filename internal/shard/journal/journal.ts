@@ -342,7 +342,9 @@ export class Journal {
     if (this.#closed)
       throw new JournalClosedError('the journal was closed before its last commit was answered')
     for (const { record, committed } of taken) {
-      committed?.(seq, record === null || applied.next().value === true, data)
+      // In any case: each record has its own answer, also one that nobody asks about.
+      const isApplied = record === null || applied.next().value === true
+      committed?.(seq, isApplied, data)
     }
   }
 

@@ -93,6 +93,22 @@ describe('journal', () => {
     expect([stored.length, clock.pending]).to.deep.equal([2, 0])
   })
 
+  it('tells each record of a commit its own fate, also behind records that nobody asks about', async () => {
+    const { log, answer } = heldLog()
+    const journal = journalOn(log)
+    const fates: boolean[] = []
+    const told = (_: number, applied: boolean) => fates.push(applied)
+    journal.write(horizon(5))
+    journal.write(horizon(3), told)
+    const proof = journal.prove()
+    journal.write(horizon(8), told)
+    journal.write(horizon(8), told)
+    await settled()
+    answer()
+    await proof
+    expect(fates).to.deep.equal([false, true, false])
+  })
+
   it('asks again when a commit is refused that expected the last message there is', async () => {
     const answers: AppendAnswer[] = [{ kind: 'wrong-sequence' }, { kind: 'stored', seq: 9, duplicate: false }]
     const log = {
