@@ -28,6 +28,7 @@ function pooledBytes(): (size: number) => Uint8Array {
 }
 
 function after(ms: number, task: () => void): () => void {
+  if (ms <= 0) return nextTurn(task)
   const due = performance.now() + ms
   const fire = () => {
     const left = due - performance.now()
@@ -35,6 +36,12 @@ function after(ms: number, task: () => void): () => void {
     else if (ms > LONGEST_DELAY_MS && left > 1) timer = setTimeout(task, left)
     else task()
   }
-  let timer = setTimeout(fire, Math.min(Math.max(ms, 0), LONGEST_DELAY_MS))
+  let timer = setTimeout(fire, Math.min(ms, LONGEST_DELAY_MS))
   return () => clearTimeout(timer)
+}
+
+/** A timer of 0 ms would wait for 1 ms. */
+function nextTurn(task: () => void): () => void {
+  const turn = setImmediate(task)
+  return () => clearImmediate(turn)
 }
