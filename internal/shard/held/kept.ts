@@ -1,8 +1,9 @@
 /** Kept items where they stand: in the keep record of a journal commit. */
 import type { Log } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
+import type { KeptAt } from '../journal/kept-places.ts'
 import type { Position } from '../journal/records.ts'
-import type { FoldState, KeptAt } from '../journal/state.ts'
+import type { FoldState } from '../journal/state.ts'
 
 /** A live item that stands in the journal, with the bytes of its commit. */
 export interface KeptEntry {

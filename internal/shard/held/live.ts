@@ -73,7 +73,7 @@ export class LiveItems {
 
   /** The lowest inbox sequence with an item that is live and not kept; undefined when there is none. */
   get lowestInboxSeq(): number | undefined {
-    return this.#inInbox.firstSeq
+    return this.#inInbox.lowestSeq
   }
 
   get({ seq, index }: Position): LiveItem | undefined {

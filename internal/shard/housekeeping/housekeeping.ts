@@ -147,7 +147,7 @@ export class Housekeeping {
   async #makeRoom(): Promise<void> {
     if (this.#journalPurges.latest > this.#purgedJournal || this.#mayLearnCounted()) return
     const { begin } = this.#snapshots
-    if (begin > 0 && this.#oldestKept() < begin) await this.#keepAgain()
+    if (begin > 0 && this.#options.state.kept.oldestCommit < begin) await this.#keepAgain()
     else await this.#snapshot()
   }
 
@@ -251,7 +251,7 @@ export class Housekeeping {
     const { begin } = this.#snapshots
     if (begin === 0 || this.#mayLearnCounted()) return
     const { journalLog, projector, limits, onProblem } = this.#options
-    let target = Math.min(begin, this.#oldestKept())
+    let target = Math.min(begin, this.#options.state.kept.oldestCommit)
     const counted = projector.position + 1
     if (counted < target && (await nearlyFull(journalLog, limits))) {
       onProblem(
@@ -267,13 +267,6 @@ export class Housekeeping {
   #mayLearnCounted(): boolean {
     const { projector, clock } = this.#options
     return projector.position === 0 && clock.monotonic() < this.#claimedAt + COUNTED_MS
-  }
-
-  /** Commit of the oldest keep that still holds an item; Infinity: none does. */
-  #oldestKept(): number {
-    let oldest = Number.POSITIVE_INFINITY
-    for (const { commit } of this.#options.state.kept.values()) oldest = Math.min(oldest, commit)
-    return oldest
   }
 
   /** Old keeps hold the journal: what is still live of them is carried forward when it is outweighed. */

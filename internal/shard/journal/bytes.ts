@@ -46,6 +46,11 @@ export class ByteWriter {
     this.#length += value.length
   }
 
+  /** A safe integer of either sign, below 2^52 (zigzag). */
+  difference(value: number): void {
+    this.integer(value >= 0 ? value * 2 : -value * 2 - 1)
+  }
+
   /** Length-prefixed bytes. */
   block(value: Uint8Array): void {
     this.integer(value.length)
@@ -118,6 +123,11 @@ export class ByteReader {
       scale *= 0x80
     }
     throw new CorruptBytesError(`integer too long at byte ${this.#at}`)
+  }
+
+  difference(): number {
+    const folded = this.integer()
+    return folded % 2 === 0 ? folded / 2 : -(folded + 1) / 2
   }
 
   /** A view on the bytes, not a copy. */

@@ -63,13 +63,12 @@ export function decodeCommit(data: Uint8Array): Commit {
   return { boot, epoch, at, highWater, records }
 }
 
-/** Sequences as differences, signed (zigzag): a keep is sorted by group, not by position. */
+/** Sequences as differences: a keep is sorted by group, not by position. */
 export function encodePositions(out: ByteWriter, positions: readonly Position[]): void {
   out.integer(positions.length)
   let previous = 0
   for (const { seq, index } of positions) {
-    const delta = seq - previous
-    out.integer(delta >= 0 ? delta * 2 : -delta * 2 - 1)
+    out.difference(seq - previous)
     out.integer(index)
     previous = seq
   }
@@ -79,8 +78,7 @@ export function decodePositions(input: ByteReader): Position[] {
   const positions: Position[] = []
   let seq = 0
   for (let left = input.integer(); left > 0; left--) {
-    const folded = input.integer()
-    seq += folded % 2 === 0 ? folded / 2 : -(folded + 1) / 2
+    seq += input.difference()
     positions.push({ seq, index: input.integer() })
   }
   return positions

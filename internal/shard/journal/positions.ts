@@ -1,113 +1,67 @@
-/** Sets and maps of inbox positions, compact where packs hold one item and where they hold hundreds. */
+/** Sorted sets and maps of inbox positions. A copy takes a moment, whatever they hold (`../../runtime/chunks.ts`). */
+import { Chunks } from '../../runtime/chunks.ts'
 import type { Position } from './records.ts'
 
-/** Positions of one sequence fit into a small integer up to this index; above it a bitmap is used. */
-const SMALL = 30
+/** Positions of one sequence that share a word. */
+const WORD = 32
 
 export class PositionSet {
-  readonly #bySeq = new Map<number, number | Uint32Array>()
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
+  /** By sequence and word: the bits of 32 indexes. */
+  #words = new Chunks<number>()
 
   /** 0 when it is empty. */
   get highestSeq(): number {
-    return highest(this.#bySeq.keys())
+    return this.#words.last?.[0] ?? 0
   }
 
   has(seq: number, index: number): boolean {
-    const bits = this.#bySeq.get(seq)
-    if (bits === undefined) return false
-    if (typeof bits === 'number') return index < SMALL && (bits & (1 << index)) !== 0
-    return ((bits[index >>> 5] ?? 0) & (1 << (index & 31))) !== 0
+    return ((this.#words.get(seq, Math.floor(index / WORD)) ?? 0) & (1 << (index % WORD))) !== 0
   }
 
   add(seq: number, index: number): void {
-    if (this.has(seq, index)) return
-    this.#size++
-    const bits = this.#bySeq.get(seq) ?? 0
-    if (typeof bits === 'number' && index < SMALL) {
-      this.#bySeq.set(seq, bits | (1 << index))
-      return
-    }
-    const bitmap = widen(bits, index)
-    bitmap[index >>> 5]! |= 1 << (index & 31)
-    this.#bySeq.set(seq, bitmap)
+    const word = Math.floor(index / WORD)
+    this.#words.set(seq, word, (this.#words.get(seq, word) ?? 0) | (1 << (index % WORD)))
   }
 
   /** Forgets what is below `seq`. */
   pruneBelow(seq: number): void {
-    for (const key of this.#bySeq.keys()) {
-      if (key >= seq) continue
-      this.#size -= countBits(this.#bySeq.get(key)!)
-      this.#bySeq.delete(key)
-    }
+    this.#words.pruneBelow(seq)
+  }
+
+  copy(): PositionSet {
+    const copy = new PositionSet()
+    copy.#words = this.#words.copy()
+    return copy
   }
 
   /** In ascending order. */
   *sorted(): Generator<Position> {
-    for (const seq of [...this.#bySeq.keys()].sort((a, b) => a - b)) {
-      const bits = this.#bySeq.get(seq)!
-      const end = typeof bits === 'number' ? SMALL : bits.length * 32
-      for (let index = 0; index < end; index++) if (this.has(seq, index)) yield { seq, index }
+    for (const [seq, word, bits] of this.#words.entries()) {
+      for (let bit = 0; bit < WORD; bit++) {
+        if ((bits & (1 << bit)) !== 0) yield { seq, index: word * WORD + bit }
+      }
     }
   }
 }
 
-function highest(seqs: Iterable<number>): number {
-  let found = 0
-  for (const seq of seqs) if (seq > found) found = seq
-  return found
-}
-
-function widen(bits: number | Uint32Array, index: number): Uint32Array {
-  const words = Math.max((index >>> 5) + 1, typeof bits === 'number' ? 1 : bits.length)
-  if (typeof bits !== 'number' && bits.length >= words) return bits
-  const bitmap = new Uint32Array(words)
-  if (typeof bits === 'number') bitmap[0] = bits
-  else bitmap.set(bits)
-  return bitmap
-}
-
-function countBits(bits: number | Uint32Array): number {
-  const words = typeof bits === 'number' ? [bits] : bits
-  let count = 0
-  for (const word of words) for (let rest = word >>> 0; rest !== 0; rest &= rest - 1) count++
-  return count
-}
-
-/** The values of one sequence once there are several, or one that is not at index 0. */
-class Row<T> {
-  left = 0
-  readonly values: (T | undefined)[] = []
-}
-
-/** Packs of one item are the rule at rest: their value stands in the map itself, without a row. */
 export class PositionMap<T extends object> {
-  readonly #bySeq = new Map<number, T | Row<T>>()
-  #size = 0
+  #entries = new Chunks<T>()
 
   get size(): number {
-    return this.#size
+    return this.#entries.size
   }
 
-  /** The sequence that was set first among those still here: the lowest, when they were set in order. */
-  get firstSeq(): number | undefined {
-    for (const seq of this.#bySeq.keys()) return seq
-    return undefined
+  get lowestSeq(): number | undefined {
+    return this.#entries.first?.[0]
   }
 
   /** 0 when it is empty. */
   get highestSeq(): number {
-    return highest(this.#bySeq.keys())
+    return this.#entries.last?.[0] ?? 0
   }
 
   get(seq: number, index: number): T | undefined {
-    const at = this.#bySeq.get(seq)
-    if (at instanceof Row) return at.values[index]
-    return index === 0 ? at : undefined
+    return this.#entries.get(seq, index)
   }
 
   has(seq: number, index: number): boolean {
@@ -115,59 +69,26 @@ export class PositionMap<T extends object> {
   }
 
   set(seq: number, index: number, value: T): void {
-    const at = this.#bySeq.get(seq)
-    if (at === undefined && index === 0) {
-      this.#bySeq.set(seq, value)
-      this.#size++
-    } else this.#setIn(this.#rowAt(seq, at), index, value)
-  }
-
-  #rowAt(seq: number, at: T | Row<T> | undefined): Row<T> {
-    if (at instanceof Row) return at
-    const row = new Row<T>()
-    if (at !== undefined) {
-      row.values.push(at)
-      row.left = 1
-    }
-    this.#bySeq.set(seq, row)
-    return row
-  }
-
-  #setIn(row: Row<T>, index: number, value: T): void {
-    while (row.values.length < index) row.values.push(undefined)
-    if (row.values[index] === undefined) {
-      row.left++
-      this.#size++
-    }
-    row.values[index] = value
+    this.#entries.set(seq, index, value)
   }
 
   delete(seq: number, index: number): boolean {
-    if (!this.has(seq, index)) return false
-    const at = this.#bySeq.get(seq)
-    if (at instanceof Row) {
-      at.values[index] = undefined
-      at.left--
-    }
-    if (!(at instanceof Row) || at.left === 0) this.#bySeq.delete(seq)
-    this.#size--
-    return true
+    return this.#entries.delete(seq, index)
   }
 
-  /** In ascending order. */
+  copy(): PositionMap<T> {
+    const copy = new PositionMap<T>()
+    copy.#entries = this.#entries.copy()
+    return copy
+  }
+
+  /** In ascending order; of now, as `Chunks.entries`. */
   *sorted(): Generator<[Position, T]> {
-    for (const seq of [...this.#bySeq.keys()].sort((a, b) => a - b)) {
-      for (const [index, value] of this.#at(seq)) yield [{ seq, index }, value]
-    }
+    for (const [seq, index, value] of this.#entries.entries()) yield [{ seq, index }, value]
   }
 
+  /** As `sorted`. */
   *values(): Generator<T> {
-    for (const seq of this.#bySeq.keys()) for (const [, value] of this.#at(seq)) yield value
-  }
-
-  *#at(seq: number): Generator<[number, T]> {
-    const at = this.#bySeq.get(seq)!
-    if (!(at instanceof Row)) yield [0, at]
-    else for (const [index, value] of at.values.entries()) if (value !== undefined) yield [index, value]
+    for (const [, , value] of this.#entries.entries()) yield value
   }
 }

@@ -4,6 +4,7 @@
  * Invariant: a position is over when it stands below the horizon or among `finished`, unless it is kept.
  */
 import type { BatchName } from './batch-name.ts'
+import { KeptPlaces } from './kept-places.ts'
 import { PositionMap, PositionSet } from './positions.ts'
 import type { HighWater, Position, SealRecord } from './records.ts'
 import { SeenPacks } from './seen-packs.ts'
@@ -15,12 +16,6 @@ export interface OpenBatch extends BatchName {
   attempt: number
   /** When that attempt may begin, Unix ms; 0 for the first. */
   nextAt: number
-}
-
-/** Where the bytes of a kept item stand: its commit, and which of the commit's kept items it is. */
-export interface KeptAt {
-  readonly commit: number
-  readonly ordinal: number
 }
 
 export interface Drop extends Position {
@@ -35,7 +30,7 @@ export interface FoldState {
   horizon: number
   highWater: HighWater | null
   finished: PositionSet
-  kept: PositionMap<KeptAt>
+  kept: KeptPlaces
   /** By `batchKey`, in the order of their seals. */
   batches: Map<string, OpenBatch>
   /** Positions of open batches. */
@@ -58,7 +53,7 @@ export function emptyState(): FoldState {
     horizon: 0,
     highWater: null,
     finished: new PositionSet(),
-    kept: new PositionMap(),
+    kept: new KeptPlaces(),
     batches: new Map(),
     sealed: new PositionMap(),
     drops: new Map(),

@@ -10,10 +10,10 @@ import { readItem } from '../../domain/pack.ts'
 import type { KeptEntry } from '../held/kept.ts'
 import { ByteReader } from '../journal/bytes.ts'
 import { decodeRecord, encodeRecord } from '../journal/codec.ts'
-import { PositionMap } from '../journal/positions.ts'
+import { KeptPlaces } from '../journal/kept-places.ts'
 import type { JournalRecord, KeptItem, SettledRecord } from '../journal/records.ts'
 import { readSnapshot, SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
-import type { FoldState, KeptAt } from '../journal/state.ts'
+import type { FoldState } from '../journal/state.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
@@ -35,7 +35,7 @@ interface End {
 
 export function copyJournal({ state, kept, uncounted }: JournalContent): Buffer[] {
   const chunks = chunksOf(kept)
-  const places = new PositionMap<KeptAt>()
+  const places = new KeptPlaces()
   for (const [commit, chunk] of chunks.entries()) {
     for (const [ordinal, { position }] of chunk.entries())
       places.set(position.seq, position.index, { commit, ordinal })
@@ -99,8 +99,8 @@ function recordsOf(message: Uint8Array): JournalRecord[] {
   return records
 }
 
-function moved(kept: PositionMap<KeptAt>, first: number): PositionMap<KeptAt> {
-  const places = new PositionMap<KeptAt>()
+function moved(kept: KeptPlaces, first: number): KeptPlaces {
+  const places = new KeptPlaces()
   for (const [{ seq, index }, { commit, ordinal }] of kept.sorted()) {
     places.set(seq, index, { commit: first + commit, ordinal })
   }

@@ -210,12 +210,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'the journal is purged only behind the oldest commit that holds a kept item',
     breaks: /kept items and is gone/,
     file: 'shard/housekeeping/housekeeping.ts',
-    edits: [
-      [
-        'this.#options.state.kept.values()) oldest = Math.min(oldest, commit)',
-        '[]) oldest = Math.min(oldest, commit)',
-      ],
-    ],
+    edits: [['Math.min(begin, this.#options.state.kept.oldestCommit)', 'begin']],
   },
   {
     name: 'read-once',
