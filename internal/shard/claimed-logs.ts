@@ -62,7 +62,7 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE
   // There may be room for the rest of this snapshot, and for no other one beside it.
   const resumed = matters && unfinished ? await resume(log, unfinished) : null
-  journal.stateIs(matters ? writeSnapshot(claim.state).length : bytes, resumed?.rest.length)
+  journal.freeze()(matters ? writeSnapshot(claim.state).length : bytes, resumed?.rest.length)
   return { claim, journal, replay, head, kept, found: { bytes, snapshotBegin: claim.snapshotBegin, resumed } }
 }
 

@@ -3,9 +3,10 @@
  * (docs/architecture/protocol.md, "Housekeeping" and "Room in a journal").
  */
 import type { Clock } from '../../runtime/clock.ts'
+import { inTurns } from '../../runtime/in-turns.ts'
 import { DROP_MEMORY_MS } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
-import { writeSnapshot } from '../journal/snapshot.ts'
+import { encodeSnapshot, type FrozenState, freezeState, inParts } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { HousekeepingLimits } from './limits.ts'
 
@@ -63,7 +64,8 @@ export class Snapshots {
   /** Ends the one that another owner began. Answers whether there was one, and it is complete. */
   async resume(): Promise<boolean> {
     if (!this.#resumed) return false
-    const done = await this.#write(this.#resumed)
+    const { begin, rest, bytes } = this.#resumed
+    const done = await this.#write(begin, inParts([rest], this.#options.limits.partBytes), bytes)
     // Another is due at once: this one stands for a state of long ago.
     if (done) this.#resumed = null
     return done
@@ -72,16 +74,20 @@ export class Snapshots {
   /** Writes one where it is due. Answers whether it was due, and it is complete. */
   async take(): Promise<boolean> {
     if (!this.#isDue()) return false
-    const { journal, state } = this.#options
-    let begin = 0
-    let bytes: Buffer = Buffer.alloc(0)
-    await journal.commit({ type: 'snapshot-begin' }, (seq) => {
-      begin = seq
+    const { journal, clock, state, limits } = this.#options
+    const { promise: frozen, resolve: freeze } = Promise.withResolvers<FrozenState>()
+    let measured: ReturnType<Journal['freeze']> = () => {}
+    const begin = await journal.commit({ type: 'snapshot-begin' }, () => {
       // Exactly what the fold holds after the commit of the begin.
-      bytes = writeSnapshot(state)
-      journal.stateIs(bytes.length, bytes.length)
+      freeze(freezeState(state))
+      measured = journal.freeze()
     })
-    const done = await this.#write({ begin, rest: bytes, bytes: bytes.length })
+    const parts: Buffer[] = []
+    const encoding = inParts(encodeSnapshot(await frozen), limits.partBytes)
+    await inTurns(clock, encoding, (part) => void (part && parts.push(part)))
+    const bytes = lengthOf(parts)
+    measured(bytes, bytes)
+    const done = await this.#write(begin, parts, bytes)
     if (done) this.#grownSince = journal.bytesWritten
     return done
   }
@@ -105,15 +111,18 @@ export class Snapshots {
     return (journal.dropsCounted - known) * DROP_BYTES
   }
 
-  async #write({ begin, rest, bytes }: ResumedSnapshot): Promise<boolean> {
-    const { journal, limits, stopped } = this.#options
-    for (let at = 0; at < rest.length && !stopped(); at += limits.partBytes) {
-      await journal.commit({ type: 'snapshot-part', bytes: rest.subarray(at, at + limits.partBytes) })
-    }
+  /** `size`: of the whole of it, bytes. */
+  async #write(begin: number, parts: Iterable<Buffer | undefined>, size: number): Promise<boolean> {
+    const { journal, stopped } = this.#options
+    for (const bytes of parts) if (bytes && !stopped()) await journal.commit({ type: 'snapshot-part', bytes })
     if (stopped()) return false
     await journal.commit({ type: 'snapshot-end' })
     this.#begin = begin
-    this.#size = bytes
+    this.#size = size
     return true
   }
+}
+
+function lengthOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
 }

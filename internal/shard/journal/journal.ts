@@ -142,10 +142,15 @@ export class Journal {
     return this.#room.drops
   }
 
-  /** A snapshot of the state of now, with all that is committed, has so many bytes; of one that is being written some are to come. */
-  stateIs(bytes: number, toCome = 0): void {
-    this.#room.stateIs(bytes, toCome, this.#options.state().drops.size)
+  /**
+   * The state of now, with all that is committed, is measured. Tells with the answer how many bytes a snapshot of it has; of one
+   * that is being written some are to come.
+   */
+  freeze(): (bytes: number, toCome?: number) => void {
+    const { size } = this.#options.state().drops
+    this.#room.freeze()
     for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
+    return (bytes, toCome = 0) => this.#room.stateIs(bytes, toCome, size)
   }
 
   /**

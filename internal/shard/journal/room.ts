@@ -51,6 +51,11 @@ export function kindOf(record: JournalRecord): RecordKind {
   }
 }
 
+function grownBy(record: JournalRecord | null, bytes: number): number {
+  if (record?.type === 'keep') return record.items.length * KEPT_BYTES
+  return GROWING.has(record?.type) ? bytes + BESIDE_BYTES : 0
+}
+
 export class JournalRoom {
   /** Not above 0: there is no limit, or it is not known. */
   #maxBytes = 0
@@ -64,6 +69,8 @@ export class JournalRoom {
   #state = 0
   /** Drops that `#state` counts. */
   #drops = 0
+  /** What `#state` and `#drops` grew by since the state was frozen. */
+  #since = { bytes: 0, drops: 0 }
   /** Of the snapshot that is being written: what is not taken yet. */
   #unwritten = 0
 
@@ -84,10 +91,15 @@ export class JournalRoom {
     return this.#drops
   }
 
-  /** A snapshot of the state of now would have so many bytes; so many are to come of the one that is being written. `drops`: in the state. */
+  /** The state of now is measured; meanwhile it counts as before. */
+  freeze(): void {
+    this.#since = { bytes: 0, drops: 0 }
+  }
+
+  /** A snapshot of the frozen state has so many bytes; so many are to come of the one that is being written. `drops`: in that state. */
   stateIs(bytes: number, toCome: number, drops: number): void {
-    this.#state = bytes
-    this.#drops = drops
+    this.#state = bytes + this.#since.bytes
+    this.#drops = drops + this.#since.drops
     this.#unwritten = toCome
   }
 
@@ -100,9 +112,12 @@ export class JournalRoom {
 
   /** The state will hold the record. */
   grow(record: JournalRecord | null, bytes: number): void {
-    if (record?.type === 'drop') this.#drops++
-    if (record?.type === 'keep') this.#state += record.items.length * KEPT_BYTES
-    else if (GROWING.has(record?.type)) this.#state += bytes + BESIDE_BYTES
+    const drops = record?.type === 'drop' ? 1 : 0
+    this.#drops += drops
+    this.#since.drops += drops
+    const grown = grownBy(record, bytes)
+    this.#state += grown
+    this.#since.bytes += grown
   }
 
   /** A commit of records with so many bytes is on its way, … */

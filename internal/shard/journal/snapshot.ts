@@ -137,6 +137,17 @@ function encodeReleased(out: ByteWriter, released: FrozenState['released']): voi
   }
 }
 
+/** In parts of so many bytes, but for the last one. It yields with each slice, and often no part. */
+export function* inParts(slices: Iterable<Buffer>, partBytes: number): Generator<Buffer | undefined, void> {
+  let rest: Buffer = Buffer.alloc(0)
+  for (const slice of slices) {
+    rest = Buffer.concat([rest, slice])
+    for (; rest.length >= partBytes; rest = rest.subarray(partBytes)) yield rest.subarray(0, partBytes)
+    yield undefined
+  }
+  if (rest.length > 0) yield rest
+}
+
 /** As `encodeSnapshot`, in this turn. */
 export function writeSnapshot(state: FoldState): Buffer {
   const slices: Buffer[] = []

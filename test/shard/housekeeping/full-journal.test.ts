@@ -91,7 +91,7 @@ async function ownerOf(
   const logs = { inboxLog: stored, journalLog: stored }
   const options = { ...none, ...parts, ...logs, clock, limits, journal, state, projector }
   await journal.look()
-  journal.stateIs(100_000, found.resumed?.rest.length)
+  journal.freeze()(100_000, found.resumed?.rest.length)
   const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, {
     bytes: log.bytes,
     ...found,

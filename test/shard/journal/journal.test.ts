@@ -304,10 +304,10 @@ describe('journal', () => {
       const { log, at } = filledLog()
       const journal = journalOn(log)
       await lookAt(journal, at, 0.5)
-      journal.stateIs(10_000)
+      journal.freeze()(10_000)
       const empty = journal.used
       journal.write(discard)
-      journal.stateIs(10_000)
+      journal.freeze()(10_000)
       const queued = journal.used - empty
       await settled()
       // Once as a record of the log, and once as a part of the next snapshot.

@@ -100,8 +100,19 @@ describe('room in a journal', () => {
     room.take(drop, 42)
     room.take(done, 42)
     expect(room.drops).to.equal(11)
+    room.freeze()
     room.stateIs(0, 0, 0)
     expect(room.drops).to.equal(0)
+  })
+
+  it('counts what comes while the state is measured', () => {
+    const room = roomAt(0, 500)
+    room.take(drop, 80)
+    room.freeze()
+    expect(room.used).to.equal(500 + 80 + 100)
+    room.take(drop, 1_000)
+    room.stateIs(200, 0, 3)
+    expect([room.used, room.drops]).to.deep.equal([80 + 1_000 + 200 + 1_020, 4])
   })
 
   it('counts what the broker was not asked about yet, and once what it was', () => {
