@@ -6,6 +6,7 @@
  */
 import type { GroupState } from '../../group/machine.ts'
 import type { GroupItem } from '../../group/model.ts'
+import { Chunks } from '../../runtime/chunks.ts'
 import { PositionMap } from '../journal/positions.ts'
 import type { Position } from '../journal/records.ts'
 import type { BufferState } from './buffer-state.ts'
@@ -43,6 +44,8 @@ export class LiveItems {
   readonly #payloads: PayloadCache
   readonly #inInbox = new PositionMap<LiveItem>()
   readonly #kept = new PositionMap<LiveItem>()
+  /** The same by the commits that hold them. */
+  readonly #byCommit = new Chunks<Set<LiveItem>>()
   #highest = 0
   #payloadBytes = 0
   #inboxBytes = 0
@@ -80,20 +83,22 @@ export class LiveItems {
     return this.#inInbox.get(seq, index) ?? this.#kept.get(seq, index)
   }
 
-  /** Items of the inbox, in the order they were read. */
+  /** Items of the inbox, in the order they were read: while it is walked they may come and go. */
   inInbox(): Iterable<LiveItem> {
     return this.#inInbox.values()
   }
 
-  /** Kept items, by no order. */
-  kept(): Iterable<LiveItem> {
-    return this.#kept.values()
+  /** Kept items, those of the oldest commit first; of now, as `inInbox`. */
+  *kept(): Generator<LiveItem> {
+    for (const [, , items] of this.#byCommit.entries()) yield* items
   }
 
   add(item: LiveItem): void {
-    if (item.message.source === 'journal') this.#setKept(item)
-    else {
-      // The map's first key is the lowest only while sequences arrive in order.
+    if (item.message.source === 'journal') {
+      this.#kept.set(item.seq, item.index, item)
+      this.#keptBytes += item.size
+      this.#enterCommit(item)
+    } else {
       if (item.seq < this.#highest) throw new Error(`inbox item ${item.seq} was read after ${this.#highest}`)
       this.#highest = item.seq
       this.#inInbox.set(item.seq, item.index, item)
@@ -106,8 +111,10 @@ export class LiveItems {
 
   remove(item: LiveItem): void {
     if (this.#inInbox.delete(item.seq, item.index)) this.#inboxBytes -= item.size
-    else if (this.#kept.delete(item.seq, item.index)) this.#keptBytes -= item.size
-    else throw new Error(`item ${item.seq}/${item.index} left twice`)
+    else if (this.#kept.delete(item.seq, item.index)) {
+      this.#keptBytes -= item.size
+      this.#leaveCommit(item)
+    } else throw new Error(`item ${item.seq}/${item.index} left twice`)
     this.#payloadBytes -= item.bytes
     item.group.buffer.let(item.bytes, item.size)
     this.#payloads.release(item.message)
@@ -117,16 +124,25 @@ export class LiveItems {
   move(item: LiveItem, message: CachedMessage, offset: number): void {
     if (this.#inInbox.delete(item.seq, item.index)) {
       this.#inboxBytes -= item.size
-      this.#setKept(item)
-    }
+      this.#kept.set(item.seq, item.index, item)
+      this.#keptBytes += item.size
+    } else this.#leaveCommit(item)
     this.#payloads.release(item.message)
     item.message = message
     item.offset = offset
     message.live++
+    this.#enterCommit(item)
   }
 
-  #setKept(item: LiveItem): void {
-    this.#kept.set(item.seq, item.index, item)
-    this.#keptBytes += item.size
+  #enterCommit(item: LiveItem): void {
+    const items = this.#byCommit.get(item.message.seq)
+    if (items) items.add(item)
+    else this.#byCommit.set(item.message.seq, 0, new Set([item]))
+  }
+
+  #leaveCommit(item: LiveItem): void {
+    const items = this.#byCommit.get(item.message.seq)
+    items?.delete(item)
+    if (items?.size === 0) this.#byCommit.delete(item.message.seq)
   }
 }

@@ -8,14 +8,14 @@ import type { Projector } from '../batches/projector.ts'
 import type { Log, LogState } from '../broker.ts'
 import type { Intake } from '../claim/intake.ts'
 import type { Duplicates } from '../held/duplicates.ts'
-import type { LiveItem, LiveItems } from '../held/live.ts'
+import type { LiveItems } from '../held/live.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
 import type { PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
 import type { FoldState } from '../journal/state.ts'
 import { AllowedPurges } from './allowed-purges.ts'
-import { carry, fitting, laggingItems } from './keeping.ts'
+import { type Carried, carry } from './keeping.ts'
 import type { HousekeepingLimits } from './limits.ts'
 import { type FoundJournal, Snapshots } from './snapshots.ts'
 import { isCrowded, nearlyFull, spaceForKeeps, spaceToCarryForward } from './space.ts'
@@ -216,10 +216,10 @@ export class Housekeeping {
     if (!due) return
     // The newest quarter is left: it is likely to be over soon by itself.
     const until = this.#marks.findLast((mark) => mark.bytes <= passed + above * 0.75)?.cursor ?? replay.cursor
-    const lagging = laggingItems(live.inInbox(), until)
-    const wanted = lagging.length > 0 ? lagging : laggingItems(live.inInbox(), replay.cursor)
     const log = await journalLog.state()
-    await this.#carry(wanted, spaceForKeeps(log, live.keptBytes, journal.used), log)
+    const below = (live.lowestInboxSeq ?? until) < until ? until : replay.cursor
+    const space = spaceForKeeps(log, live.keptBytes, journal.used)
+    await this.#carry({ items: live.inInbox(), has: ({ seq }) => seq < below, space }, log)
     await this.#advanceHorizon()
   }
 
@@ -277,17 +277,16 @@ export class Housekeeping {
     const outweighed = over > Math.max(limits.keepBytes, limits.keepRatio * live.keptBytes)
     if (!outweighed && !(over > CROWDED_RATIO * live.keptBytes && isCrowded(log, limits))) return
     const middle = (log.firstSeq + log.lastSeq) / 2
-    const old = [...live.kept()].filter((item) => item.message.seq < middle)
-    old.sort((a, b) => a.message.seq - b.message.seq)
-    await this.#carry(old, spaceToCarryForward(log, journal.used), log)
+    const space = spaceToCarryForward(log, journal.used)
+    await this.#carry({ items: live.kept(), has: ({ message }) => message.seq < middle, space }, log)
   }
 
-  async #carry(items: readonly LiveItem[], space: number, { maxBytes }: LogState): Promise<void> {
-    const { live, journal, payloads } = this.#options
-    const mayUse = journal.used + space
+  async #carry(carried: Carried, { maxBytes }: LogState): Promise<void> {
+    const { clock, live, journal, payloads } = this.#options
+    const mayUse = journal.used + carried.space
     const stopped = () => this.#stopped
     // In a full journal the oldest keep comes first: only without it the log can be cut.
     const sorted = !journal.isFull
-    await carry(fitting(items, space), { payloads, journal, live, maxBytes, mayUse, sorted, stopped })
+    await carry(carried, { clock, payloads, journal, live, maxBytes, mayUse, sorted, stopped })
   }
 }

@@ -1,8 +1,10 @@
 /**
- * Carrying live items into the journal, payload and all, sorted by group (docs/architecture/protocol.md,
+ * Carrying live items into the journal, payload and all, by group (docs/architecture/protocol.md,
  * "Housekeeping").
  */
 
+import type { Clock } from '../../runtime/clock.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
@@ -15,10 +17,11 @@ const KEEP_BYTES = 256 * 1024
  * one that fills half of a small journal could never go.
  */
 const KEEP_SHARE = 1 / 64
-/** Encoded items that are sorted at once, bytes: they stand in memory meanwhile. */
+/** Encoded items that are grouped together, bytes: they stand in memory meanwhile. */
 const SLAB_BYTES = 32 * 1024 * 1024
 
 export interface KeepInto {
+  readonly clock: Clock
   readonly payloads: PayloadCache
   readonly journal: Journal
   readonly live: LiveItems
@@ -31,43 +34,70 @@ export interface KeepInto {
   readonly stopped: () => boolean
 }
 
-/** Items of the inbox below `until`. */
-export function laggingItems(inInbox: Iterable<LiveItem>, until: number): LiveItem[] {
-  const items: LiveItem[] = []
-  for (const item of inInbox) if (item.seq < until) items.push(item)
-  return items
+/** Items that are carried when it is their turn. */
+export interface Carried {
+  /** In the order of their messages. It is walked while they are carried. */
+  readonly items: Iterable<LiveItem>
+  /** Whether it is the turn of this one; where it is not, they end. */
+  readonly has: (item: LiveItem) => boolean
+  /** Encoded bytes at most. */
+  readonly space: number
 }
 
-/** The first of them that fit `space` bytes. */
-export function fitting(items: readonly LiveItem[], space: number): LiveItem[] {
-  let count = 0
-  for (let left = space; count < items.length; count++) {
-    left -= items[count]!.size
-    if (left < 0) break
+/** What is carried together. */
+class Slab {
+  readonly copies = new Map<LiveItem, Buffer>()
+  /** By group, or all in one list. */
+  readonly #lists = new Map<string, LiveItem[]>()
+  bytes = 0
+
+  add(list: string, item: LiveItem, copy: Buffer): void {
+    this.copies.set(item, copy)
+    this.bytes += copy.length
+    const items = this.#lists.get(list)
+    if (items) items.push(item)
+    else this.#lists.set(list, [item])
   }
-  return items.slice(0, count)
+
+  /** List by list. */
+  *items(): Generator<LiveItem> {
+    for (const items of this.#lists.values()) yield* items
+  }
 }
 
 /**
- * Carries them, given in the order of their messages: one record after the other, so that seals pass between them. A
- * group's items stand far apart in the inbox and together in a keep, so they are copied first and sorted then: in
- * slabs, for each message is read about once. Resolves when all are committed, when the journal uses what it may, or stopped.
+ * Carries them: one record after the other, so that seals pass between them. A group's items stand far apart in the inbox
+ * and together in a keep, so they are copied first: in slabs, for each message is read about once. Resolves when all are
+ * committed, when the journal uses what it may, or stopped.
  */
-export async function carry(items: readonly LiveItem[], into: KeepInto): Promise<void> {
-  for (const slab of slices(items, SLAB_BYTES)) {
+export async function carry(carried: Carried, into: KeepInto): Promise<void> {
+  let slab = new Slab()
+  for (const part of slices(fitting(carried), KEEP_BYTES)) {
     if (hasToEnd(into)) return
+    await copyInto(slab, part, into)
+    // What was in memory was copied in this turn.
+    await sleep(into.clock, 0)
+    if (slab.bytes < SLAB_BYTES) continue
     await carrySlab(slab, into)
+    slab = new Slab()
+  }
+  await carrySlab(slab, into)
+}
+
+function* fitting({ items, has, space }: Carried): Generator<LiveItem> {
+  let left = space
+  for (const item of items) {
+    left -= item.size
+    if (left < 0 || !has(item)) return
+    yield item
   }
 }
 
-async function carrySlab(items: readonly LiveItem[], into: KeepInto): Promise<void> {
-  const copies = new Map<LiveItem, Buffer>()
+async function carrySlab(slab: Slab, into: KeepInto): Promise<void> {
   const most = into.maxBytes > 0 ? Math.min(KEEP_BYTES, into.maxBytes * KEEP_SHARE) : KEEP_BYTES
-  for (const part of slices(items, KEEP_BYTES)) await copyInto(copies, part, into)
-  const copied = [...copies.keys()]
-  for (const chunk of slices(into.sorted ? copied.sort(byGroup) : copied, most)) {
+  for (const chunk of slices(slab.items(), most)) {
     if (hasToEnd(into)) return
-    await carryChunk(chunk, copies, into)
+    await carryChunk(chunk, slab.copies, into)
   }
 }
 
@@ -76,24 +106,21 @@ function hasToEnd({ stopped, journal, mayUse }: KeepInto): boolean {
 }
 
 async function copyInto(
-  copies: Map<LiveItem, Buffer>,
+  slab: Slab,
   part: readonly LiveItem[],
-  { payloads, live }: KeepInto,
+  { payloads, live, sorted }: KeepInto,
 ): Promise<void> {
   const items = part.filter((item) => live.get(item) === item)
   await payloads.with(items, (data) => {
     for (const item of items) {
-      copies.set(item, Buffer.from(data(item.message).subarray(item.offset, item.offset + item.size)))
+      const copy = Buffer.from(data(item.message).subarray(item.offset, item.offset + item.size))
+      slab.add(sorted ? item.group.id : '', item, copy)
     }
   })
 }
 
-function byGroup(a: LiveItem, b: LiveItem): number {
-  return a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : a.seq - b.seq || a.index - b.index
-}
-
 /** In order, of at most so many encoded bytes; one larger item goes alone. */
-function* slices(items: readonly LiveItem[], most: number): Generator<LiveItem[]> {
+function* slices(items: Iterable<LiveItem>, most: number): Generator<LiveItem[]> {
   let slice: LiveItem[] = []
   let bytes = 0
   for (const item of items) {
