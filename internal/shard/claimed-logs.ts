@@ -43,7 +43,7 @@ export interface ClaimedLogs {
 
 /** Claims, folds, proves and checks. Rejects with FencedError or LostTailError. */
 export async function claimLogs(options: ShardOptions, events: ShardEvents): Promise<ClaimedLogs> {
-  const { shard, broker, clock } = options
+  const { shard, broker } = options
   const [inbox, log] = [broker.inbox(shard), broker.journal(shard)]
   const asked = { ...options, stopped: events.ended, onRefused: events.onRefused }
   let replay: ReplayState | null = null
@@ -56,7 +56,7 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   const { unfinished, ...claim } = found
   replay = replayOf(claim.state)
   const head = await proven(journal, () => checkInbox(inbox, shard, claim.state))
-  const kept = await listKept(index, claim.state, { shard, clock, log, journal })
+  const kept = await listKept(index, claim.state, { shard, log, journal })
   const { bytes, maxBytes } = await proven(journal, () => journal.look())
   // Whatever the state holds came from records; only where it may matter it is measured.
   const matters = maxBytes > 0 && bytes > maxBytes * MEASURED_SHARE

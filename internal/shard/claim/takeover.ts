@@ -73,14 +73,14 @@ export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
 ): Promise<{ claim: Claim; journal: Proven; kept: KeptIndex }> {
   const log = options.broker.journal(options.shard)
   const epoch = await appendEpoch(log, options)
-  let kept = new KeptIndex()
+  let kept = new KeptIndex(options.clock)
   let found = await readJournal(log, epoch, kept)
   const journal = open(epoch, () => found.state)
   for (;;) {
     await journal.prove()
     const { fault, last, ...claim } = found
     if (fault === null) return { claim: { ...claim, epoch, identity: identityOf(last) }, journal, kept }
-    kept = new KeptIndex()
+    kept = new KeptIndex(options.clock)
     found = await readJournal(log, epoch, kept)
     // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.
     if (found.fault !== fault || found.state.epoch < epoch) continue
@@ -138,7 +138,7 @@ export async function readJournal(journal: Log, to: number, kept?: KeptIndex): P
     last = message
     const commit = decodeCommit(data)
     const applied = fold.apply({ seq, commit })
-    kept?.take({ seq, commit }, data, fold.missingBelow === null ? fold.state : null)
+    await kept?.take({ seq, commit }, data, fold.missingBelow === null ? fold.state : null)
     const over = commit.records.filter(
       (record, index): record is SettledRecord =>
         (record.type === 'done' || record.type === 'dead') && applied[index] === true,

@@ -21,8 +21,8 @@ import { CachedMessage } from './payload-cache.ts'
 
 /** Looked at for each that is noted. What is over then never outweighs what is live for long. */
 const LOOKED_AT = 3
-/** In one turn of the event loop. */
-const LISTED_AT_ONCE = 2_500
+/** Items that are noted or listed in one turn of the event loop: some ms. */
+const ITEMS_A_TURN = 2_500
 
 interface KeptGroup {
   readonly token: string
@@ -79,10 +79,17 @@ export class IndexedItem implements Position {
 }
 
 export class KeptIndex {
+  readonly #clock: Clock
   readonly #items = new PositionMap<IndexedItem>()
   readonly #groups = new Map<string, KeptGroup>()
   readonly #uids = new Map<string, string>()
   #round = this.#items.values()
+  /** Items of this turn. */
+  #inTurn = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** Noted items, with some that are over. */
   get size(): number {
@@ -90,7 +97,7 @@ export class KeptIndex {
   }
 
   /** Notes what a commit keeps, in the order of the commits. `exact`: the state behind it; null: not known, so each may count. */
-  take({ seq, commit }: StoredCommit, data: Uint8Array, exact: FoldState | null): void {
+  async take({ seq, commit }: StoredCommit, data: Uint8Array, exact: FoldState | null): Promise<void> {
     for (const record of commit.records) {
       if (record.type !== 'keep') continue
       const message = new CachedMessage('journal', seq)
@@ -99,7 +106,16 @@ export class KeptIndex {
         this.#note(position, at, message, readItem(data, item.byteOffset - data.byteOffset))
       }
       if (exact !== null) this.#forgetSome(exact, record.items.length * LOOKED_AT)
+      await this.turn(record.items.length)
     }
+  }
+
+  /** So many items were gone through: others get the event loop now and then. */
+  async turn(items: number): Promise<void> {
+    this.#inTurn += items
+    if (this.#inTurn < ITEMS_A_TURN) return
+    this.#inTurn = 0
+    await sleep(this.#clock, 0)
   }
 
   /** The item where `commit` keeps it. */
@@ -122,9 +138,11 @@ export class KeptIndex {
     this.#items.set(position.seq, position.index, new IndexedItem(position, at, message, group, view))
   }
 
-  #groupOf({ groupToken: token, bufferUid }: ItemView): KeptGroup {
+  #groupOf(view: ItemView): KeptGroup {
+    const token = view.groupToken
     const known = this.#groups.get(token)
     if (known) return known
+    const { bufferUid } = view
     const uid = this.#uids.get(bufferUid) ?? bufferUid
     this.#uids.set(uid, uid)
     const group = { token, bufferUid: uid, items: 0 }
@@ -151,7 +169,6 @@ function isNamed({ kept }: FoldState, { seq, index }: Position, commit: number):
 
 export interface ListingOptions {
   readonly shard: number
-  readonly clock: Clock
   readonly log: Log
   /** Of the claim. */
   readonly journal: Pick<Journal, 'prove' | 'look'>
@@ -171,7 +188,8 @@ export async function listKept(
   for (const [position, at] of state.kept.sorted()) {
     const item = index.get(position, at.commit) ?? (await readMissing(index, state, position, at, options))
     index.remove(position)
-    if (items.push(item) % LISTED_AT_ONCE === 0) await sleep(options.clock, 0)
+    items.push(item)
+    await index.turn(1)
   }
   return items
 }
@@ -185,7 +203,7 @@ async function readMissing(
 ): Promise<IndexedItem> {
   const read = async () => {
     const message = await log.get(commit)
-    if (message) index.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
+    if (message) await index.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
     return index.get(position, commit)
   }
   const found = await read()

@@ -59,7 +59,7 @@ function journalOf(...commits: JournalRecord[][]) {
 }
 
 async function read({ log, last }: ReturnType<typeof journalOf>) {
-  const index = new KeptIndex()
+  const index = new KeptIndex(new ManualClock())
   const { state } = await readJournal(log, last, index)
   return { index, state }
 }
@@ -85,7 +85,6 @@ describe('the index of kept items', () => {
     const { index, state } = await read(journal)
     const listed = await listKept(index, state, {
       shard: 0,
-      clock: new ManualClock(),
       ...journal,
       ...claimed(),
     })
@@ -119,10 +118,10 @@ describe('the index of kept items', () => {
       commits.push([keep(...seqs)], [over(...seqs.slice(1))])
     }
     const journal = journalOf(...commits)
-    const index = new KeptIndex()
+    const index = new KeptIndex(new ManualClock())
     const take = index.take.bind(index)
-    index.take = (...commit) => {
-      take(...commit)
+    index.take = async (...commit) => {
+      await take(...commit)
       most = Math.max(most, index.size)
     }
     const { state } = await readJournal(journal.log, journal.last, index)
@@ -146,38 +145,39 @@ describe('the index of kept items', () => {
     expect(index.get({ seq: 1, index: 0 }, 3)?.message.seq).to.equal(3)
   })
 
-  it('is listed in turns of the event loop', async () => {
-    const journal = journalOf([keep(...upTo(6_000))])
-    const { index, state } = await read(journal)
+  it('is filled and listed in turns of the event loop', async () => {
+    const journal = journalOf(...upTo(6).map((n) => [keep(...upTo(1_000).map((seq) => n * 1_000 + seq))]))
     const clock = new ManualClock()
-    const listing = listKept(index, state, { shard: 0, clock, ...journal, ...claimed() })
-    const left: number[] = []
-    for (let turn = 0; turn < 3; turn++) {
-      left.push(index.size)
-      clock.advance(0)
+    const index = new KeptIndex(clock)
+    const sizes: number[] = []
+    const inTurns = async <T>(work: Promise<T>): Promise<T> => {
       await settledTurn()
+      for (; clock.pending > 0; await settledTurn()) {
+        sizes.push(index.size)
+        clock.advance(0)
+      }
+      return work
     }
-    expect(left).to.deep.equal([3_500, 1_000, 0])
-    expect((await listing).length).to.equal(6_000)
+    const { state } = await inTurns(readJournal(journal.log, journal.last, index))
+    const listed = await inTurns(listKept(index, state, { shard: 0, ...journal, ...claimed() }))
+    expect([listed.length, ...sizes]).to.deep.equal([6_000, 3_000, 6_000, 3_500, 1_000])
   })
 
   describe('that lacks an item', () => {
-    const clock = new ManualClock()
-
     /** Names an item in the second commit that the index was not told of. */
     async function lacking() {
       const journal = journalOf([keep(1)], [keep(2, 3)])
       const { state } = await read(journal)
-      const index = new KeptIndex()
+      const index = new KeptIndex(new ManualClock())
       const { seq, data } = journal.messages[0]!
-      index.take({ seq, commit: decodeCommit(data) }, data, null)
+      await index.take({ seq, commit: decodeCommit(data) }, data, null)
       return { journal, index, state }
     }
 
     it('reads it by its commit', async () => {
       const { journal, index, state } = await lacking()
       const { asked, journal: own } = claimed()
-      const listed = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own })
+      const listed = await listKept(index, state, { shard: 0, log: journal.log, journal: own })
       expect(listed.map(({ seq }) => seq)).to.deep.equal([1, 2, 3])
       expect(asked).to.deep.equal([])
     })
@@ -187,7 +187,7 @@ describe('the index of kept items', () => {
       const { asked, journal: own } = claimed()
       const { get } = journal.log
       journal.log.get = async (seq) => (asked.length === 0 ? undefined : get(seq))
-      const listed = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own })
+      const listed = await listKept(index, state, { shard: 0, log: journal.log, journal: own })
       expect(listed.length).to.equal(3)
       expect(asked).to.deep.equal(['prove', 'look'])
     })
@@ -201,7 +201,7 @@ describe('the index of kept items', () => {
         const { asked, journal: own } = claimed()
         const other = instead && journalOf([], [instead]).messages[1]
         journal.log.get = async () => other
-        const error = await listKept(index, state, { shard: 0, clock, log: journal.log, journal: own }).catch(
+        const error = await listKept(index, state, { shard: 0, log: journal.log, journal: own }).catch(
           (e) => e,
         )
         expect(error).to.be.instanceOf(LostTailError)
@@ -214,9 +214,7 @@ describe('the index of kept items', () => {
         const { journal, index, state } = await lacking()
         journal.log.get = async () => undefined
         const own = claimed(behind)
-        const error = await listKept(index, state, { shard: 0, clock, log: journal.log, ...own }).catch(
-          (e) => e,
-        )
+        const error = await listKept(index, state, { shard: 0, log: journal.log, ...own }).catch((e) => e)
         expect(error).to.be.instanceOf(Error).and.not.instanceOf(LostTailError)
       })
     }
