@@ -30,8 +30,6 @@ const RETRY_PAUSE_MS = 50
 const PATIENCE_MS = 5
 /** A journal that ends before the last own commit may have lost it after so long, ms: a leader that is not up to date soon is. */
 const SHORT_MS = 5_000
-/** Every so many commits carry the high-water mark, beside horizons and snapshots. */
-const HIGH_WATER_EVERY = 1_000
 
 /** @param seq sequence of the record's commit. @param applied false: the record was void. @param data the commit's bytes. */
 export type Committed = (seq: number, applied: boolean, data: Buffer) => void
@@ -59,7 +57,7 @@ export interface JournalOptions {
   readonly lastSeq: number
   /** What commits are applied to. */
   readonly state: () => FoldState
-  /** What the owner has read of the inbox, for the high-water mark. */
+  /** The last message of the inbox that the owner has read: no commit names a position above it. */
   readonly highWater: () => HighWater | null
   /** Appends another claim, without expectation, and answers its sequence: it ends this owner, and tells where the journal ends. */
   readonly claimAgain: () => Promise<number>
@@ -326,8 +324,9 @@ export class Journal {
   async #commit(taken: Queued[]): Promise<void> {
     const { clock, boot, epoch, state, onCommit } = this.#options
     const number = ++this.#number
-    const marked = taken.some(({ record }) => record?.type === 'horizon' || record?.type === 'snapshot-begin')
-    const highWater = marked || number % HIGH_WATER_EVERY === 1 ? this.#options.highWater() : null
+    const seen = this.#options.highWater()
+    // Whatever the commit names stands at or below the last mark: whoever claims sees by it when the inbox lost that.
+    const highWater = seen && seen.seq > (state().highWater?.seq ?? 0) ? seen : null
     const header = { boot, epoch, at: clock.now(), highWater }
     const began = clock.monotonic()
     const data = encodeCommit(

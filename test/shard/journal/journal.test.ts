@@ -34,7 +34,7 @@ describe('journal', () => {
   function journalOn(
     log: Log,
     clock: Clock = systemClock(),
-    given: Partial<Pick<JournalOptions, 'onRefused' | 'claimAgain'>> = {},
+    given: Partial<Pick<JournalOptions, 'onRefused' | 'claimAgain' | 'highWater'>> = {},
   ): Journal {
     const state = emptyState()
     return new Journal({
@@ -107,6 +107,21 @@ describe('journal', () => {
     answer()
     await proof
     expect(fates).to.deep.equal([false, true, false])
+  })
+
+  it('carries the high-water mark in each commit that may name a position above the last one', async () => {
+    const { log, stored, answer } = heldLog()
+    let seq = 5
+    const journal = journalOn(log, systemClock(), { highWater: () => ({ seq, packId: `pack ${seq}` }) })
+    for (const mark of [5, 5, 6]) {
+      seq = mark
+      const committed = journal.commit(horizon(1))
+      await settled()
+      answer()
+      await committed
+    }
+    const marks = stored.map((data) => decodeCommit(data).highWater?.seq)
+    expect(marks).to.deep.equal([5, undefined, 6])
   })
 
   it('asks again when a commit is refused that expected the last message there is', async () => {
