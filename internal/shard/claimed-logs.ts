@@ -3,6 +3,7 @@
 import { sleep } from '../runtime/sleep.ts'
 import type { Log, LogState } from './broker.ts'
 import { rememberLoss } from './claim/epoch.ts'
+import { sureOfInbox } from './claim/fresh-inbox.ts'
 import {
   appendEpoch,
   type Claim,
@@ -55,7 +56,8 @@ export async function claimLogs(options: ShardOptions, events: ShardEvents): Pro
   } = await claimShard(asked, (epoch, state) => openJournal(options, { epoch, state, highWater }, events))
   const { unfinished, ...claim } = found
   replay = replayOf(claim.state)
-  const head = await proven(journal, () => checkInbox(inbox, shard, claim.state))
+  const asking = { ...options, inbox, journal, stopped: events.ended }
+  const head = await sureOfInbox(asking, (log) => checkInbox(log, shard, claim.state))
   const kept = await listKept(index, claim.state, { shard, log, journal })
   const { bytes, maxBytes } = await proven(journal, () => journal.look())
   // Whatever the state holds came from records; only where it may matter it is measured.
@@ -111,7 +113,7 @@ export async function checkLogs(
   let told = false
   while (isLatest() && !events.ended()) {
     try {
-      return await checkOnce(options, logs)
+      return await checkOnce(options, events, logs)
     } catch (error) {
       if (events.ended()) return
       if (error instanceof LostTailError) return await endOf(options, events, error)
@@ -123,14 +125,18 @@ export async function checkLogs(
 }
 
 async function checkOnce(
-  { broker, shard }: ShardOptions,
+  options: ShardOptions,
+  events: ShardEvents,
   { claim, journal, replay }: ClaimedLogs,
 ): Promise<void> {
-  const inbox = broker.inbox(shard)
+  const { broker, shard } = options
   await journal.checkTail()
-  await proven(journal, async () => {
-    await checkHighWater(inbox, shard, replay.highWater)
-    await checkInboxHead(inbox, shard, claim.state)
+  const asking = { ...options, inbox: broker.inbox(shard), journal, stopped: events.ended }
+  // A message that is read meanwhile may stand behind the probe.
+  const mark = replay.highWater
+  await sureOfInbox(asking, async (log) => {
+    await checkHighWater(log, shard, mark)
+    await checkInboxHead(log, shard, claim.state)
   })
 }
 

@@ -157,12 +157,15 @@ function faultOf({ lastSeq, missingBelow }: JournalFold, to: number): string | n
   return `the beginning of the journal is gone, below ${missingBelow}, or under repair`
 }
 
+/** What an inbox is asked for, when something of it may be lost. */
+export type InboxAnswers = Pick<Log, 'state' | 'get'>
+
 /**
  * The inbox at the claim. Rejects with LostTailError when it begins above a message that may hold an item which is not over, ends
  * before a position that the journal names, or as `checkHighWater`. All follows from one answer: the replay ends where it says, and
  * must have passed each item that the journal names.
  */
-export async function checkInbox(inbox: Log, shard: number, state: FoldState): Promise<LogState> {
+export async function checkInbox(inbox: InboxAnswers, shard: number, state: FoldState): Promise<LogState> {
   const head = await inbox.state()
   checkBeginning(head, shard, state)
   const named = highestNamed(state)
@@ -182,7 +185,7 @@ export function lostBelow({ firstSeq, origin = firstSeq }: LogState, state: Fold
 }
 
 /** Rejects with LostTailError when the inbox begins above a message that may hold an item which is not over. `state` is read last. */
-export async function checkInboxHead(inbox: Log, shard: number, state: FoldState): Promise<void> {
+export async function checkInboxHead(inbox: InboxAnswers, shard: number, state: FoldState): Promise<void> {
   checkBeginning(await inbox.state(), shard, state)
 }
 
@@ -197,7 +200,11 @@ function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {
 }
 
 /** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */
-export async function checkHighWater(inbox: Log, shard: number, mark: HighWater | null): Promise<void> {
+export async function checkHighWater(
+  inbox: InboxAnswers,
+  shard: number,
+  mark: HighWater | null,
+): Promise<void> {
   if (!mark) return
   const { firstSeq, lastSeq } = await inbox.state()
   if (mark.seq < firstSeq && mark.seq <= lastSeq) return

@@ -47,9 +47,7 @@ export class FaultyBroker implements Broker {
     this.#events = world.events
     this.#life = life
     this.#line = line
-    this.#inbox = this.#log('inbox', () => {
-      throw new Error('owners do not append to the inbox')
-    })
+    this.#inbox = this.#log('inbox', (data, msgId) => world.appendInbox(data, msgId))
     this.#journal = this.#log('journal', (...append) => world.appendJournal(...append))
     this.#archive = this.#archiveOf(world)
   }

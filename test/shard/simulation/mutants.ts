@@ -545,17 +545,25 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [['found.fault !== fault || found.state.epoch < epoch', 'found.fault !== fault']],
   },
   {
-    name: 'inbox-loss-before-proof',
-    rule: 'a loss of the inbox is found again behind a commit: a server without its peers answers with what it had',
+    name: 'loss-from-stale-answer',
+    rule: 'a loss of the inbox is found in an answer that is as new as a probe: a server without its peers answers with what it had',
     breaks: /the broker lost messages/,
-    seed: 28,
-    file: 'shard/journal/proven.ts',
+    seed: 39,
+    file: 'shard/claim/fresh-inbox.ts',
     edits: [
       [
-        '  } catch {\n    await journal.prove()\n  }\n',
-        '  } catch (error) {\n    await journal.prove()\n    throw error\n  }\n',
+        '      () => null,\n',
+        '      async (error) => {\n        await journal.prove()\n        throw error\n      },\n',
       ],
     ],
+  },
+  {
+    name: 'loss-before-proof',
+    rule: 'a loss of the inbox is told behind a commit: a stale owner sees the purges of its successor',
+    breaks: /the broker lost messages/,
+    seed: 81,
+    file: 'shard/claim/fresh-inbox.ts',
+    edits: [['        await journal.prove()\n', '']],
   },
   {
     name: 'journal-loss-before-claim',
