@@ -16,7 +16,7 @@ import { InboxReading } from './claim/inbox-reading.ts'
 import { Intake } from './claim/intake.ts'
 import { Restoration } from './claim/restoration.ts'
 import { proofSubject } from './claim/takeover.ts'
-import { type ClaimedLogs, checkLogs, claimLogs } from './claimed-logs.ts'
+import { type ClaimedLogs, claimLogs } from './claimed-logs.ts'
 import { Duplicates } from './held/duplicates.ts'
 import { Groups } from './held/groups.ts'
 import { LiveItems } from './held/live.ts'
@@ -36,7 +36,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const intake = joinIntake(options, events, logs, acting)
   const background = startBackground(options, events, logs, acting, intake)
   const reading = new InboxReading({ inbox: options.broker.inbox(options.shard), intake, ...logs, ...events })
-  const stopWatching = watch(options, events, logs, acting)
+  const stopListening = listen(options, events, logs, acting)
   return {
     epoch: logs.claim.epoch,
     state: logs.claim.state,
@@ -53,7 +53,8 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       acting.restoration.stop()
       acting.groups.close()
       acting.remoteAttempts.stop()
-      stopWatching()
+      stopListening()
+      logs.watch.stop()
     },
   }
 }
@@ -230,27 +231,19 @@ function startBackground(
   }
 }
 
-/** What comes from other nodes, and the check of the logs after each reconnect. The answer ends all of it. */
-function watch(
-  options: ShardOptions,
+/** To what comes from other nodes. The answer ends it. */
+function listen(
+  { broker, shard }: ShardOptions,
   events: ShardEvents,
-  logs: ClaimedLogs,
+  { journal, replay }: ClaimedLogs,
   { duplicates, mayAct }: Acting,
 ): () => void {
-  const { broker, shard } = options
-  const { journal, replay } = logs
-  let checks = 0
-  const check = () => {
-    const number = ++checks
-    void checkLogs(options, events, logs, () => number === checks)
-  }
   const ends = [
     broker.subscribe(askSubject(shard), (bytes, reply) => {
       if (!replay.replaying && !events.ended() && mayAct()) duplicates.answer(bytes, reply, replay.cursor)
     }),
     // Else an owner at rest would learn at its next commit only that it was made to let go.
     broker.subscribe(proofSubject(shard), () => void journal.prove().catch(() => {})),
-    broker.onReconnect(check),
   ]
   return () => {
     for (const end of ends) end()

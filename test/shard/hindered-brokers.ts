@@ -89,6 +89,50 @@ export function staleJournals(
   return reconnecting(broker, (log) => ({ state: async () => behind() ?? log.state() }))
 }
 
+/**
+ * The same broker; while `isCut` no commit reaches a journal. Whoever asks where a journal ends is told after `look`.
+ * `reconnect`: as after an outage.
+ */
+export function cutJournals(
+  broker: Broker,
+  isCut: () => boolean,
+  look: () => Promise<void>,
+): { broker: Broker; reconnect: () => void } {
+  return reconnecting(broker, (log) => ({
+    append: async (...given: Parameters<Log['append']>) =>
+      isCut() ? { kind: 'unknown', error: 'no answer' } : log.append(...given),
+    state: () => look().then(() => log.state()),
+  }))
+}
+
+/** The same broker, but who asks first where a journal ends, after a look at the inbox, is told only after `until`. */
+export function holdingBehindLooks(broker: Broker, looked: () => void, until: Promise<void>): Broker {
+  let hasLooked = false
+  let holds = true
+  const inbox = (log: Log) =>
+    through(log, {
+      state: () => {
+        hasLooked = true
+        return log.state()
+      },
+    })
+  const journal = (log: Log) =>
+    through(log, {
+      state: async () => {
+        if (hasLooked && holds) {
+          holds = false
+          looked()
+          await until
+        }
+        return log.state()
+      },
+    })
+  return through(broker, {
+    inbox: (shard: number) => inbox(broker.inbox(shard)),
+    journal: (shard: number) => journal(broker.journal(shard)),
+  })
+}
+
 /** The same broker with other methods of its journals. `reconnect`: as after an outage. */
 function reconnecting(
   broker: Broker,

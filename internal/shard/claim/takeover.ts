@@ -74,8 +74,9 @@ export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   const log = options.broker.journal(options.shard)
   const epoch = await appendEpoch(log, options)
   let kept = new KeptIndex(options.clock)
-  let found = await readJournal(log, epoch, kept)
+  // Before it is read: from now on each reconnect stops the journal.
   const journal = open(epoch, () => found.state)
+  let found = await readJournal(log, epoch, kept)
   for (;;) {
     await journal.prove()
     const { fault, last, ...claim } = found

@@ -10,7 +10,7 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { asError } from '../../runtime/thrown.ts'
-import type { Log, LogState } from '../broker.ts'
+import type { AppendAnswer, Log, LogState } from '../broker.ts'
 import { LostTailError } from '../lost-tail.ts'
 import { FencedError } from '../ports.ts'
 import { encodeCommit, encodeRecord } from './codec.ts'
@@ -90,6 +90,9 @@ export class Journal {
   #refusals: Refusals | null = null
   /** Since when it ends before the last own commit, monotonic ms; null: it does not. */
   #shortSince: number | null = null
+  #reconnects = 0
+  /** Logs that were not seen since the last reconnect: nothing is sent before the journal was, and proofs alone before the inbox was. */
+  #unseen: 'both' | 'inbox' | null = null
 
   constructor(options: JournalOptions) {
     this.#options = options
@@ -211,6 +214,29 @@ export class Journal {
     }
   }
 
+  /** To be called at each reconnect, for what it stops: then `seeAgain`. */
+  reconnected(): void {
+    this.#reconnects++
+    this.#unseen = 'both'
+  }
+
+  /**
+   * Goes on after the last reconnect, once `checkTail` and `seeInbox` have resolved. Rejects as these do; `seeInbox` may prove. Another
+   * reconnect meanwhile needs a call of its own.
+   */
+  async seeAgain(seeInbox: () => Promise<void>): Promise<void> {
+    const reconnects = this.#reconnects
+    const goOn = (unseen: 'inbox' | null) => {
+      if (reconnects !== this.#reconnects) return
+      this.#unseen = unseen
+      if (this.#queue.length > 0) this.#hurry()
+    }
+    await this.checkTail()
+    goOn('inbox')
+    await seeInbox()
+    goOn(null)
+  }
+
   /**
    * A commit with or without others' records: proves that this owner was the last claimant when it began. Rejects with FencedError
    * when it was not. It passes what waits for room.
@@ -290,6 +316,7 @@ export class Journal {
   #pump(): void {
     if (this.#flying || this.#closed || !this.#urgent) return
     const taken = this.#next()
+    if (taken.length === 0) return
     // What one commit could not hold has waited already.
     this.#urgent = this.#queue.length > 0
     this.#cancelPatience?.()
@@ -307,6 +334,11 @@ export class Journal {
    * and at most one keep (a kept item is named by commit and ordinal).
    */
   #next(): Queued[] {
+    if (this.#unseen !== null) {
+      const proofs = this.#queue.filter(isProof)
+      this.#queue = this.#queue.filter((queued) => !isProof(queued))
+      return proofs
+    }
     let size = 0
     let count = 0
     const taken = new Set<string>()
@@ -334,7 +366,7 @@ export class Journal {
       taken.map(({ bytes }) => bytes),
     )
     this.#room.sent()
-    const seq = await this.#store(data, `${epoch}:${number}`)
+    const seq = await this.#store(data, `${epoch}:${number}`, taken.every(isProof))
     this.#room.stored(taken.reduce((sum, { bytes }) => sum + bytes.length, 0))
     this.#lastSeq = seq
     this.#lastData = data
@@ -352,10 +384,15 @@ export class Journal {
     }
   }
 
-  async #store(data: Buffer, msgId: string): Promise<number> {
+  async #store(data: Buffer, msgId: string, proves: boolean): Promise<number> {
     const { log, clock } = this.#options
     const refusals = new Refusals(clock, this.#options.onRefused ?? (() => {}))
     for (;;) {
+      // Before each repetition, too: behind a reconnect the sequence that it expects may be that of another's commit.
+      if (this.#isStopped(proves)) {
+        await this.#again(refusals, { kind: 'unknown', error: 'the logs were not seen since a reconnect' })
+        continue
+      }
       const answer = await log.append(data, {
         msgId,
         expectLastSeq: this.#lastSeq,
@@ -366,11 +403,21 @@ export class Journal {
         const own = await this.#ownLast(msgId)
         if (own !== undefined) return own
       }
-      if (this.#closed)
-        throw new JournalClosedError('the journal was closed before its last commit was answered')
-      refusals.again(answer)
-      await sleep(clock, RETRY_PAUSE_MS)
+      await this.#again(refusals, answer)
     }
+  }
+
+  /** By a reconnect. A proof that waits lets what is in flight pass before it. */
+  #isStopped(proves: boolean): boolean {
+    if (this.#unseen === 'inbox') return !proves && !this.#queue.some(isProof)
+    return this.#unseen !== null
+  }
+
+  async #again(refusals: Refusals, answer: AppendAnswer): Promise<void> {
+    if (this.#closed)
+      throw new JournalClosedError('the journal was closed before its last commit was answered')
+    refusals.again(answer)
+    await sleep(this.#options.clock, RETRY_PAUSE_MS)
   }
 
   /**
@@ -433,6 +480,10 @@ export class Journal {
 
 function queuedOf(record: JournalRecord, committed: Committed | undefined): Queued {
   return { record, bytes: encodeRecord(record), kind: kindOf(record), committed }
+}
+
+function isProof({ record, kind }: Queued): boolean {
+  return record === null && kind === 'upkeep'
 }
 
 function wasBehind({ lastSeq }: Pick<LogState, 'lastSeq'>): Error {

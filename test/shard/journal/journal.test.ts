@@ -212,6 +212,81 @@ describe('journal', () => {
     expect(await committed).to.equal(9)
   })
 
+  describe('behind a reconnect', () => {
+    /** Appends are answered by `answers`, then stored; whether the tail is there says `tail`. */
+    function reconnecting(answers: AppendAnswer[] = []) {
+      const clock = new SteppedClock()
+      const types: string[][] = []
+      const tail = Promise.withResolvers<void>()
+      const log = {
+        append: async (data: Uint8Array) => {
+          types.push(decodeCommit(data).records.map(({ type }) => type))
+          return answers.shift() ?? { kind: 'stored', seq: EPOCH + types.length, duplicate: false }
+        },
+        state: async () => {
+          await tail.promise
+          return { lastSeq: EPOCH + 100 }
+        },
+        get: async () => undefined,
+      } as unknown as Log
+      const journal = journalOn(log, clock)
+      return { clock, types, journal, seeTail: tail.resolve }
+    }
+    const UNKNOWN: AppendAnswer = { kind: 'unknown', error: 'disconnected' }
+
+    it('sends nothing, and repeats nothing, before both logs were seen', async () => {
+      const { clock, types, journal, seeTail } = reconnecting([UNKNOWN])
+      journal.write({ type: 'seen', upTo: 1, writers: [] })
+      await settled()
+      journal.reconnected()
+      journal.write(horizon(1))
+      const inbox = Promise.withResolvers<void>()
+      const seen = journal.seeAgain(() => inbox.promise)
+      await clock.pass(60_000, 50)
+      seeTail()
+      await clock.pass(60_000, 50)
+      expect(types).to.deep.equal([['seen']])
+      inbox.resolve()
+      await seen
+      await clock.pass(50, 50)
+      expect(types.slice(1)).to.deep.equal([['seen'], ['horizon']])
+    })
+
+    it('proves before the inbox was seen, behind what is in flight, and not before the journal was seen', async () => {
+      const { clock, types, journal, seeTail } = reconnecting([UNKNOWN])
+      journal.write({ type: 'seen', upTo: 1, writers: [] })
+      await settled()
+      journal.reconnected()
+      journal.write(horizon(1))
+      const proof = journal.prove()
+      const seen = journal.seeAgain(() => proof)
+      await clock.pass(60_000, 50)
+      expect(types).to.have.lengthOf(1)
+      seeTail()
+      await clock.pass(50, 50)
+      await seen
+      await settled()
+      expect(types.slice(1)).to.deep.equal([['seen'], [], ['horizon']])
+    })
+
+    it('waits for another look behind another reconnect', async () => {
+      const { types, journal, seeTail } = reconnecting()
+      seeTail()
+      journal.reconnected()
+      const inbox = Promise.withResolvers<void>()
+      const seen = journal.seeAgain(() => inbox.promise)
+      journal.reconnected()
+      journal.write(horizon(1))
+      inbox.resolve()
+      await seen
+      await settled()
+      expect(types).to.deep.equal([])
+      await journal.seeAgain(async () => {})
+      await settled()
+      expect(types).to.deep.equal([['horizon']])
+    })
+  })
+
   it('tells after 5 s, and then every 30 s, that its commit is not taken', async () => {
     const clock = new SteppedClock()
     const log = { append: async () => ({ kind: 'full' }) as AppendAnswer } as Partial<Log> as Log

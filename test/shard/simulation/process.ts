@@ -2,6 +2,7 @@
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { Semaphore } from '../../../internal/runtime/semaphore.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
+import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
 import { SNAPSHOT_PART_BYTES } from '../../../internal/shard/journal/snapshot.ts'
 import {
   type DeadLetters,
@@ -105,6 +106,8 @@ export class OwnerProcess implements Owner {
     })
     this.shard.start().catch((error: unknown) => {
       this.ended ??= error as Error
+      // A reconnect meanwhile may have told first why.
+      if (error instanceof JournalClosedError) return
       if (!(error instanceof FencedError) && !this.life.killed) this.ended = error as Error
     })
   }
