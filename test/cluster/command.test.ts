@@ -169,7 +169,7 @@ describe('npm run cluster', function () {
         }
         return found
       })
-    const logs = [0, 1, 2].flatMap((shard) => [`INBOX_${shard}`, `JOURNAL_${shard}`])
+    const logs = [0, 1, 2].flatMap((shard) => [`INBOX_${shard}`, `JOURNAL_${shard}`, `ARCHIVE_${shard}`])
     expect([...(await copiesOf()).keys()]).to.have.members([...logs, 'KV_penstock-leases'])
     // One that is written to may be a message behind at the moment.
     await eventually(async () => {

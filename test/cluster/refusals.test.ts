@@ -152,7 +152,7 @@ describe('a start of a node', function () {
       const line = await refusedUnchanged(role, { PENSTOCK_SHARDS: '8' })
       expect(line).to.match(/^PENSTOCK_SHARDS: this node has 8, \S+ \(actor\) has 4$/)
     }
-    expect(await manager.streams.names().next()).to.have.length(9)
+    expect(await manager.streams.names().next()).to.have.length(13)
   })
 
   it('with another count of shards than logs that are not empty is refused', async () => {

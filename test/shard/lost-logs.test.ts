@@ -48,7 +48,7 @@ describe('an installation that lost all of its logs', function () {
 
   async function makeAnew(clock: Clock): Promise<void> {
     const manager = await nats.connection.nats.jetstreamManager()
-    for (const stream of ['INBOX_0', 'JOURNAL_0']) await manager.streams.delete(stream)
+    for (const stream of ['INBOX_0', 'JOURNAL_0', 'ARCHIVE_0']) await manager.streams.delete(stream)
     const options = { clock, shards: 1, replicas: 1, storeBytes: STORE_BYTES_PER_SHARD }
     await ensureStreams(nats.connection, options)
   }

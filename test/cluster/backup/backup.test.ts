@@ -156,7 +156,7 @@ describe('backup and restore of a cluster', function () {
     await during
     expect(readdirSync(backup)).to.have.members([
       'postgres',
-      ...numbers(0, SHARDS).flatMap((shard) => [`INBOX_${shard}`, `JOURNAL_${shard}`]),
+      ...numbers(0, SHARDS).flatMap((shard) => [`INBOX_${shard}`, `JOURNAL_${shard}`, `ARCHIVE_${shard}`]),
     ])
     await startActors()
     await untilArrived('soon', numbers(0, 15))
