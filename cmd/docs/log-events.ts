@@ -62,7 +62,7 @@ export const eventMeanings: Readonly<Record<string, string>> = {
     'This process or machine has no file descriptor or memory for another connection; batches wait.',
   'no name server answers': 'Names of destinations cannot be looked up now; their batches wait.',
   'a name server answers again': 'They were looked up for ten seconds without such a failure.',
-  'a log is nearly full': 'An inbox or a journal holds more than 80 % of its limit.',
+  'a log is nearly full': 'An inbox, a journal or an archive holds more than 80 % of its limit.',
   'a log has room again': 'It holds less than 70 % again.',
 
   'the logs never held an item, and are made for another number of shards':

@@ -294,7 +294,7 @@ function tellLookups(log: Logger, meter: Meter): void {
 function tellLogs(log: Logger, meter: Meter): void {
   const telemetry = createLogUsageTelemetry(log, meter)
   const usage: LogUsage = { shard: 0, log: 'inbox', bytes: 1, maxBytes: 2 }
-  telemetry.usage([usage, { ...usage, log: 'journal' }])
+  telemetry.usage([usage, { ...usage, log: 'journal' }, { ...usage, log: 'archive' }])
   telemetry.nearlyFull(usage)
   telemetry.hasSpace(usage)
 }

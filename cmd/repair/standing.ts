@@ -14,7 +14,7 @@ const COME_BACK_MS = 6_000
 /** Rejects, in one line that names the node, when a lease lists one of the shards, or its last owner still has one. */
 export async function refuseOwned(
   connection: Connection,
-  broker: Pick<Broker, 'inbox' | 'journal'>,
+  broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>,
   clock: Clock,
   shards: readonly number[],
 ): Promise<void> {

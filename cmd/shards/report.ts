@@ -6,12 +6,13 @@ type Cells = readonly string[]
 
 /** What logs and leases tell, a line a shard. `now`: Unix ms. */
 export function surveyLines(shards: readonly SurveyedShard[], now: number): string {
-  const head = ['shard', 'owner', 'node', 'epoch', 'last commit', 'state', 'inbox', 'of', 'journal', 'of']
+  const logs = ['inbox', 'of', 'journal', 'of', 'archive', 'of']
+  const head = ['shard', 'owner', 'node', 'epoch', 'last commit', 'state', ...logs]
   return table([head, ...shards.map((shard) => surveyCells(shard, now))])
 }
 
-function surveyCells({ shard, inbox, journal, owner, listedBy }: SurveyedShard, now: number): Cells {
-  const logs = [inbox, journal].flatMap(({ messages, bytes, maxBytes }) => [
+function surveyCells({ shard, inbox, journal, archive, owner, listedBy }: SurveyedShard, now: number): Cells {
+  const logs = [inbox, journal, archive].flatMap(({ messages, bytes, maxBytes }) => [
     `${messages} (${size(bytes)})`,
     maxBytes > 0 ? size(maxBytes) : 'no limit',
   ])

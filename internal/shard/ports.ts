@@ -248,7 +248,7 @@ export interface ShardTelemetry {
 /** How full one log of a shard is. */
 export interface LogUsage {
   readonly shard: number
-  readonly log: 'inbox' | 'journal'
+  readonly log: 'inbox' | 'journal' | 'archive'
   readonly bytes: number
   /** Its `max_bytes`; 0 or less: none. */
   readonly maxBytes: number

@@ -4,8 +4,12 @@ import type { LogUsage, LogUsageTelemetry } from '../shard/ports.ts'
 import type { Logger } from './logger.ts'
 
 const NAMES: [name: string, description: string, member: 'bytes' | 'maxBytes'][] = [
-  ['penstock_log_bytes', 'Bytes that a shard’s inbox or journal takes at the broker', 'bytes'],
-  ['penstock_log_max_bytes', 'Bytes that a shard’s inbox or journal may take at the broker', 'maxBytes'],
+  ['penstock_log_bytes', 'Bytes that a shard’s inbox, journal or archive takes at the broker', 'bytes'],
+  [
+    'penstock_log_max_bytes',
+    'Bytes that a shard’s inbox, journal or archive may take at the broker',
+    'maxBytes',
+  ],
 ]
 
 export function createLogUsageTelemetry(log: Logger, meter: Meter): LogUsageTelemetry {

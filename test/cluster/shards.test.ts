@@ -40,7 +40,7 @@ describe('npm run shards', function () {
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' })
     const [head, ...rows] = stdout.trimEnd().split('\n')
     expect(cells(head)).to.deep.equal(
-      'shard,owner,node,epoch,last commit,state,inbox,of,journal,of'.split(','),
+      'shard,owner,node,epoch,last commit,state,inbox,of,journal,of,archive,of'.split(','),
     )
     expect(rows).to.have.length(2)
     for (const [shard, row] of rows.entries()) {

@@ -105,6 +105,7 @@ describe('back-pressure', function () {
     expect(await on.installation.metric('penstock_log_max_bytes', { log: 'journal' })).to.be.above(
       INBOX_BYTES,
     )
+    expect(await on.installation.metric('penstock_log_max_bytes', { log: 'archive' })).to.be.above(0)
     const bytes = await on.installation.metric('penstock_log_bytes', { log: 'journal' })
     expect(bytes).to.be.above(0)
   })

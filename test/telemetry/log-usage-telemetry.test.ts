@@ -8,16 +8,19 @@ import { recorder } from './recorder.ts'
 describe('the telemetry of logs', () => {
   const inbox: LogUsage = { shard: 1, log: 'inbox', bytes: 850, maxBytes: 1_000 }
   const journal: LogUsage = { shard: 1, log: 'journal', bytes: 20, maxBytes: 2_000 }
+  const archive: LogUsage = { shard: 1, log: 'archive', bytes: 3, maxBytes: 300 }
 
   it('shows what the logs here hold, and those of a shard that went as empty', async () => {
     const { log, meter, numbers } = recorder()
     const telemetry = createLogUsageTelemetry(log, meter)
-    telemetry.usage([inbox, journal])
+    telemetry.usage([inbox, journal, archive])
     expect(await numbers()).to.deep.equal({
       'penstock_log_bytes{shard=1,log=inbox}': 850,
       'penstock_log_bytes{shard=1,log=journal}': 20,
+      'penstock_log_bytes{shard=1,log=archive}': 3,
       'penstock_log_max_bytes{shard=1,log=inbox}': 1_000,
       'penstock_log_max_bytes{shard=1,log=journal}': 2_000,
+      'penstock_log_max_bytes{shard=1,log=archive}': 300,
     })
     telemetry.usage([{ ...inbox, shard: 2 }])
     expect(await numbers()).to.include({

@@ -1,5 +1,5 @@
 /**
- * How full the logs of the shards are that run here: both are looked at every 10 s, and somebody is told once when
+ * How full the logs of the shards are that run here: each is looked at every 10 s, and somebody is told once when
  * one is nearly full, again only after it had room meanwhile.
  */
 import type { Clock } from '../../runtime/clock.ts'
@@ -11,9 +11,10 @@ const LOOK_EVERY_MS = 10_000
 /** Shares of `max_bytes`: above the first a log is nearly full, below the second it has room again. */
 const NEARLY_FULL = 0.8
 const SPACIOUS = 0.7
+const LOGS = ['inbox', 'journal', 'archive'] as const
 
 export interface LogUsageMonitorOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal'>
+  readonly broker: Pick<Broker, (typeof LOGS)[number]>
   readonly clock: Clock
   readonly telemetry: LogUsageTelemetry
 }
@@ -61,11 +62,8 @@ export class LogUsageMonitor {
   async #ask(shard: number, looked: Looked): Promise<void> {
     const { broker } = this.#options
     try {
-      const [inbox, journal] = await Promise.all([broker.inbox(shard).state(), broker.journal(shard).state()])
-      looked.usages = [
-        { shard, log: 'inbox', bytes: inbox.bytes, maxBytes: inbox.maxBytes },
-        { shard, log: 'journal', bytes: journal.bytes, maxBytes: journal.maxBytes },
-      ]
+      const states = await Promise.all(LOGS.map((log) => broker[log](shard).state()))
+      looked.usages = states.map(({ bytes, maxBytes }, at) => ({ shard, log: LOGS[at]!, bytes, maxBytes }))
     } catch {
       // A broker that does not answer is told of by whoever needs it for more than a look.
       return

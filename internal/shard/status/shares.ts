@@ -36,7 +36,7 @@ const PUBLISH_EVERY_MS = 1_000
 export type Reporting = Pick<Shard, 'state' | 'epoch' | 'buffered'>
 
 export interface SharePublisherOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal' | 'publish'>
+  readonly broker: Pick<Broker, 'inbox' | 'journal' | 'archive' | 'publish'>
   readonly clock: Clock
   /** The shards in the hands of this node. */
   readonly running: () => Iterable<readonly [shard: number, Reporting]>

@@ -15,6 +15,7 @@ export interface SurveyedShard {
   readonly shard: number
   readonly inbox: LogState
   readonly journal: LogState
+  readonly archive: LogState
   /** By the last commit of the journal; null: nobody ever claimed it. */
   readonly owner: {
     readonly boot: string
@@ -32,7 +33,7 @@ export interface SurveyedShard {
 
 /** Rejects when the broker does not answer. */
 export function surveyShards(
-  broker: Pick<Broker, 'inbox' | 'journal'>,
+  broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>,
   shards: number,
   leases: readonly Lease[],
 ): Promise<SurveyedShard[]> {
@@ -41,14 +42,19 @@ export function surveyShards(
 }
 
 export async function surveyShard(
-  broker: Pick<Broker, 'inbox' | 'journal'>,
+  broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>,
   shard: number,
   leases: readonly Lease[],
 ): Promise<SurveyedShard> {
-  const [inbox, journal] = [broker.inbox(shard), broker.journal(shard)]
-  const [inboxState, journalState, last] = await Promise.all([inbox.state(), journal.state(), journal.last()])
+  const [inbox, journal, archive, last] = await Promise.all([
+    broker.inbox(shard).state(),
+    broker.journal(shard).state(),
+    broker.archive(shard).state(),
+    broker.journal(shard).last(),
+  ])
   const listedBy = leases.filter((lease) => lease.shards.includes(shard))
-  if (last === undefined) return { shard, inbox: inboxState, journal: journalState, owner: null, listedBy }
+  const surveyed = { shard, inbox, journal, archive, listedBy }
+  if (last === undefined) return { ...surveyed, owner: null }
   const { boot, epoch, records } = decodeCommit(last.data)
   const owner = {
     boot,
@@ -58,7 +64,7 @@ export async function surveyShard(
     at: last.at,
     lease: leases.find((lease) => lease.boot === boot),
   }
-  return { shard, inbox: inboxState, journal: journalState, owner, listedBy }
+  return { ...surveyed, owner }
 }
 
 const APPEND_TIMEOUT_MS = 2_000

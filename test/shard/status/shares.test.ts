@@ -239,6 +239,7 @@ describe('an owner', () => {
 
     await fill(60_000)
     expect(await look()).to.include({ shard: 0, log: 'inbox', maxBytes: 100_000 })
+    expect(told.latest.map(({ log }) => log)).to.deep.equal(['inbox', 'journal', 'archive'])
     expect(usages.inboxBytes(0)).to.equal(100_000)
     expect(told.lines).to.deep.equal([])
     await fill(75_000)
@@ -274,7 +275,8 @@ describe('an owner', () => {
           return at.broker.inbox(shard).state()
         },
       }),
-      journal: (shard: number) => at.broker.journal(shard),
+      journal: at.broker.journal,
+      archive: at.broker.archive,
     }
     const usages = new LogUsageMonitor({ broker: broker as never, clock, telemetry: new Told() })
     for (let second = 0; second < 21; second++) {
