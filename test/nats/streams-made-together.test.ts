@@ -97,6 +97,16 @@ describe('streams that several nodes make', function () {
     expect(await sizes()).to.deep.equal(whole)
   })
 
+  it('get archives beside logs in use, which keep their sizes', async () => {
+    await ensureStreams(nodes[0]!, OPTIONS)
+    const whole = await sizes()
+    await nodes[0]!.nats.request('items.0.mixed', 'x', { timeout: 10_000 })
+    const archives = Object.keys(whole).filter((name) => name.startsWith('ARCHIVE_'))
+    for (const name of archives) await manager.streams.delete(name)
+    expect(await lowered(apart(0))).to.deep.equal([])
+    expect(await sizes()).to.deep.equal(whole)
+  })
+
   it('are made also when the node that had the lock has ended: 45 s after it took it', async () => {
     const left = {
       name: 'PENSTOCK-ROOM',
