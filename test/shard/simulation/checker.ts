@@ -1,5 +1,7 @@
 /** What must hold at the end of a run, whatever happened in it (reliability: the checker). */
 import { isDeepStrictEqual } from 'node:util'
+import { decodePack, type PackItem, readItem } from '../../../internal/domain/pack.ts'
+import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
 import { BUFFERS } from './buffers.ts'
 import type { Accepted } from './ingress.ts'
 import type { World } from './world.ts'
@@ -7,56 +9,96 @@ import type { World } from './world.ts'
 export function check(run: {
   world: World
   accepted: Accepted[]
+  /** Every item that was ever accepted. */
+  all: readonly PackItem[]
   told: Set<string>
   settled: boolean
   /** Packs whose senders do not know yet which of their items are duplicates. */
   unanswered: number
 }): string[] {
   const { world } = run
-  return [
-    ...losses(run),
-    ...keys(world),
-    ...order(run),
-    ...verdicts(run),
-    ...counters(world),
-    ...storage(world),
-  ]
+  const both = [...losses(run), ...invented(run), ...bodies(world)]
+  // The shard waits for its repair.
+  if (world.losses.told !== null) return both
+  const ended = [...verdicts(run), ...storage(world), ...world.losses.unnoticed()]
+  // What was decided and is gone is decided again.
+  if (world.losses.any) return [...both, ...ended]
+  return [...both, ...ended, ...duplicates(run), ...keys(world), ...order(run), ...counters(world)]
 }
 
-function idOf({ item }: Accepted): string {
+function idOf({ item }: { item: PackItem }): string {
   return JSON.parse(Buffer.from(item.payload).toString()).id as string
 }
 
-function losses({ world, accepted, told, settled }: Parameters<typeof check>[0]): string[] {
-  const errors = settled ? [] : ['something is still buffered']
+function losses({ world, accepted, settled }: Parameters<typeof check>[0]): string[] {
+  const isTold = world.losses.told !== null
+  const errors = settled || isTold ? [] : ['something is still buffered']
+  const stored = isTold ? storedItems(world) : new Set()
   const delivered = new Set(world.sent.filter((sent) => sent.delivered).flatMap((sent) => sent.items))
-  const tried = new Set(world.sent.flatMap((sent) => sent.items))
-  const dead = new Set<string>()
-  for (const row of [...world.rows.values(), ...world.deletedRows.values()]) {
-    for (const item of JSON.parse(Buffer.from(row.body).toString()).items) dead.add(item.payload.id)
-  }
-  const known = new Set(accepted.map(idOf))
-  for (const id of tried) if (!known.has(id)) errors.push(`invented ${id}`)
+  const dead = deadItems(world)
   for (const each of accepted) {
     const id = idOf(each)
-    if (told.has(each.item.itemId) && (tried.has(id) || dead.has(id)))
-      errors.push(`told duplicate but sent ${id}`)
-    if (delivered.has(id) || dead.has(id)) continue
+    if (delivered.has(id) || dead.has(id) || stored.has(each.item.itemId)) continue
     // Both are judged as they are written.
     const how = world.items.at(each)?.end?.how
-    if (!settled || how === 'drop' || how === 'discard') continue
+    if (!(settled || isTold) || how === 'drop' || how === 'discard') continue
     errors.push(`lost ${id}`)
+  }
+  return errors
+}
+
+/** Ids of payloads of all that became a dead letter. */
+function deadItems({ rows, deletedRows }: World): Set<string> {
+  const dead = new Set<string>()
+  for (const row of [...rows.values(), ...deletedRows.values()]) {
+    for (const item of JSON.parse(Buffer.from(row.body).toString()).items) dead.add(item.payload.id)
+  }
+  return dead
+}
+
+/** Ids of all items that a log still holds: a repair finds them. */
+function storedItems({ inbox, journal }: World): Set<string> {
+  const stored = new Set<string>()
+  for (const { data } of inbox.messages) decodePack(data, ({ itemId }) => void stored.add(itemId))
+  for (const { data } of journal.messages) {
+    for (const record of decodeCommit(data).records) {
+      for (const { item } of record.type === 'keep' ? record.items : []) stored.add(readItem(item, 0).itemId)
+    }
+  }
+  return stored
+}
+
+function invented({ world, all }: Parameters<typeof check>[0]): string[] {
+  const known = new Set(all.map((item) => idOf({ item })))
+  const tried = new Set(world.sent.flatMap((sent) => sent.items))
+  return [...tried].filter((id) => !known.has(id)).map((id) => `invented ${id}`)
+}
+
+function duplicates({ world, accepted, told }: Parameters<typeof check>[0]): string[] {
+  const tried = new Set(world.sent.flatMap((sent) => sent.items))
+  const dead = deadItems(world)
+  const sent = accepted.filter((each) => tried.has(idOf(each)) || dead.has(idOf(each)))
+  const wrong = sent.filter(({ item }) => told.has(item.itemId))
+  return wrong.map((each) => `told duplicate but sent ${idOf(each)}`)
+}
+
+/** One idempotency key never names two bodies. */
+function bodies({ sent, losses }: World): string[] {
+  const errors: string[] = []
+  const known = new Map<string, string>()
+  for (const { key, body } of sent) {
+    const version = Number(key.slice(key.lastIndexOf('v') + 1))
+    if ((known.get(key) ?? body) !== body && !losses.mayRepeat(version))
+      errors.push(`two bodies under ${key}`)
+    known.set(key, body)
   }
   return errors
 }
 
 function keys({ sent, rows, deletedRows, settlements }: World): string[] {
   const errors: string[] = []
-  const bodies = new Map<string, string>()
   const keyOf = new Map<string, string>()
-  for (const { key, body, items } of sent) {
-    if ((bodies.get(key) ?? body) !== body) errors.push(`two bodies under ${key}`)
-    bodies.set(key, body)
+  for (const { key, items } of sent) {
     for (const item of items) {
       if ((keyOf.get(item) ?? key) !== key) errors.push(`two keys for ${item}`)
       keyOf.set(item, key)

@@ -8,7 +8,7 @@ import type {
   Reading,
 } from '../../../internal/shard/broker.ts'
 import type { Events, ProcessLife } from './events.ts'
-import type { Line } from './line.ts'
+import { Line } from './line.ts'
 import type { Stream } from './streams.ts'
 import type { Earlier, World } from './world.ts'
 
@@ -19,6 +19,8 @@ const LOST = 0.04
 const REFUSED = 0.02
 /** Readings of the inbox that are handed over twice. */
 const REPEATED = 0.1
+/** Answers that an old leader gives before the new one. */
+const OLD_ANSWERS = 0.5
 /** Messages of one answer, at most. */
 const READ_AT_ONCE = { follow: 4, range: 25 }
 
@@ -39,14 +41,27 @@ export class FaultyBroker implements Broker {
   readonly #reconnected = new Set<() => void>()
   /** What the server knows that this process is connected to; null: it is not cut off from its peers. */
   #cutOff: Earlier | null = null
+  /** What a server knows that was the leader and answers as if it still were; null: there is none. */
+  #oldLeader: Earlier | null = null
+  #connections = 0
+  /** null: there is none. */
+  #connection: number | null = 0
+  /** The last sequences that the process was told of: of what it has read, and of its own commits. */
+  readonly known: Record<Name, number> = { inbox: 0, journal: 0 }
 
   /** `onSaid`: the process publishes this, whether or not it arrives. */
-  constructor(world: World, life: ProcessLife, line: Line, onSaid: (data: Uint8Array) => void) {
+  constructor(world: World, life: ProcessLife, onSaid: (data: Uint8Array) => void) {
     this.#world = world
     this.#onSaid = onSaid
     this.#events = world.events
     this.#life = life
-    this.#line = line
+    this.#line = new Line(
+      world.events,
+      life,
+      () => world.faults,
+      () => this.#connection,
+    )
+    if (world.downUntil > world.events.now) this.disconnect(world.downUntil - world.events.now)
     this.#inbox = this.#log('inbox', (data, msgId) => world.appendInbox(data, msgId))
     this.#journal = this.#log('journal', (...append) => world.appendJournal(...append))
     this.#archive = this.#archiveOf(world)
@@ -66,7 +81,7 @@ export class FaultyBroker implements Broker {
 
   publish(subject: string, data: Uint8Array, reply?: string): void {
     this.#onSaid(data)
-    if (this.#cutOff) return
+    if (this.#cutOff || this.#connection === null) return
     if (!this.#world.faults || this.#events.random() >= LOST) this.#world.send(subject, data, reply)
   }
 
@@ -76,7 +91,7 @@ export class FaultyBroker implements Broker {
 
   subscribe(subject: string, handler: (data: Uint8Array, reply?: string) => void): () => void {
     return this.#world.subscribe(subject, (bytes, reply) => {
-      this.#life.after(0, () => handler(bytes, reply))
+      if (this.#connection !== null) this.#life.after(0, () => handler(bytes, reply))
     })
   }
 
@@ -89,11 +104,35 @@ export class FaultyBroker implements Broker {
     for (const listener of this.#reconnected) this.#life.after(0, listener)
   }
 
+  /** All servers are gone for `ms`, and what stood in the connection is. */
+  disconnect(ms: number): void {
+    const connection = ++this.#connections
+    this.#connection = null
+    this.#cutOff = null
+    this.#oldLeader = null
+    this.#events.after(ms, () => {
+      if (connection !== this.#connections) return
+      this.#connection = connection
+      this.reconnect()
+    })
+  }
+
+  /** For `ms` a server that was the leader some time ago answers reads now and then, before the present one. */
+  besideOldLeader(ms: number): void {
+    const old = this.#world.earlier()
+    this.#oldLeader = old
+    this.#events.after(ms, () => {
+      if (this.#oldLeader === old) this.#oldLeader = null
+    })
+  }
+
   /** For `ms` connected to a server that is cut off from its peers, with what it had when that began. It takes itself for the leader. */
   cutOff(ms: number): void {
+    const connections = this.#connections
     this.#cutOff = this.#world.earlier()
     this.reconnect()
     this.#events.after(ms, () => {
+      if (connections !== this.#connections) return
       this.#cutOff = null
       this.reconnect()
     })
@@ -101,23 +140,29 @@ export class FaultyBroker implements Broker {
 
   #log(name: Name, append: Append): Log {
     const line = this.#line
-    const stream = () => this.#cutOff?.[name] ?? this.#world[name]
+    const stream = () => this.#cutOff?.[name] ?? this.#oldAnswers()?.[name] ?? this.#world[name]
     return {
-      append: (data, { msgId, expectLastSeq }) =>
-        this.#append(this.#cutOff ? this.#refused(name, expectLastSeq) : append, data, msgId, expectLastSeq),
+      append: async (data, { msgId, expectLastSeq }) => {
+        const by = this.#cutOff ? this.#refused(name, expectLastSeq) : append
+        const answer = await this.#append(by, data, msgId, expectLastSeq)
+        if (answer.kind === 'stored') this.#knows(name, answer.seq)
+        return answer
+      },
       state: () => line.ask(() => stream().state()),
       get: (seq) => line.ask(() => stream().get(seq)),
       last: () => line.ask(() => stream().messages.at(-1)),
       purgeBelow: (seq) =>
-        this.#cutOff ? line.noAnswer() : line.actLate(() => this.#world[name].purgeBelow(seq)),
+        this.#cutOff
+          ? line.noAnswer()
+          : line.actLate(() => this.#world[name].purgeBelow(seq), this.#world.repeatsPurges),
       range: (from, to) => this.#range(stream, from, to),
-      follow: (from, handler) => this.#follow(stream, from, handler),
+      follow: (from, handler) => this.#follow(name, stream, from, handler),
     }
   }
 
-  #archiveOf({ archive, events }: World): Archive {
+  #archiveOf({ archive, events, repeatsPurges }: World): Archive {
     const line = this.#line
-    const known = () => this.#cutOff?.archive ?? archive
+    const known = () => this.#cutOff?.archive ?? this.#oldAnswers()?.archive ?? archive
     return {
       append: (data, { msgId, subject }) => {
         const append: Append = (bytes, id) => archive.append(events.now, bytes, id, subject)
@@ -126,8 +171,17 @@ export class FaultyBroker implements Broker {
       state: () => line.ask(() => known().state()),
       list: (filter) => line.ask(() => known().list(filter)),
       lastOf: (subject) => line.ask(() => known().lastOf(subject)),
-      remove: (filter) => (this.#cutOff ? line.noAnswer() : line.actLate(() => archive.remove(filter))),
+      remove: (filter) =>
+        this.#cutOff ? line.noAnswer() : line.actLate(() => archive.remove(filter), repeatsPurges),
     }
+  }
+
+  #knows(name: Name, seq: number): void {
+    this.known[name] = Math.max(this.known[name], seq)
+  }
+
+  #oldAnswers(): Earlier | null {
+    return this.#oldLeader && this.#events.random() < OLD_ANSWERS ? this.#oldLeader : null
   }
 
   /** A server without its peers looks at the expectation, and stores nothing. */
@@ -163,6 +217,7 @@ export class FaultyBroker implements Broker {
   }
 
   #follow(
+    name: Name,
     stream: () => Stream,
     from: number,
     handler: (messages: LogMessage[]) => void | Promise<void>,
@@ -175,6 +230,7 @@ export class FaultyBroker implements Broker {
         .ask(() => stream().from(cursor, this.#events.between(1, READ_AT_ONCE.follow)))
         .then(async (messages) => {
           if (stopped || messages.length === 0) return
+          this.#knows(name, messages.at(-1)!.seq)
           if (!this.#world.faults || this.#events.random() >= REPEATED) cursor = messages.at(-1)!.seq + 1
           await handler(messages)
         })

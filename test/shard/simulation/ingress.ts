@@ -6,6 +6,13 @@ import type { Events } from './events.ts'
 import { type Inquired, Inquiry } from './inquiry.ts'
 import type { World } from './world.ts'
 
+/** A pack as it is appended, again and again until it is answered. */
+interface Sent {
+  readonly data: Uint8Array
+  readonly msgId: string
+  readonly items: readonly PackItem[]
+}
+
 /** A stored item that its sender was told 202 for. */
 export interface Accepted {
   readonly item: PackItem
@@ -26,7 +33,12 @@ const SHARES: [share: number, uid: string][] = [
 ]
 
 export class Ingress {
-  readonly accepted: Accepted[] = []
+  /** In the order of the inbox; those that it lost with the power are none. */
+  accepted: Accepted[] = []
+  /** Every item that was ever accepted. */
+  readonly all: PackItem[] = []
+  /** Ids of those in `accepted`. */
+  #standing = new Set<string>()
   /** Item ids whose senders were told `duplicate`. */
   readonly told = new Set<string>()
   /** Of packs with explicit items. */
@@ -36,6 +48,9 @@ export class Ingress {
   readonly #until: number
   #packs = 0
   #items = 0
+  #last: { readonly sent: Sent; readonly seq: number } | null = null
+  /** Nobody answered it, and the next pack waits for that. */
+  #unanswered: Sent | null = null
 
   /** Sends from now until `until`, virtual ms. */
   constructor(world: World, until: number) {
@@ -50,9 +65,31 @@ export class Ingress {
     return this.#inquiries.filter(({ over }) => !over).length
   }
 
+  get #down(): boolean {
+    return this.#world.downUntil > this.#events.now
+  }
+
+  /**
+   * After a power cut: the inbox lost what stood from this sequence on. What was answered is not sent again; the last pack may not
+   * have been.
+   */
+  lost(from: number): void {
+    this.accepted = this.accepted.filter(({ seq }) => seq < from)
+    this.#standing = new Set(this.accepted.map(({ item }) => item.itemId))
+    for (const inquiry of this.#inquiries) inquiry.lost(from)
+    if (this.#last && this.#last.seq >= from && this.#events.random() < 0.5)
+      this.#unanswered = this.#last.sent
+  }
+
   #send(): void {
     const events = this.#events
     if (events.now > this.#until) return
+    if (this.#down) {
+      events.after(this.#world.downUntil - events.now, () => this.#send())
+      return
+    }
+    if (this.#unanswered) this.#append(this.#unanswered)
+    this.#unanswered = null
     const number = ++this.#packs
     const items = Array.from({ length: events.between(1, 4) }, () => this.#item())
     const reply = `verdicts.${number}`
@@ -60,32 +97,45 @@ export class Ingress {
     const packId = Buffer.from(`pack${String(number).padStart(8, '0')}`)
     const awaited = explicit && events.random() < 0.9
     const data = encodePack(packId, awaited ? reply : null, items)
-    const seq = this.#append(data, `p${number}`)
-    this.accepted.push(...items.map((item, index) => ({ item, seq, index })))
-    if (explicit) this.#inquire({ seq, items, reply, awaited })
-    if (events.random() < 0.2)
-      events.after(events.between(50, REPEATS_MS), () => this.#repeat(data, `p${number}`))
-    if (events.random() < 0.05)
-      events.after(events.between(50, STILL_MS), () => this.#storeAgain(data, `p${number}`))
+    const sent = { data, msgId: `p${number}`, items }
+    const seq = this.#append(sent)
+    this.#last = { sent, seq }
+    this.all.push(...items)
+    if (explicit) this.#inquire({ number, seq, items, reply, awaited })
+    if (events.random() < 0.2) this.#later(events.between(50, REPEATS_MS), () => this.#repeat(sent))
+    if (events.random() < 0.05) this.#later(events.between(50, STILL_MS), () => this.#storeAgain(sent))
     events.after(events.between(5, 60), () => this.#send())
   }
 
+  /** Nothing that is on its way outlives a power cut. */
+  #later(ms: number, task: () => void): void {
+    const { powerCuts } = this.#world
+    this.#events.after(ms, () => {
+      if (powerCuts === this.#world.powerCuts) task()
+    })
+  }
+
   /** The PubAck was lost; maybe with the broker, which then knows only the ids of what it still stores. */
-  #repeat(data: Uint8Array, msgId: string): void {
+  #repeat(sent: Sent): void {
     if (this.#events.random() < 0.1) this.#world.inbox.restart()
-    this.#append(data, msgId)
+    this.#append(sent)
   }
 
   /** A broker that stood still goes on with a repeat in its socket. */
-  #storeAgain(data: Uint8Array, msgId: string): void {
-    this.#world.inbox.forget(msgId)
-    this.#append(data, msgId)
+  #storeAgain(sent: Sent): void {
+    this.#world.inbox.forget(sent.msgId)
+    this.#append(sent)
   }
 
-  #append(data: Uint8Array, msgId: string): number {
+  /** Accepted is what stands there for the first time, or again where the inbox had lost it. */
+  #append({ data, msgId, items }: Sent): number {
     const answer = this.#world.appendInbox(data, msgId)
     if (answer.kind !== 'stored') throw new Error('the inbox took no pack')
-    return answer.seq
+    const { seq } = answer
+    if (this.#standing.has(items[0]!.itemId)) return seq
+    this.accepted.push(...items.map((item, index) => ({ item, seq, index })))
+    for (const { itemId } of items) this.#standing.add(itemId)
+    return seq
   }
 
   #inquire(pack: Inquired): void {

@@ -9,6 +9,8 @@ const PATIENCE_MS = 1_000
 const CURIOUS = 0.3
 
 export interface Inquired {
+  /** Of the pack: positions may be used again after a power cut. */
+  readonly number: number
   readonly seq: number
   readonly items: readonly PackItem[]
   /** Where it hears verdicts. */
@@ -23,6 +25,7 @@ export class Inquiry {
   readonly #explicit: { index: number; itemId: string }[]
   readonly #onDuplicate: (itemId: string) => void
   #known = false
+  #lost = false
 
   constructor(world: World, pack: Inquired, onDuplicate: (itemId: string) => void) {
     this.#world = world
@@ -43,8 +46,13 @@ export class Inquiry {
     return this.#known || !this.#pack.awaited
   }
 
+  /** Its pack is gone from the inbox. */
+  lost(from: number): void {
+    if (this.#pack.seq >= from) this.#known = this.#lost = true
+  }
+
   get #answers(): string {
-    return `answers.${this.#pack.seq}`
+    return `answers.${this.#pack.number}`
   }
 
   #heardVerdict(data: Uint8Array): void {
@@ -64,14 +72,15 @@ export class Inquiry {
   }
 
   #ask(): void {
-    const { seq } = this.#pack
+    if (this.#lost) return
+    const { number, seq } = this.#pack
     const items = this.#explicit
     this.#world.verdicts.asked(
-      seq,
+      number,
       seq,
       items.map(({ index }) => index),
     )
-    this.#world.send(askSubject(0), encodeAsk({ kind: 'position', id: seq, seq, items }), this.#answers)
+    this.#world.send(askSubject(0), encodeAsk({ kind: 'position', id: number, seq, items }), this.#answers)
   }
 
   #askUntilKnown(): void {

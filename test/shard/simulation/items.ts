@@ -64,6 +64,13 @@ export class Items {
     if (explicit) this.#sharing.set(`${groupToken} ${messageId}`, [...sharing, item])
   }
 
+  /** Nothing was stored. */
+  forget(): void {
+    this.#byPosition.clear()
+    this.#byId.clear()
+    this.#sharing.clear()
+  }
+
   at(position: Position): StoredItem | undefined {
     return this.#byPosition.get(placeOf(position))
   }

@@ -17,27 +17,38 @@ export class Line {
   readonly #events: Events
   readonly #life: ProcessLife
   readonly #faulty: () => boolean
+  readonly #connection: () => number | null
 
-  constructor(events: Events, life: ProcessLife, faulty: () => boolean) {
+  /** `connection`: changes when what stood in it is gone; null: there is none now. */
+  constructor(
+    events: Events,
+    life: ProcessLife,
+    faulty: () => boolean,
+    connection: () => number | null = () => 0,
+  ) {
     this.#events = events
     this.#life = life
     this.#faulty = faulty
+    this.#connection = connection
   }
 
   /** Request, atomic step, answer; either way may get lost: then it rejects after a while, done or not. */
   ask<T>(step: () => T, delayMs = 0): Promise<T> {
     const events = this.#events
+    const connection = this.#connection()
+    const broken = () => connection === null || this.#connection() !== connection
     return new Promise((resolve, reject) => {
       const lost = this.#strikes(LOST)
       const before = events.random() < 0.5
       const giveUp = () => this.#life.after(NO_ANSWER_MS, () => reject(new Error('no answer')))
-      if (lost && before) return giveUp()
+      if ((lost && before) || broken()) return giveUp()
       events.after(delayMs + this.#latency(), () => {
         // What was on its way when the process died arrives or not.
         if (this.#life.killed && events.random() < 0.5) return
+        if (broken()) return giveUp()
         const value = step()
         if (lost) return giveUp()
-        this.#life.after(this.#latency(), () => resolve(value))
+        this.#life.after(this.#latency(), () => (broken() ? giveUp() : resolve(value)))
       })
     })
   }
@@ -48,11 +59,22 @@ export class Line {
     return this.ask(step, this.#strikes(FREEZES) ? this.#freeze() : 0)
   }
 
-  /** As `act`, for what may come late: behind whatever others did meanwhile, when nobody waits for it any more. */
-  actLate(step: () => void): Promise<void> {
+  /**
+   * As `act`, for what may come late: behind whatever others did meanwhile, when nobody waits for it any more. `twice`: it may also
+   * come late once more.
+   */
+  actLate(step: () => void, twice: boolean): Promise<void> {
+    if (twice && this.#strikes(LATE.share)) this.#doLate(step)
     if (!this.#strikes(LATE.share)) return this.act(step)
-    this.#events.after(this.#events.between(LATE.least, LATE.most), step)
+    this.#doLate(step)
     return this.noAnswer()
+  }
+
+  #doLate(step: () => void): void {
+    const connection = this.#connection()
+    this.#events.after(this.#events.between(LATE.least, LATE.most), () => {
+      if (connection !== null && this.#connection() === connection) step()
+    })
   }
 
   /** The caller learns after a while that no answer came. */

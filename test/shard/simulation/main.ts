@@ -2,7 +2,8 @@
  * The simulation for as long as one likes: `npm run test:sim -- --seed 7 --runs 5000`
  *
  * `--seed` alone runs that one seed; `--minutes 4` runs as many as there is time for; `--fresh` begins with seeds that belong to
- * this commit alone; `--mutant <name>` leaves a rule of the core out (`mutants.ts`). The first line of a failing seed names it; the
+ * this commit alone; `--power`: all servers of the broker lose power now and then; `--tight`: each journal has little room;
+ * `--mutant <name>` leaves a rule of the core out (`mutants.ts`). The first line of a failing seed names it; the
  * same seed replays exactly. The last line counts seeds. Exit code 0: every promise held.
  */
 import { execFileSync } from 'node:child_process'
@@ -19,6 +20,8 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     fresh: { type: 'boolean', default: false },
     mutant: { type: 'string' },
+    power: { type: 'boolean', default: false },
+    tight: { type: 'boolean', default: false },
   },
 })
 /** Seeds of one commit: more than any run of it takes. */
@@ -35,14 +38,18 @@ const runOne = values.mutant === undefined ? run : await runOf(values.mutant)
 
 process.stdout.write(`seeds from ${first} on\n`)
 const began = performance.now()
-const total = { failed: 0, events: 0, sent: 0, dead: 0, duplicates: 0, owners: 0, commits: 0 }
+const FIGURES = ['events', 'sent', 'dead', 'duplicates', 'owners', 'commits'] as const
+const FIGURES_OF_POWER = ['powerCuts', 'losses', 'told'] as const
+const summed = values.power ? [...FIGURES, ...FIGURES_OF_POWER] : FIGURES
+const total: Record<string, number> = { ...Object.fromEntries(summed.map((name) => [name, 0])) }
 let ran = 0
+let failed = 0
 for (let seed = first; seed < first + runs && minutesSince(began) < minutes; seed++, ran++) {
-  const { errors, hash, ...figures } = await runOne(seed)
-  for (const key of ['events', 'sent', 'dead', 'duplicates', 'owners', 'commits'] as const)
-    total[key] += figures[key]
+  const { errors, hash, ...figures } = await runOne(seed, { power: values.power, tight: values.tight })
+  for (const name of summed) total[name]! += figures[name]
   if (errors.length > 0) {
-    total.failed++
+    failed++
+
     process.stdout.write(
       `seed ${seed} failed:\n${errors
         .slice(0, 10)
@@ -53,12 +60,12 @@ for (let seed = first; seed < first + runs && minutesSince(began) < minutes; see
   if (runs === 1) process.stdout.write(`seed ${seed}: history ${hash}\n`)
 }
 const cpuMinutes = process.cpuUsage().user / 60e6
-process.stdout.write(`${JSON.stringify(total)}\n`)
+process.stdout.write(`${JSON.stringify({ failed, ...total })}\n`)
 process.stdout.write(
   `${ran} seeds, ${Math.round(ran / minutesSince(began))} a minute, ${Math.round(ran / cpuMinutes)} a minute of CPU\n`,
 )
-process.stdout.write(`${ran - total.failed} passed, ${total.failed} failed, 0 skipped\n`)
-process.exitCode = total.failed === 0 ? 0 : 1
+process.stdout.write(`${ran - failed} passed, ${failed} failed, 0 skipped\n`)
+process.exitCode = failed === 0 ? 0 : 1
 
 function minutesSince(began: number): number {
   return (performance.now() - began) / 60_000

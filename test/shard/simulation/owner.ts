@@ -2,9 +2,12 @@
 import type { BufferRecord } from '../../../internal/domain/model.ts'
 
 export interface Owner {
+  readonly boot: string
   /** 0 until it has claimed the shard. */
   readonly epoch: number
   readonly killed: boolean
+  /** What it knows was lost with the power: it has to find out, and what it does until then is judged by what follows. */
+  readonly misled: boolean
   /** Its node is not certain of its lease. */
   readonly uncertain: boolean
   /** When its node became certain again, virtual ms; 0: it always was. */

@@ -4,6 +4,7 @@ import { Semaphore } from '../../../internal/runtime/semaphore.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
 import { SNAPSHOT_PART_BYTES } from '../../../internal/shard/journal/snapshot.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import {
   type DeadLetters,
   FencedError,
@@ -17,7 +18,7 @@ import { FaultyBroker } from './faulty-broker.ts'
 import { REPEATS_MS } from './ingress.ts'
 import { Line } from './line.ts'
 import { KnownBuffers, type Owner } from './owner.ts'
-import type { World } from './world.ts'
+import { SYNCED_MS, type World } from './world.ts'
 
 const LIMITS = {
   payloadBudget: 1_500,
@@ -42,8 +43,16 @@ const LIMITS = {
  */
 const IN_A_LIMITED_JOURNAL = { syncLagMs: 300, partBytes: 2_500 }
 
-function limitsOf({ limited }: World): typeof LIMITS {
-  return limited ? { ...LIMITS, housekeeping: { ...LIMITS.housekeeping, ...IN_A_LIMITED_JOURNAL } } : LIMITS
+/** Where the servers answer before they sync: what was answered is on disk after so long, ms. */
+const WHERE_SYNCED_LATER = { syncLagMs: SYNCED_MS + 100 }
+
+function limitsOf({ limited, syncsLater }: World): typeof LIMITS {
+  const housekeeping = {
+    ...LIMITS.housekeeping,
+    ...(limited && IN_A_LIMITED_JOURNAL),
+    ...(syncsLater && WHERE_SYNCED_LATER),
+  }
+  return { ...LIMITS, housekeeping }
 }
 
 /** A node notices within so long that its lease is not certain any more, ms. */
@@ -53,6 +62,7 @@ const LEASE_LOST = 0.3
 
 export class OwnerProcess implements Owner {
   readonly life: ProcessLife
+  readonly boot: string
   readonly #world: World
   readonly #events: Events
   readonly #line: Line
@@ -62,6 +72,7 @@ export class OwnerProcess implements Owner {
   readonly #listeners = new Set<(record: BufferRecord) => void>()
   readonly buffers = new KnownBuffers()
   uncertain = false
+  misled = false
   certainSince = 0
   leavingSince: number | null = null
   /** How often its node lost its lease for a while. */
@@ -71,15 +82,16 @@ export class OwnerProcess implements Owner {
   constructor(world: World, number: number, onFreeze: () => void) {
     this.#world = world
     this.#events = world.events
+    this.boot = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`
     this.life = new ProcessLife(world.events, () => {
       if (world.events.random() < LEASE_LOST) this.loseLease(world.events.between(100, 1_000))
       onFreeze()
     })
     this.#line = new Line(world.events, this.life, () => world.faults)
-    this.#broker = new FaultyBroker(world, this.life, this.#line, (data) => world.verdicts.said(this, data))
+    this.#broker = new FaultyBroker(world, this.life, (data) => world.verdicts.said(this, data))
     this.shard = new Shard({
       shard: 0,
-      boot: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
+      boot: this.boot,
       claim: 1,
       broker: this.#broker,
       clock: this.life,
@@ -98,18 +110,28 @@ export class OwnerProcess implements Owner {
       limits: limitsOf(world),
       largeWrites: new Semaphore(1),
       holds: () => !this.uncertain,
-      onEnd: (error) => {
-        this.ended = error
-        if (error instanceof FencedError && this.shard.epoch === world.truth.epoch)
-          world.wrong.push(`fenced without another claim: ${error.message}`)
-      },
+      onEnd: (error) => this.#end(error),
     })
     this.shard.start().catch((error: unknown) => {
       this.ended ??= error as Error
       // A reconnect meanwhile may have told first why.
       if (error instanceof JournalClosedError) return
-      if (!(error instanceof FencedError) && !this.life.killed) this.ended = error as Error
+      if (!(error instanceof FencedError) && !this.life.killed) this.#end(error as Error)
     })
+  }
+
+  #end(error: Error): void {
+    const { losses, truth, wrong } = this.#world
+    this.ended = error
+    if (error instanceof LostTailError && !this.life.killed) losses.tells(error)
+    // Postgres may know of a claim that the journal has lost.
+    if (error instanceof FencedError && this.shard.epoch === truth.epoch && !losses.lost.journal)
+      wrong.push(`fenced without another claim: ${error.message}`)
+  }
+
+  /** The last sequences of both logs that it was told of. */
+  get known(): FaultyBroker['known'] {
+    return this.#broker.known
   }
 
   get epoch(): number {
@@ -166,6 +188,16 @@ export class OwnerProcess implements Owner {
 
   reconnect(): void {
     this.#broker.reconnect()
+  }
+
+  /** All servers of the broker are gone for `ms`. */
+  disconnect(ms: number): void {
+    this.#broker.disconnect(ms)
+  }
+
+  /** For `ms` a server that was the leader answers, too. */
+  besideOldLeader(ms: number): void {
+    this.#broker.besideOldLeader(ms)
   }
 
   /** Connected for `ms` to a server that is cut off from its peers. */
@@ -252,12 +284,13 @@ export class OwnerProcess implements Owner {
     const { wrong, truth, attempts } = world
     return {
       ownership: ({ state }) => {
-        if (state === 'replaying') world.claims.folded(this.shard)
+        if (state === 'replaying' && !this.misled) world.claims.folded(this.shard)
       },
       flush: (flush) => this.#judgeFlush(flush),
       delivery: ({ groupId, version, attempt }) => {
         const number = attempts.numberOf(this, batchKey({ groupId, version }))
-        if (attempt !== number) wrong.push(`attempt ${number} of ${groupId}:${version} is told as ${attempt}`)
+        if (attempt !== number && !this.misled)
+          wrong.push(`attempt ${number} of ${groupId}:${version} is told as ${attempt}`)
       },
       dead: nothing,
       paused: nothing,
@@ -266,6 +299,7 @@ export class OwnerProcess implements Owner {
       commit: nothing,
       gauges: nothing,
       problem: ({ what, error }) => {
+        if (this.misled) return
         // Only after a commit of its own an owner says so.
         if (what.includes('rebuilt')) wrong.push(`${what}: ${error}`)
         // Who lost its shard sees the purges of its successor, until its next commit tells.

@@ -39,6 +39,29 @@ const SHORT_FLUSH_DELAY_MS = 100
 /** What is live, with its snapshot, takes nearly all of it at times. */
 const FULL_JOURNAL_BYTES = 45_000
 
+/** Where the power may fail, load and faults last for so long, so that purges that wait for the disk come, ms. */
+const POWER_RUNS_MS = { least: 2_500, most: 7_000 }
+/** The servers are gone for so long, ms. */
+const DOWN_MS = { least: 5, most: 300 }
+/** So many times, at most; half of them are followed by another one soon, ms. */
+const POWER_CUTS = 3
+const SOON_MS = { least: 20, most: 500 }
+/** A process is connected again so long after the servers are back, at most, ms. */
+const RECONNECTED_MS = 60
+/** Of processes, at a power cut: all in half of the runs, few in the others. */
+const DEADLY = { few: 0.15, many: 0.7 }
+/** Whoever knows of a loss needs no longer to tell, ms. */
+const TELLING_MS = 15_000
+
+export interface Faults {
+  /** A rule that the simulated Postgres breaks. */
+  readonly leftOut?: Rule
+  /** All servers of the broker lose power now and then. Two thirds of the seeds answer before they sync. */
+  readonly power?: boolean
+  /** Each journal has little room. */
+  readonly tight?: boolean
+}
+
 export interface RunResult {
   errors: string[]
   /** Of all that was written, sent and stored as dead letters: the same for the same seed. */
@@ -52,16 +75,24 @@ export interface RunResult {
   commits: number
   purgedJournal: number
   purgedInbox: number
+  powerCuts: number
+  /** 1: the power took something of a log. */
+  losses: number
+  /** 1: the shard told of a loss. */
+  told: number
 }
 
-/** `leftOut`: a rule that the simulated Postgres breaks. */
-export async function run(seed: number, leftOut?: Rule): Promise<RunResult> {
+export async function run(seed: number, faults: Faults = {}): Promise<RunResult> {
+  const { leftOut, power = false, tight = false } = faults
   const events = new Events(seededFractions(seed))
   // A journal without room waits for drops to be a minute old, which is longer than the rest behind wrong clocks.
-  const clocksStep = seed % 11 === 4 && seed % 5 !== 0
+  const clocksStep = seed % 11 === 4 && seed % 5 !== 0 && !tight
   const restores = seed % 11 === 3
-  const world = new World(events, { leftOut, journalBytes: journalBytesOf(seed), clocksStep, restores })
-  return new Simulation(events, world, delayOf(seed)).run()
+  const journalBytes = tight ? FULL_JOURNAL_BYTES : journalBytesOf(seed)
+  const repeatsPurges = power || seed % 7 === 2
+  const syncsLater = power && seed % 3 !== 0
+  const world = new World(events, { leftOut, journalBytes, clocksStep, restores, repeatsPurges, syncsLater })
+  return new Simulation(events, world, { delayMs: delayOf(seed), power }).run()
 }
 
 /** Of most seeds no buffer keeps its flushes apart. */
@@ -81,13 +112,23 @@ class Simulation {
   readonly #end: number
   readonly #ingress: Ingress
   #over = 0
+  readonly #power: boolean
+  /** Of processes, at a power cut. */
+  readonly #deadly: number
 
   /** `delayMs`: between two flushes of a group of a buffer that is not deleted. */
-  constructor(events: Events, world: World, delayMs: number) {
+  constructor(events: Events, world: World, { delayMs, power }: { delayMs: number; power: boolean }) {
     this.#events = events
     this.#world = world
-    const { least, most } = events.random() < LONG_RUNS ? CHAOS_MS.long : CHAOS_MS.short
+    const { least, most } = power
+      ? POWER_RUNS_MS
+      : events.random() < LONG_RUNS
+        ? CHAOS_MS.long
+        : CHAOS_MS.short
     this.#end = events.now + events.between(least, most)
+    this.#power = power
+    this.#deadly = power && events.random() < 0.5 ? DEADLY.many : DEADLY.few
+    if (power) this.#planPowerCuts()
     this.#ingress = new Ingress(world, this.#end)
     if (world.clocksStep) events.after(events.between(100, 800), () => this.#setClock())
     for (const uid of Object.values(BUFFERS)) {
@@ -104,16 +145,53 @@ class Simulation {
     this.#remember()
     this.#configure()
     events.after(events.between(100, 800), () => this.#trouble())
-    await events.run(this.#end)
-    this.#change(BUFFERS.paused, { enabled: true })
-    world.faults = false
-    world.failing = world.clocksStep ? 0.3 : 0.1
-    const restMs = world.clocksStep ? REST_BEHIND_CLOCKS_MS : REST_MS
-    await events.run(this.#end + restMs, () => this.#settled() && this.#ingress.unanswered === 0)
-    await events.run(events.now + CLEANING_MS)
+    const told = () => world.losses.told !== null
+    await events.run(this.#end, told)
+    if (!told()) {
+      this.#change(BUFFERS.paused, { enabled: true })
+      world.faults = false
+      world.failing = world.clocksStep ? 0.3 : 0.1
+      const restMs = world.clocksStep ? REST_BEHIND_CLOCKS_MS : REST_MS
+      const settled = () => this.#settled() && this.#ingress.unanswered === 0
+      await events.run(this.#end + restMs, () => told() || settled())
+      await events.run(events.now + CLEANING_MS, told)
+      await this.#letTell()
+    }
     const errors = this.#errors()
     for (const owner of this.#owners) owner.kill()
     return { errors, ...this.#figures() }
+  }
+
+  /** Whoever knows of a loss has time to say so; at last somebody claims who knows what the stores know. */
+  async #letTell(): Promise<void> {
+    const { losses } = this.#world
+    const over = () => losses.told !== null || losses.unnoticed().length === 0
+    await this.#events.run(this.#events.now + TELLING_MS, over)
+    if (over()) return
+    for (const owner of this.#owners) owner.kill()
+    await this.#events.run(this.#events.now + TELLING_MS, over)
+  }
+
+  #planPowerCuts(): void {
+    const events = this.#events
+    for (let count = events.between(1, POWER_CUTS); count > 0; count--) {
+      const at = events.between(300, this.#end - events.now)
+      events.after(at, () => this.#cutPower())
+      if (events.random() < 0.5)
+        events.after(at + events.between(SOON_MS.least, SOON_MS.most), () => this.#cutPower())
+    }
+  }
+
+  #cutPower(): void {
+    const events = this.#events
+    if (events.now > this.#end) return
+    const downMs = events.between(DOWN_MS.least, DOWN_MS.most)
+    for (const owner of this.#owners) if (!owner.gone && events.random() < this.#deadly) owner.kill()
+    const { inbox } = this.#world.cutPower(downMs)
+    this.#ingress.lost(inbox.from)
+    this.#over = 0
+    // What the dead had on its way is gone, too.
+    for (const owner of this.#owners) owner.disconnect(downMs + events.between(0, RECONNECTED_MS))
   }
 
   #start(): void {
@@ -161,6 +239,7 @@ class Simulation {
     else if (luck < 0.64) world.inbox.restart()
     else if (luck < 0.68) world.journal.restart()
     else if (luck < 0.7) for (const each of this.#owners) each.reconnect()
+    else if (this.#power && luck < 0.715) owner.besideOldLeader(this.#cutOffMs())
     else if (luck < 0.73) owner.cutOff(this.#cutOffMs())
     else if (luck < 0.76) world.send(proofSubject(0), Buffer.alloc(0))
     else if (luck < 0.82) void owner.stop()
@@ -252,12 +331,12 @@ class Simulation {
   }
 
   #errors(): string[] {
-    const { accepted, told, unanswered } = this.#ingress
+    const { accepted, all, told, unanswered } = this.#ingress
     const world = this.#world
     const settled = this.#settled()
-    const errors = [...world.wrong, ...check({ world, accepted, told, settled, unanswered })]
+    const errors = [...world.wrong, ...check({ world, accepted, all, told, settled, unanswered })]
     for (const { ended } of this.#owners)
-      if (ended && !isExpectedEnd(ended)) errors.push(`ended: ${ended.stack}`)
+      if (ended && !isExpectedEnd(ended) && world.losses.told === null) errors.push(`ended: ${ended.stack}`)
     return errors
   }
 
@@ -274,6 +353,9 @@ class Simulation {
       commits: journal.lastSeq - journal.state().origin! + 1,
       purgedJournal: journal.state().firstSeq - journal.state().origin!,
       purgedInbox: inbox.state().firstSeq - inbox.state().origin!,
+      powerCuts: this.#world.powerCuts,
+      losses: this.#world.losses.any ? 1 : 0,
+      told: this.#world.losses.told === null ? 0 : 1,
     }
   }
 }

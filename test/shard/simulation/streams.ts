@@ -3,6 +3,7 @@
  * in bytes that refuses, purges. `simulation-broker.test.ts` holds it against the real server.
  */
 import type { AppendAnswer, LogMessage, LogState } from '../../../internal/shard/broker.ts'
+import { Disk } from './disk.ts'
 
 export const FIRST_SEQ = 1_700_000_000_000_000
 
@@ -14,20 +15,32 @@ export interface StreamOptions {
   sizeOf?: (data: Uint8Array, msgId: string | null, expectLastSeq: number | undefined) => number
   /** The first sequence. */
   firstSeq?: number
+  /** What is answered need not be on disk yet: only `sync` brings it there. Default: it is. */
+  syncsLater?: boolean
+}
+
+/** `size`: what it takes of the limit. */
+type Stored = LogMessage & { readonly size: number }
+
+/** What a power cut took: everything from this sequence on. */
+export interface Lost {
+  readonly from: number
+  readonly messages: readonly LogMessage[]
 }
 
 export class Stream {
-  messages: LogMessage[] = []
+  messages: Stored[] = []
   lastSeq: number
   bytes = 0
   readonly #options: Required<StreamOptions>
   readonly #ids = new Map<string, { seq: number; at: number }>()
-  readonly #sizes = new Map<number, number>()
+  readonly #disk: Disk<Stored>
 
   constructor(options: StreamOptions) {
-    const defaults = { maxBytes: -1, sizeOf: (data: Uint8Array) => data.length, firstSeq: FIRST_SEQ }
-    this.#options = { ...defaults, ...options }
+    const sizeOf = (data: Uint8Array) => data.length
+    this.#options = { maxBytes: -1, sizeOf, firstSeq: FIRST_SEQ, syncsLater: false, ...options }
     this.lastSeq = this.#options.firstSeq - 1
+    this.#disk = new Disk(this.lastSeq, !this.#options.syncsLater)
   }
 
   /** `msgId` null: no id, no duplicates. */
@@ -40,9 +53,8 @@ export class Stream {
     const size = sizeOf(data, msgId, expectLastSeq)
     if (maxBytes > 0 && this.bytes + size > maxBytes) return { kind: 'full' }
     const seq = ++this.lastSeq
-    this.messages.push({ seq, at: now, data: Buffer.from(data), msgId })
+    this.messages.push({ seq, at: now, data: Buffer.from(data), msgId, size })
     if (msgId !== null) this.#ids.set(msgId, { seq, at: now })
-    this.#sizes.set(seq, size)
     this.bytes += size
     return { kind: 'stored', seq, duplicate: false }
   }
@@ -76,10 +88,24 @@ export class Stream {
 
   purgeBelow(seq: number): void {
     const gone = this.messages.splice(0, Math.min(this.#indexOf(seq), this.messages.length - 1))
-    for (const message of gone) {
-      this.bytes -= this.#sizes.get(message.seq)!
-      this.#sizes.delete(message.seq)
-    }
+    for (const { size } of gone) this.bytes -= size
+    this.#disk.removed(gone)
+  }
+
+  sync(): void {
+    this.#disk.sync(this.lastSeq)
+  }
+
+  /** All servers lose power, and start again with what is on their disks. */
+  cutPower(random: () => number): Lost {
+    const before = this.messages
+    const { messages, lastSeq } = this.#disk.cut(random, before, this.lastSeq)
+    this.messages = messages
+    this.lastSeq = lastSeq
+    this.bytes = messages.reduce((sum, { size }) => sum + size, 0)
+    for (const [id, { seq }] of this.#ids) if (seq > lastSeq) this.#ids.delete(id)
+    this.restart()
+    return { from: lastSeq + 1, messages: before.filter(({ seq }) => seq > lastSeq) }
   }
 
   /** A restarted broker knows only the ids of what it still stores. */

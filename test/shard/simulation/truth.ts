@@ -26,12 +26,14 @@ export interface Taken {
 export interface Judge {
   /** A record is stored and folded. */
   took(record: JournalRecord, taken: Taken): void
+  /** Commits are gone: it forgets all that it was told, and is told again what is left. */
+  forget(): void
 }
 
 export class Truth {
-  readonly state: FoldState = emptyState()
-  /** Claims in their order, with the virtual ms at which they were stored. */
-  readonly claims: { readonly epoch: number; readonly at: number }[] = []
+  state: FoldState = emptyState()
+  /** Claims in their order, with the virtual ms at which they were stored. A lost one may have had the same epoch. */
+  claims: { readonly epoch: number; readonly boot: string; readonly at: number }[] = []
   readonly #items: Items
   readonly #wrong: string[]
   #judges: readonly Judge[] = []
@@ -58,11 +60,19 @@ export class Truth {
     return this.state.batches.get(batchKey(name))
   }
 
+  /** Nothing is committed. */
+  forget(): void {
+    this.state = emptyState()
+    this.claims = []
+    for (const judge of this.#judges) judge.forget()
+  }
+
   take(seq: number, at: number, commit: Commit): void {
     const claims = commit.records.some(({ type }) => type === 'epoch')
-    if (!claims && commit.epoch !== this.epoch)
-      this.#wrong.push(`a commit of epoch ${commit.epoch} behind the claim ${this.epoch}`)
-    if (claims) this.claims.push({ epoch: seq, at })
+    const { epoch, boot } = commit
+    if (!claims && (epoch !== this.epoch || boot !== this.claims.at(-1)?.boot))
+      this.#wrong.push(`a commit of epoch ${epoch} behind the claim ${this.epoch}`)
+    if (claims) this.claims.push({ epoch: seq, boot, at })
     if (commit.records.length === 0) applyCommit(this.state, { seq, commit })
     for (const record of commit.records) this.#takeOne(record, seq, at, commit)
   }

@@ -16,11 +16,13 @@ import { AttemptJudge } from './judges/attempts.ts'
 import { ClaimJudge } from './judges/claims.ts'
 import { DuplicateJudge } from './judges/duplicates.ts'
 import { FlushJudge } from './judges/flushes.ts'
+import { LossJudge, type Survivor } from './judges/losses.ts'
 import { SealJudge } from './judges/seals.ts'
 import { SettlementJudge } from './judges/settlements.ts'
 import { VerdictJudge } from './judges/verdicts.ts'
 import type { Owner } from './owner.ts'
-import { Stream } from './streams.ts'
+import { Stored } from './stored.ts'
+import { FIRST_SEQ, type Lost, Stream } from './streams.ts'
 import { Truth } from './truth.ts'
 
 /**
@@ -32,6 +34,8 @@ export type Rule = (typeof RULES)[number]
 
 /** Earlier states of the logs that servers may have. */
 const EARLIER = 8
+/** The servers sync each log so often at its own times where they do not sync each message, ms. */
+export const SYNCED_MS = 300
 /** What the broker stores beside the data of a commit, bytes. */
 const MESSAGE_BYTES = 200
 
@@ -53,9 +57,21 @@ export interface Sent {
   items: string[]
 }
 
+export interface WorldOptions {
+  readonly leftOut?: Rule
+  /** `max_bytes` of the journal; absent: it has none. */
+  readonly journalBytes?: number
+  readonly clocksStep?: boolean
+  readonly restores?: boolean
+  /** Purges may come late once more. */
+  readonly repeatsPurges?: boolean
+  /** The servers answer before they sync. */
+  readonly syncsLater?: boolean
+}
+
 export class World {
   readonly events: Events
-  readonly inbox = new Stream({ windowMs: 30_000 })
+  readonly inbox: Stream
   readonly journal: Stream
   readonly archive = new ArchiveStream({ windowMs: 120_000 })
   /** The journal has a limit. */
@@ -71,7 +87,7 @@ export class World {
   counted = NO_COMMIT
   /** Buffers as users configured them last, by uid. */
   readonly records = new Map<string, BufferRecord>()
-  readonly owners: Owner[] = []
+  readonly owners: (Owner & Survivor)[] = []
   readonly items = new Items()
   readonly truth = new Truth(this.items, this.wrong)
   readonly claims = new ClaimJudge(this.truth, this.wrong)
@@ -79,11 +95,16 @@ export class World {
   readonly flushes: FlushJudge
   readonly verdicts: VerdictJudge
   readonly settlements: SettlementJudge
+  readonly losses: LossJudge
   faults = true
+  /** Until then no server of the broker runs, virtual ms. */
+  downUntil = 0
+  powerCuts = 0
   failing = 0.3
 
   /** Newest last. */
-  readonly #earlier: Earlier[] = []
+  #earlier: Earlier[] = []
+  readonly #stored = new Stored()
   readonly #leftOut: Rule | undefined
   readonly #subscribers = new Map<string, Set<Hearer>>()
   readonly #history: Hash = createHash('sha256')
@@ -92,20 +113,25 @@ export class World {
   readonly clocksStep: boolean
   /** Postgres comes back as an older copy once. */
   readonly restores: boolean
+  readonly repeatsPurges: boolean
+  readonly syncsLater: boolean
 
-  /** `journalBytes`: `max_bytes` of the journal; absent: it has none. */
-  constructor(
-    events: Events,
-    options: { leftOut?: Rule; journalBytes?: number; clocksStep?: boolean; restores?: boolean } = {},
-  ) {
+  constructor(events: Events, options: WorldOptions = {}) {
     const { leftOut, journalBytes, clocksStep = false, restores = false } = options
+    const { repeatsPurges = false, syncsLater = false } = options
     this.events = events
     this.clocksStep = clocksStep
     this.restores = restores
+    this.repeatsPurges = repeatsPurges
+    this.syncsLater = syncsLater
     this.#leftOut = leftOut
     this.limited = journalBytes !== undefined
     const sizeOf = (data: Uint8Array) => data.length + MESSAGE_BYTES
-    this.journal = new Stream({ windowMs: 120_000, sizeOf, ...(journalBytes && { maxBytes: journalBytes }) })
+    this.inbox = new Stream({ windowMs: 30_000, syncsLater })
+    const limit = journalBytes === undefined ? {} : { maxBytes: journalBytes }
+    this.journal = new Stream({ windowMs: 120_000, sizeOf, syncsLater, ...limit })
+    if (syncsLater)
+      for (const log of [this.inbox, this.journal]) this.#sync(log, events.between(1, SYNCED_MS))
     const { items, truth, wrong } = this
     const now = () => events.now
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
@@ -121,7 +147,10 @@ export class World {
       rowOf,
       recordOf: (uid) => this.records.get(uid),
     })
-    const seals = new SealJudge(truth, wrong, (epoch) => this.owners.find((owner) => owner.epoch === epoch))
+    const seals = new SealJudge(truth, wrong, (epoch) =>
+      this.owners.findLast((owner) => owner.epoch === epoch),
+    )
+    this.losses = new LossJudge(truth, wrong)
     const duplicates = new DuplicateJudge(items, wrong, this.limited)
     truth.judgedBy(duplicates, seals, this.settlements, this.attempts)
   }
@@ -173,7 +202,17 @@ export class World {
     if (answer.kind === 'full') this.wrong.push('the journal has no room for a commit')
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     this.#note('commit', data)
-    this.truth.take(answer.seq, this.events.now, decodeCommit(data))
+    const { seq } = answer
+    const commit = decodeCommit(data)
+    const at = this.events.now
+    const before = this.wrong.length
+    this.truth.take(seq, at, commit)
+    this.#stored.add('journal', seq, () => this.truth.take(seq, at, commit))
+    const { owners, wrong } = this
+    if (owners.some(({ boot, misled }) => misled && boot === commit.boot)) {
+      const fence = wrong.slice(before).filter((what) => what.includes('behind the claim'))
+      wrong.splice(before, wrong.length, ...fence)
+    }
     return answer
   }
 
@@ -182,12 +221,48 @@ export class World {
     const answer = this.inbox.append(this.events.now, data, msgId)
     if (answer.kind !== 'stored' || answer.duplicate) return answer
     const explicit: number[] = []
+    const { seq } = answer
+    const at = this.events.now
+    this.losses.stored(seq, msgId)
     const { packId, replySubject } = decodePack(data, (view, index) => {
-      this.items.store(answer.seq, index, this.events.now, view, this.journal.lastSeq)
+      const store = (committed: number) => this.items.store(seq, index, at, view, committed)
+      store(this.journal.lastSeq)
+      this.#stored.add('inbox', seq, store)
       if (view.explicit) explicit.push(index)
     })
     if (replySubject !== null && explicit.length > 0) this.verdicts.awaited(packId, answer.seq, explicit)
     return answer
+  }
+
+  #sync(log: Stream, afterMs: number): void {
+    this.events.after(afterMs, () => {
+      log.sync()
+      this.#sync(log, SYNCED_MS)
+    })
+  }
+
+  /** All servers lose power, and are back after `downMs` with what is on their disks. @returns what each log lost. */
+  cutPower(downMs: number): { inbox: Lost; journal: Lost } {
+    const { inbox, journal, truth, events } = this
+    const ended = { inbox: inbox.lastSeq, journal: journal.lastSeq }
+    const lost = { inbox: inbox.cutPower(events.random), journal: journal.cutPower(events.random) }
+    this.downUntil = events.now + downMs
+    this.powerCuts++
+    this.#earlier = []
+    this.remember()
+    this.verdicts.lost(lost.inbox.from)
+    if (inbox.lastSeq < ended.inbox || journal.lastSeq < ended.journal) {
+      this.#stored.lose({ inbox: lost.inbox.from, journal: lost.journal.from })
+      // It was judged when it happened.
+      const judged = this.wrong.length
+      this.items.forget()
+      truth.forget()
+      this.#stored.tellAgain(FIRST_SEQ - 1)
+      this.wrong.length = judged
+    }
+    const survivors = this.owners.filter(({ gone }) => !gone)
+    this.losses.cut(lost, ended, this, survivors)
+    return lost
   }
 
   deliver(key: string, body: Uint8Array, epoch: number): number {
@@ -227,7 +302,7 @@ export class World {
     this.#note('writeDeadLetter', batch.body)
     const name = batchKey(batch)
     if (this.tombstones.has(name) || this.rows.has(name)) return 'known'
-    if (this.deletedRows.has(name)) this.wrong.push(`second row ${name}`)
+    if (this.deletedRows.has(name) && !this.losses.lost.journal) this.wrong.push(`second row ${name}`)
     this.rows.set(name, batch)
     // Some users look at their dead letters all the time.
     if (this.faults && this.events.random() < 0.3)

@@ -50,7 +50,7 @@ export class AttemptJudge implements Judge {
     const batch = key.replace(/^grp:(.*):v(\d+)$/, '$1:$2')
     const { maxAttempts } = buffer.throughput
     const attempt = { batch, owner, number: this.numberOf(owner, batch), maxAttempts, result: null }
-    if (!owner.killed) {
+    if (!owner.killed && !owner.misled) {
       for (const why of this.#against(attempt, record))
         this.#wrong.push(`attempt ${attempt.number} of ${batch} began ${why}`)
     }
@@ -80,6 +80,12 @@ export class AttemptJudge implements Judge {
       if (applied) numbers?.set(batchKey(record), record.attempt)
       else this.#wrong.push(`attempt ${record.attempt} of ${batchKey(record)} was known when it was written`)
     }
+  }
+
+  /** Attempts were made, whatever is committed. */
+  forget(): void {
+    this.#numbers.clear()
+    this.#released = new Map()
   }
 
   #found(): Map<string, number> {

@@ -25,6 +25,9 @@ export class DuplicateJudge implements Judge {
     else if (record.type === 'keep') for (const { position } of record.items) this.#taken(position)
   }
 
+  /** All that it goes by stands with the items. */
+  forget(): void {}
+
   /**
    * The owner learns that an original is over with the answer to its commit: what it drops may be in the next one, or in any
    * later one when it waits for room. Then its original was live as it came, or its end was the last commit.

@@ -24,6 +24,10 @@ export class SealJudge implements Judge {
     if (this.#ownerOf(epoch)?.buffers.isSerial(record.bufferUid)) this.#judgeTurn(record)
   }
 
+  forget(): void {
+    this.#last.clear()
+  }
+
   #judgeOrder({ groupId, positions }: SealRecord): void {
     for (const position of positions) {
       const last = this.#last.get(groupId)

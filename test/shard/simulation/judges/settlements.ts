@@ -30,7 +30,7 @@ export interface SettlementJudgeOptions {
 export class SettlementJudge implements Judge {
   readonly #options: SettlementJudgeOptions
   /** Of all settled batches in the order of the journal: what the counters must be told. */
-  readonly facts: DeliveryFact[] = []
+  facts: DeliveryFact[] = []
   readonly delivered = new Set<string>()
   readonly #sealedAt = new Map<string, number>()
 
@@ -48,6 +48,12 @@ export class SettlementJudge implements Judge {
     if (record.type === 'done') this.delivered.add(batchKey(batch))
     for (const what of this.#against(record, batch, taken))
       this.#options.wrong.push(`${record.type} of ${batchKey(batch)}: ${what}`)
+  }
+
+  forget(): void {
+    this.facts = []
+    this.delivered.clear()
+    this.#sealedAt.clear()
   }
 
   /** All that is discarded belongs to a buffer that was deleted while it was disabled. */

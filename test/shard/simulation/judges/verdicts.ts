@@ -46,9 +46,15 @@ export class VerdictJudge {
     this.#asked.set(id, { seq, indexes })
   }
 
+  /** Packs from this sequence on are gone from the inbox. */
+  lost(from: number): void {
+    for (const [packId, { seq }] of this.#packs) if (seq >= from) this.#packs.delete(packId)
+    for (const [id, { seq }] of this.#asked) if (seq >= from) this.#asked.delete(id)
+  }
+
   /** An owner says it, whether or not it arrives. */
   said(owner: Owner, data: Uint8Array): void {
-    if (owner.killed) return
+    if (owner.killed || owner.misled) return
     const verdict = decodeVerdict(data)
     const pack = verdict && this.#packs.get(verdict.packId)
     if (pack) {
