@@ -1,7 +1,8 @@
-/** What a power cut of all simulated servers leaves of a log. */
+/** What a power cut of all simulated servers leaves of a log and of an archive. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { seededFractions } from '../support/seeded.ts'
+import { ArchiveStream } from './simulation/archive.ts'
 import { Stream } from './simulation/streams.ts'
 
 const FIRST = 1
@@ -69,5 +70,45 @@ describe('the simulated disk of a log', () => {
     log.purgeBelow(3)
     log.cutPower(() => 0)
     expect(log.state()).to.include({ firstSeq: 3, lastSeq: 5 })
+  })
+})
+
+describe('the simulated archive', () => {
+  const put = (archive: ArchiveStream, subject: string, text = subject) =>
+    archive.append(0, Buffer.from(text), `${archive.lastSeq}`, subject)
+
+  it('finds and removes messages by their subjects', () => {
+    const archive = new ArchiveStream(OPTIONS)
+    for (const subject of ['probe', 'snapshot.1.a.0', 'snapshot.1.a.1', 'snapshot.2.b.0', 'probe'])
+      put(archive, subject)
+    expect(archive.list('snapshot.1.>').subjects).to.deep.equal(['snapshot.1.a.0', 'snapshot.1.a.1'])
+    expect(archive.list('snapshot.*.*.0').subjects).to.deep.equal(['snapshot.1.a.0', 'snapshot.2.b.0'])
+    expect(archive.lastOf('probe')?.seq).to.equal(5)
+    archive.remove('snapshot.1.>')
+    archive.remove('probe')
+    expect(archive.list('>')).to.deep.equal({ lastSeq: 5, subjects: ['snapshot.2.b.0'] })
+    expect(archive.lastOf('probe')).to.equal(undefined)
+  })
+
+  it('takes nothing that does not fit', () => {
+    const archive = new ArchiveStream({ ...OPTIONS, maxBytes: 4 })
+    expect(put(archive, 'one', 'xxx').kind).to.equal('stored')
+    expect(put(archive, 'two', 'xx').kind).to.equal('full')
+    archive.remove('one')
+    expect(put(archive, 'two', 'xx').kind).to.equal('stored')
+  })
+
+  it('may bring back the last of what was removed since the last sync', () => {
+    const seen = new Set<string>()
+    for (let seed = 0; seed < 200; seed++) {
+      const archive = new ArchiveStream(OPTIONS)
+      for (const subject of ['a.0', 'b.0', 'a.1']) put(archive, subject)
+      archive.sync()
+      archive.remove('b.>')
+      archive.remove('a.>')
+      archive.cutPower(seededFractions(seed))
+      seen.add(archive.list('>').subjects.join())
+    }
+    expect([...seen].sort()).to.deep.equal(['', 'a.0,a.1', 'a.0,a.1,b.0', 'a.1'])
   })
 })
