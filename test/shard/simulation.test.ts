@@ -63,7 +63,8 @@ describe('shard, simulated', function () {
   for (const mutant of MUTANTS) {
     it(`notices a core without ${mutant.name}: ${mutant.rule}`, async () => {
       const mutated = await loadMutated(mutant)
-      const seed = await firstFailure(mutated.run, mutant.breaks, mutant.seed)
+      const runOne = (each: number) => mutated.run(each, { power: mutant.power ?? false })
+      const seed = await firstFailure(runOne, mutant.breaks, mutant.seed)
       expect(seed).to.be.a('number')
       if (mutant.seed !== undefined && seed !== mutant.seed)
         process.stderr.write(`mutants.ts: ${mutant.name} shows at seed ${seed} now\n`)

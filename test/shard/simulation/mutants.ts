@@ -21,6 +21,8 @@ export interface Mutant {
    * are searched, which may take minutes, and the new one belongs here.
    */
   readonly seed?: number
+  /** It shows only where the power fails. */
+  readonly power?: boolean
   /** Below `internal/`. */
   readonly file: string
   /** Texts that stand there exactly once, and what stands there instead. */
@@ -141,7 +143,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'drops-before-seen',
     rule: 'the items of a refused pack are dropped before it counts as seen',
     breaks: /^two keys/,
-    seed: 87,
+    seed: 86,
     file: 'shard/held/duplicates.ts',
     edits: [
       [
@@ -580,5 +582,16 @@ export const MUTANTS: readonly Mutant[] = [
     seed: 104,
     file: 'shard/held/payload-cache.ts',
     edits: [['    if (!stored && message.live > 0) {', '    if (!stored && message.live < 0) {']],
+  },
+  {
+    name: 'purges-wait-for-the-disk',
+    rule: 'a purge waits until the records that allow it are on disk',
+    breaks: /the inbox begins at|beginning of the journal/,
+    power: true,
+    seed: 200,
+    file: 'shard/housekeeping/allowed-purges.ts',
+    edits: [
+      ['const before = this.#clock.monotonic() - this.#lagMs', 'const before = this.#clock.monotonic()'],
+    ],
   },
 ]
