@@ -26,7 +26,7 @@ export interface RaiseOptions {
   readonly clock: Clock
   readonly journal: Pick<Journal, 'prove'>
   /** The same journal as the broker has it. */
-  readonly log: Pick<Log, 'get' | 'state'>
+  readonly log: Pick<Log, 'range'>
   readonly ended: () => boolean
   readonly onFatal: (error: Error) => void
   readonly onProblem: (what: string, error: unknown) => void
@@ -74,7 +74,7 @@ async function raiseOnce(options: RaiseOptions): Promise<void> {
 async function compare(known: CommitName, { fence, log }: RaiseOptions): Promise<void> {
   const { shard, epoch, identity } = fence
   const isOther = known.seq >= epoch && known.identity !== identity
-  const fault = isOther ? `Postgres knows ${known.seq} of another` : await faultOf(log, known)
+  const fault = isOther ? `Postgres knows ${known.seq} of another` : await faultOf(log, known, epoch)
   if (fault !== null)
     throw new LostTailError(
       `shard ${shard}: the journal lost messages, its last claim is ${epoch} (${fault}): ${WAY_OUT}`,
@@ -82,22 +82,21 @@ async function compare(known: CommitName, { fence, log }: RaiseOptions): Promise
 }
 
 /**
- * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. Rejects when a
- * server answers that is behind the commit.
+ * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. Purges take the
+ * beginning of a log, and losses its end, so a commit below one that is there was purged. `to`: a commit that is there. Rejects when a
+ * server answers that is behind.
  */
 export async function faultOf(
-  log: Pick<Log, 'get' | 'state'>,
+  log: Pick<Log, 'range'>,
   { seq, identity }: CommitName,
+  to: number,
 ): Promise<string | null> {
   if (seq === 0) return null
-  const message = await log.get(seq)
-  if (message !== undefined) {
-    const isSame = identity === null || commitName(seq, message.data).identity === identity
+  for await (const first of log.range(seq, to)) {
+    const isSame = first.seq > seq || identity === null || commitName(seq, first.data).identity === identity
     return isSame ? null : `another commit stands at ${seq}, where Postgres knows one`
   }
-  const { firstSeq, lastSeq } = await log.state()
-  if (lastSeq < seq) throw new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
-  return seq < firstSeq ? null : `no commit stands at ${seq}, where Postgres knows one`
+  throw new Error(`a server that was behind has no commits from ${seq} to ${to}`)
 }
 
 function formerLogs(counted: number, origin: number): Error {

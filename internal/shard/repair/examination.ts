@@ -119,7 +119,7 @@ async function contradiction(
 ): Promise<string | null> {
   if (claim.seq > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${claim.seq}`
   if (counted.seq > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted.seq}`
-  return (await faultOf(journal, claim)) ?? (await faultOf(journal, counted))
+  return (await faultOf(journal, claim, lastSeq)) ?? (await faultOf(journal, counted, lastSeq))
 }
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {

@@ -22,7 +22,8 @@ class Claiming {
   counted: CommitName = NO_COMMIT
   /** Where the server that is asked has its last commit. */
   lastSeq = EPOCH
-  readonly gone = new Set<number>()
+  /** Where the server that is asked has commits of another history. */
+  readonly others = new Set<number>()
   readonly steps: string[] = []
   readonly problems: string[] = []
   readonly clock = new ManualClock()
@@ -31,15 +32,10 @@ class Claiming {
   proofs: (() => void)[] = []
   ended: Error | null = null
 
-  async get(seq: number) {
-    this.steps.push(`get ${seq}`)
-    const isThere = seq >= FIRST && seq <= this.lastSeq && !this.gone.has(seq)
-    return isThere ? { seq, at: 0, msgId: null, data: bytesOf(seq) } : undefined
-  }
-
-  async state() {
-    const { lastSeq } = this
-    return { firstSeq: FIRST, lastSeq, messages: 1, bytes: 1, maxBytes: 0 }
+  async *range(from: number, to: number) {
+    this.steps.push(`range ${from} ${to}`)
+    for (let seq = Math.max(from, FIRST); seq <= Math.min(to, this.lastSeq); seq++)
+      yield { seq, at: 0, msgId: null, data: this.others.has(seq) ? bytesOf(-seq) : bytesOf(seq) }
   }
 
   async prove() {
@@ -73,7 +69,7 @@ class Claiming {
       },
       clock: this.clock,
       journal: { prove: () => this.prove() },
-      log: { get: (seq) => this.get(seq), state: () => this.state() },
+      log: { range: (from, to) => this.range(from, to) },
       ended: () => false,
       onFatal: (error) => {
         this.ended = error
@@ -158,13 +154,13 @@ describe('a claim in Postgres', () => {
     expect(stale.claim).to.deep.equal(commitAt(12))
   })
 
-  it('lacks a commit only when it is not there behind a proof either', async () => {
-    const lacking = claiming({ claim: nameOf(7) })
-    lacking.gone.add(7)
-    await lacking.expectLost(/no commit stands at 7/)
+  it('has another commit only when that stands there behind a proof, too', async () => {
+    const another = claiming({ claim: nameOf(7) })
+    another.others.add(7)
+    await another.expectLost(/another commit stands at 7/)
     const stale = claiming({ claim: nameOf(7) })
-    stale.gone.add(7)
-    stale.proofs = [() => stale.gone.clear()]
+    stale.others.add(7)
+    stale.proofs = [() => stale.others.clear()]
     await stale.expectRaised()
   })
 
