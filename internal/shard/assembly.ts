@@ -30,13 +30,15 @@ import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 import type { Fence } from './ports.ts'
 
 /** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */
-export async function assembleShard(options: ShardOptions, events: ShardEvents): Promise<ShardParts> {
-  const logs = await claimLogs(options, events)
+export async function assembleShard(options: ShardOptions, given: ShardEvents): Promise<ShardParts> {
+  const logs = await claimLogs(options, given)
+  const events = { ...given, onFatal: (error: Error) => logs.watch.fail(error) }
   const acting = joinActing(options, events, logs)
   const intake = joinIntake(options, events, logs, acting)
   const background = startBackground(options, events, logs, acting, intake)
   const reading = new InboxReading({ inbox: options.broker.inbox(options.shard), intake, ...logs, ...events })
   const stopListening = listen(options, events, logs, acting)
+  const stopReconnects = options.broker.onReconnect(() => reading.followAnew())
   return {
     epoch: logs.claim.epoch,
     state: logs.claim.state,
@@ -54,6 +56,7 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
       acting.groups.close()
       acting.remoteAttempts.stop()
       stopListening()
+      stopReconnects()
       logs.watch.stop()
     },
   }

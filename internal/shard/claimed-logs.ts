@@ -49,7 +49,11 @@ async function claimWatched(
 ): Promise<ClaimedLogs> {
   const { shard, broker } = options
   const asked = { ...options, stopped: events.ended, onRefused: events.onRefused }
-  const { claim: found, journal, kept } = await claimShard(asked, (epoch, state) =>
+  const {
+    claim: found,
+    journal,
+    kept,
+  } = await claimShard(asked, (epoch, state) =>
     watch.begin(openJournal(options, { epoch, state, highWater: () => watch.mark }, events)),
   )
   const { unfinished, ...claim } = found
@@ -57,6 +61,7 @@ async function claimWatched(
   watch.saw({ state: claim.state, replay })
   const asking = { ...options, inbox: broker.inbox(shard), journal, stopped: events.ended }
   const head = await sureOfInbox(asking, (inbox) => checkInbox(inbox, shard, claim.state))
+  replay.until = Math.min(replay.until, head.lastSeq)
   return { claim, journal, replay, head, watch, ...(await readRest(options, journal, found, kept)) }
 }
 

@@ -7,7 +7,7 @@
  */
 import { sleep } from '../runtime/sleep.ts'
 import { rememberLoss } from './claim/epoch.ts'
-import { sureOfInbox } from './claim/fresh-inbox.ts'
+import { probeInbox, sureOfInbox } from './claim/fresh-inbox.ts'
 import { checkHighWater, checkInboxHead } from './claim/takeover.ts'
 import type { ReplayState } from './held/replay.ts'
 import type { Journal } from './journal/journal.ts'
@@ -15,6 +15,7 @@ import type { HighWater } from './journal/records.ts'
 import type { FoldState } from './journal/state.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
+import { FencedError } from './ports.ts'
 
 /** Between two checks of logs that do not answer, ms. */
 const CHECK_PAUSE_MS = 500
@@ -22,7 +23,7 @@ const CHECK_PAUSE_MS = 500
 /** What the inbox must have. */
 export interface Seen {
   readonly state: FoldState
-  readonly replay: Readonly<ReplayState>
+  readonly replay: Readonly<Omit<ReplayState, 'until'>> & Pick<ReplayState, 'until'>
 }
 
 export class LogWatch {
@@ -32,6 +33,10 @@ export class LogWatch {
   readonly #end: () => void
   /** null: nothing of the inbox was seen yet. */
   #seen: Seen | null = null
+  /** Since the first reconnect that no check followed; null: all were checked. */
+  #unseen: { readonly mark: HighWater | null } | null = null
+  /** What ends the shard once the logs are seen again. */
+  #failed: Error | null = null
   /** A later check replaces an earlier one. */
   #checks = 0
 
@@ -43,9 +48,21 @@ export class LogWatch {
     })
   }
 
-  /** The highest message of the inbox that was seen, by this owner or by one before it. */
+  /**
+   * The highest message of the inbox that was seen, by this owner or by one before it. Behind a reconnect it stays what it was until the
+   * inbox was seen again: what is read meanwhile may stand where others were lost.
+   */
   get mark(): HighWater | null {
-    return this.#seen?.replay.highWater ?? null
+    return this.#unseen ? this.#unseen.mark : (this.#seen?.replay.highWater ?? null)
+  }
+
+  /**
+   * Ends the shard for this reason, but not before the logs were seen again: a message that is not what it was may be a loss, and that is
+   * to be told then.
+   */
+  fail(error: Error): void {
+    if (this.#unseen === null || error instanceof FencedError) this.#events.onFatal(error)
+    else this.#failed ??= error
   }
 
   /** Its claim is stored. */
@@ -70,11 +87,16 @@ export class LogWatch {
     const { ended, onProblem } = this.#events
     const number = ++this.#checks
     journal.reconnected()
+    this.#unseen ??= { mark: this.mark }
     const stopped = () => number !== this.#checks || ended()
     let told = false
     while (number === this.#checks) {
       try {
-        return await journal.seeAgain(() => this.#seeInbox(journal, stopped))
+        await journal.seeAgain(() => this.#seeInbox(journal, stopped))
+        if (number !== this.#checks) return
+        this.#unseen = null
+        if (this.#failed) this.#events.onFatal(this.#failed)
+        return
       } catch (error) {
         if (!ended() && error instanceof LostTailError) return await endOf(this.#options, this.#events, error)
         if (!ended() && !told) onProblem('the logs cannot be checked', error)
@@ -95,6 +117,10 @@ export class LogWatch {
       await checkHighWater(inbox, shard, mark)
       await checkInboxHead(inbox, shard, seen.state)
     })
+    if (!seen.replay.replaying) return
+    // What nobody had read of it may be lost, and with it the message that the replay waits for. The reader comes to this one.
+    const end = await probeInbox(asking)
+    if (end !== null) seen.replay.until = Math.min(seen.replay.until, end)
   }
 }
 

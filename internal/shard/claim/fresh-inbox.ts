@@ -49,6 +49,26 @@ export async function sureOfInbox<T>(asking: Asking, check: (inbox: InboxAnswers
   }
 }
 
+/**
+ * The sequence of a probe: all that the inbox holds stands below it. null: none is stored, for the inbox is full, or nobody waits any
+ * more.
+ */
+export async function probeInbox({
+  inbox,
+  clock,
+  randomness,
+  stopped,
+}: Omit<Asking, 'journal'>): Promise<number | null> {
+  const packId = Buffer.from(randomness.bytes(PACK_ID_BYTES))
+  while (!stopped()) {
+    const answer = await inbox.append(...probe(packId))
+    if (answer.kind === 'stored') return answer.seq
+    if (answer.kind === 'full') return null
+    await sleep(clock, RETRY_PAUSE_MS)
+  }
+  return null
+}
+
 /** A pack without items: readers pass over it. */
 function probe(packId: Buffer): Parameters<Log['append']> {
   const msgId = packId.toString('base64url')

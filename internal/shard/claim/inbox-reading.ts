@@ -20,30 +20,47 @@ export interface InboxReadingOptions {
 export class InboxReading {
   readonly #options: InboxReadingOptions
   #reading: Reading | null = null
+  /** What was handed over is taken in turn, also from one reading to the next. */
+  #taking: Promise<void> = Promise.resolve()
 
   constructor(options: InboxReadingOptions) {
     this.#options = options
   }
 
   begin(): void {
-    const { inbox, intake, head, replay, ended, onProblem } = this.#options
+    const { intake, head, replay, ended } = this.#options
     // Nothing comes of an inbox that holds nothing above the cursor, so nothing would end the replay.
     const isEmpty = head.messages === 0 || head.lastSeq < replay.cursor
-    const placed = isEmpty ? this.#guarded(() => intake.reachedEnd(head.lastSeq)) : Promise.resolve()
-    if (ended()) return
-    const onError = (error: Error) => onProblem('reading the inbox', error)
-    const take = async (messages: LogMessage[]) => {
-      await placed
-      await this.#guarded(() => intake.take(messages))
-    }
-    this.#reading = inbox.follow(Math.max(1, replay.cursor), take, onError)
+    if (isEmpty) this.#taking = this.#guarded(() => intake.reachedEnd(head.lastSeq))
+    if (!ended()) this.#follow()
+  }
+
+  /** The broker was away: what was read and has no place yet may be lost, so it is read again. */
+  followAnew(): void {
+    const old = this.#reading
+    if (old === null) return
+    this.#follow()
+    void old.stop()
   }
 
   /** Nothing is taken any more once this resolves. */
   async stop(): Promise<void> {
-    this.#options.intake.stop()
-    await this.#reading?.stop()
+    const reading = this.#reading
     this.#reading = null
+    this.#options.intake.stop()
+    await reading?.stop()
+  }
+
+  #follow(): void {
+    const { inbox, intake, replay, onProblem } = this.#options
+    const onError = (error: Error) => onProblem('reading the inbox', error)
+    const take = (messages: LogMessage[]) => {
+      const isOld = () => this.#reading !== reading
+      this.#taking = this.#taking.then(() => this.#guarded(() => intake.take(messages, isOld)))
+      return this.#taking
+    }
+    const reading = inbox.follow(Math.max(1, replay.cursor), take, onError)
+    this.#reading = reading
   }
 
   async #guarded(work: () => Promise<void>): Promise<void> {

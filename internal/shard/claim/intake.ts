@@ -41,7 +41,7 @@ export interface IntakeOptions {
   readonly batches: Batches
   readonly restoration: Restoration
   /** The inbox at the claim. */
-  readonly head: Pick<LogState, 'firstSeq' | 'lastSeq'>
+  readonly head: Pick<LogState, 'firstSeq'>
   /** Kept items in ascending order of their positions. */
   readonly kept: Iterator<IndexedItem>
   readonly onReplayed: () => void
@@ -72,13 +72,13 @@ export class Intake {
     this.#stopped = true
   }
 
-  /** To be called again only once it has resolved. */
-  async take(messages: readonly LogMessage[]): Promise<void> {
+  /** To be called again only once it has resolved. `isOld`: they may not be there any more, and are to be read again. */
+  async take(messages: readonly LogMessage[], isOld: () => boolean = () => false): Promise<void> {
     const { replay, head, onGap } = this.#options
     for (const message of messages) {
       if (message.seq < replay.cursor) continue
       if (this.#hasKeptBelow(message.seq, 0)) await this.#placeKeptInTurns(message.seq)
-      if (this.#stopped) return
+      if (this.#stopped || isOld()) return
       const next = Math.max(replay.cursor, head.firstSeq)
       if (message.seq > next) onGap(next, message.seq)
       this.#takePack(message)
@@ -96,8 +96,8 @@ export class Intake {
   }
 
   async #endReplay(): Promise<void> {
-    const { replay, head, onReplayed } = this.#options
-    if (!replay.replaying || replay.cursor <= head.lastSeq) return
+    const { replay, onReplayed } = this.#options
+    if (!replay.replaying || replay.cursor <= replay.until) return
     await this.#placeKeptInTurns(Number.POSITIVE_INFINITY)
     if (this.#stopped) return
     replay.replaying = false

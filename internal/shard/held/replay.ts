@@ -12,9 +12,11 @@ export interface ReplayState {
   highWater: HighWater | null
   /** Until everything has its place that the inbox held at the claim: no group may act before. */
   replaying: boolean
+  /** The replay ends once this inbox message is read, or one behind it: the last one at the claim, or an earlier one when the inbox lost that. */
+  until: number
 }
 
 /** Of an owner that has read nothing yet. */
 export function replayOf({ horizon, highWater }: Pick<FoldState, 'horizon' | 'highWater'>): ReplayState {
-  return { cursor: horizon, highWater, replaying: true }
+  return { cursor: horizon, highWater, replaying: true, until: Number.POSITIVE_INFINITY }
 }

@@ -106,7 +106,7 @@ function owner(state: FoldState, lastSeq: number, kept: readonly IndexedItem[] =
   const intake = new Intake({
     clock,
     state,
-    replay: replayOf(state),
+    replay: { ...replayOf(state), until: lastSeq },
     packs: new PackMemory(state.seen),
     payloads,
     live,
@@ -114,7 +114,7 @@ function owner(state: FoldState, lastSeq: number, kept: readonly IndexedItem[] =
     duplicates,
     batches: batches as unknown as IntakeOptions['batches'],
     restoration: restoration as unknown as IntakeOptions['restoration'],
-    head: { firstSeq: 1, lastSeq },
+    head: { firstSeq: 1 },
     kept: kept.values(),
     onReplayed: () => {
       replayed = true

@@ -101,7 +101,11 @@ export class FaultyBroker implements Broker {
   }
 
   reconnect(): void {
-    for (const listener of this.#reconnected) this.#life.after(0, listener)
+    this.#life.after(0, () => this.#tellReconnected())
+  }
+
+  #tellReconnected(): void {
+    for (const listener of this.#reconnected) listener()
   }
 
   /** All servers are gone for `ms`, and what stood in the connection is. */
@@ -111,9 +115,12 @@ export class FaultyBroker implements Broker {
     this.#cutOff = null
     this.#oldLeader = null
     this.#events.after(ms, () => {
-      if (connection !== this.#connections) return
-      this.#connection = connection
-      this.reconnect()
+      // The process sends nothing before it knows: one that stands still learns of it when it goes on.
+      this.#life.after(0, () => {
+        if (connection !== this.#connections) return
+        this.#connection = connection
+        this.#tellReconnected()
+      })
     })
   }
 

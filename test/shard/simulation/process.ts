@@ -3,7 +3,6 @@ import type { BufferRecord } from '../../../internal/domain/model.ts'
 import { Semaphore } from '../../../internal/runtime/semaphore.ts'
 import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
-import { SNAPSHOT_PART_BYTES } from '../../../internal/shard/journal/snapshot.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import {
   type DeadLetters,
@@ -32,16 +31,13 @@ const LIMITS = {
     keepRatio: 1,
     keepBytes: 600,
     snapshotBytes: 1_500,
-    partBytes: SNAPSHOT_PART_BYTES,
+    partBytes: 1_000,
     fullShare: 0.6,
   },
 }
 
-/**
- * The broker of a limited journal syncs so often, ms: what is cut off it takes room for longer. Owners end between the parts
- * of their snapshots.
- */
-const IN_A_LIMITED_JOURNAL = { syncLagMs: 300, partBytes: 2_500 }
+/** The broker of a limited journal syncs so often, ms: what is cut off it takes room for longer. */
+const IN_A_LIMITED_JOURNAL = { syncLagMs: 300 }
 
 /** Where the servers answer before they sync: what was answered is on disk after so long, ms. */
 const WHERE_SYNCED_LATER = { syncLagMs: SYNCED_MS + 100 }
@@ -131,7 +127,9 @@ export class OwnerProcess implements Owner {
 
   /** The last sequences of both logs that it was told of. */
   get known(): FaultyBroker['known'] {
-    return this.#broker.known
+    // What was handed over and has no place yet is read again behind a reconnect.
+    const taken = (this.shard.figures(0)?.cursor ?? 0) - 1
+    return { ...this.#broker.known, inbox: Math.min(this.#broker.known.inbox, taken) }
   }
 
   get epoch(): number {
