@@ -134,6 +134,8 @@ export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Reco
     'delivery counters': 'Postgres did not take delivery counts. They wait in the journal.',
     'delivery counters lag behind a journal that is nearly full':
       'The journal is cut all the same. Analytics lacks those batches; deliveries do not.',
+    'the archive does not take a snapshot':
+      'It is full, or the state is larger than 30 % of it. The journal is not cut meanwhile: raise `max_bytes` of the archive.',
     'the epoch cannot be raised in Postgres': 'After a claim: what needs Postgres waits until it answers.',
     'the logs were made anew': 'The streams are new, and what the former ones held is gone.',
     'the broker lost messages': 'The shard stopped, and waits for a repair.',
@@ -146,7 +148,7 @@ export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Reco
     'the owner of a shard cannot be read': 'It is not claimed before the broker tells its owner.',
     'reading the inbox': 'The reader of the inbox failed and begins anew.',
     'a stored message cannot be read': 'A batch waits for its bytes.',
-    housekeeping: 'A round of cleaning up the logs failed. The next one follows.',
+    housekeeping: 'A step of cleaning up the logs failed. The next one follows.',
     'the configuration of a buffer cannot be read': 'Its groups are held until Postgres answers.',
     'items of a buffer that does not exist are held':
       'Postgres never had the row of the buffer: it may be an older copy.',

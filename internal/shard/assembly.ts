@@ -38,7 +38,10 @@ export async function assembleShard(options: ShardOptions, given: ShardEvents): 
   const background = startBackground(options, events, logs, acting, intake)
   const reading = new InboxReading({ inbox: options.broker.inbox(options.shard), intake, ...logs, ...events })
   const stopListening = listen(options, events, logs, acting)
-  const stopReconnects = options.broker.onReconnect(() => reading.followAnew())
+  const stopReconnects = options.broker.onReconnect(() => {
+    reading.followAnew()
+    background.housekeeping.reconnected()
+  })
   return {
     epoch: logs.claim.epoch,
     state: logs.claim.state,
@@ -190,7 +193,7 @@ function* letGo<T>(items: T[]): Generator<T> {
 function startBackground(
   options: ShardOptions,
   events: ShardEvents,
-  { claim, journal, replay, found }: ClaimedLogs,
+  { claim, archive, journal, replay }: ClaimedLogs,
   acting: Acting,
   intake: Intake,
 ): { housekeeping: Housekeeping; stop(): void } {
@@ -204,13 +207,14 @@ function startBackground(
       limits: limits.housekeeping,
       inboxLog,
       journalLog: broker.journal(shard),
+      archive,
       journal,
       state: claim.state,
       replay,
       intake,
       onProblem,
     },
-    found,
+    claim,
   )
   const fence = { shard, epoch: claim.epoch, identity: claim.identity }
   const { raised, groups } = acting

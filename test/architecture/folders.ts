@@ -7,7 +7,7 @@ import type { Source } from './sources.ts'
 
 export const FOLDERS_IN_ORDER: Readonly<Record<string, readonly string[]>> = {
   'internal/shard': [
-    ...['journal', 'held', 'batches', 'claim', 'housekeeping'],
+    ...['journal', 'archive', 'held', 'batches', 'claim', 'housekeeping'],
     ...['parts.ts', 'log-watch.ts', 'claimed-logs.ts', 'figures.ts', 'release.ts', 'pausing.ts'],
     ...['assembly.ts', 'shard.ts'],
     ...['ownership', 'status', 'repair'],

@@ -10,7 +10,7 @@ import type { Which } from '../support/nats-proxy.ts'
 import { startLoad } from './crash.ts'
 import type { SentItem } from './history.ts'
 import type { Load } from './load.ts'
-import { committing, purging } from './strikes.ts'
+import { archiving, committing, purging } from './strikes.ts'
 import { Trial, within } from './trial.ts'
 
 const SEED = 13
@@ -19,11 +19,11 @@ const HELD = 40
 const PHASES: readonly [string, Which][] = [
   ['a keep', committing('keep')],
   ['a horizon', committing('horizon')],
-  ['the begin of a snapshot', committing('snapshot-begin')],
-  ['a part of a snapshot', committing('snapshot-part')],
-  ['the end of a snapshot', committing('snapshot-end')],
+  ['a part of a snapshot', archiving('part')],
+  ['the end of a snapshot', archiving('end')],
   ['a purge of an inbox', purging('INBOX')],
   ['a purge of a journal', purging('JOURNAL')],
+  ['a removal from an archive', purging('ARCHIVE')],
 ]
 
 describe('a service killed while it keeps its logs short', function () {

@@ -7,10 +7,10 @@ import { decodePack } from '../../internal/domain/pack.ts'
 import { createBroker, type NatsBroker } from '../../internal/nats/broker.ts'
 import { type Connection, connectBroker } from '../../internal/nats/connection.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
-import { readJournal } from '../../internal/shard/claim/takeover.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
-import { type FoldState, isOver } from '../../internal/shard/journal/state.ts'
+import { isOver } from '../../internal/shard/journal/state.ts'
+import { storedState } from '../shard/stored-state.ts'
 import type { StoredCommit } from './history.ts'
 
 export class StoredLogs {
@@ -37,7 +37,7 @@ export class StoredLogs {
 
   /** Items that live in the journals: keeps carried them there. */
   async keptItems(): Promise<number> {
-    const states = await Promise.all(this.#shards.map((shard) => this.#fold(shard)))
+    const states = await Promise.all(this.#shards.map((shard) => storedState(this.#broker, shard)))
     return states.reduce((sum, { kept }) => sum + kept.size, 0)
   }
 
@@ -72,7 +72,7 @@ export class StoredLogs {
     const inbox = this.#broker.inbox(shard)
     // The inbox first: what comes later is judged by the next look.
     const { firstSeq, lastSeq } = await inbox.state()
-    const state = await this.#fold(shard)
+    const state = await storedState(this.#broker, shard)
     let open = state.kept.size
     for await (const { seq, data } of inbox.range(Math.max(firstSeq, state.horizon), lastSeq)) {
       decodePack(data, (_, index) => {
@@ -80,11 +80,6 @@ export class StoredLogs {
       })
     }
     return open
-  }
-
-  async #fold(shard: number): Promise<FoldState> {
-    const journal = this.#broker.journal(shard)
-    return (await readJournal(journal, (await journal.state()).lastSeq)).state
   }
 }
 

@@ -15,8 +15,14 @@ export const packing: Which = ({ subject }) => subject.startsWith('items.')
 /** An owner's verdict on its way to an ingress. */
 export const judging: Which = ({ subject }) => /^ingress\.[^.]+\.verdict$/.test(subject)
 
-/** A purge of an inbox or of a journal. */
-export function purging(log: 'INBOX' | 'JOURNAL'): Which {
+/** A part of a snapshot on its way into an archive, or its end. */
+export function archiving(what: 'part' | 'end'): Which {
+  const subject = what === 'end' ? /^archive\.\d+\.snapshot\..*\.end$/ : /^archive\.\d+\.snapshot\..*\.\d+$/
+  return (frame) => subject.test(frame.subject)
+}
+
+/** A purge of an inbox or of a journal, or of older snapshots in an archive. */
+export function purging(log: 'INBOX' | 'JOURNAL' | 'ARCHIVE'): Which {
   return ({ subject }) => subject.startsWith(`$JS.API.STREAM.PURGE.${log}_`)
 }
 

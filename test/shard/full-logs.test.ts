@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 
 import { connect, type Database } from '../../internal/postgres/connection.ts'
 import type { Broker } from '../../internal/shard/broker.ts'
-import { readJournal } from '../../internal/shard/claim/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
 import { freshDatabase, natsAccount } from '../support/servers.ts'
 import { createOwner, ingest, numbersOf, type Owner } from './real-owner.ts'
+import { storedState } from './stored-state.ts'
 
 const INBOX_BYTES = 400_000
 /** Like the service's own, but quick. */
@@ -147,7 +147,7 @@ describe('an owner whose logs are nearly full', function () {
     expect(held * 10_000, 'more than the inbox alone').to.be.above(INBOX_BYTES)
     const journal = await at.broker.journal(0).state()
     expect(journal.bytes).to.be.below(journal.maxBytes * 0.95)
-    const { state } = await readJournal(at.broker.journal(0), journal.lastSeq)
+    const state = await storedState(at.broker)
     expect(state.kept.size * 9_700, 'what is kept').to.be.within(1, journal.maxBytes * 0.5)
     const together = Map.groupBy(state.kept.values(), ({ commit }) => commit)
     for (const items of together.values())

@@ -1,5 +1,5 @@
 /** The broker of a test, but some of what an owner asks of it comes late, or not at all. */
-import type { Broker, Log, LogState, Reading } from '../../internal/shard/broker.ts'
+import type { Archive, Broker, Log, LogState, Reading } from '../../internal/shard/broker.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import type { Commit } from '../../internal/shard/journal/records.ts'
 
@@ -165,16 +165,6 @@ export function refusingCommits(broker: Broker, refusing: number, refuses: () =>
   return through(broker, { journal })
 }
 
-/** The same broker, but commits that are `lost` never reach a journal, and are not answered. */
-export function losingCommits(broker: Broker, lost: (commit: Commit) => boolean): Broker {
-  const losing = (log: Log) =>
-    through(log, {
-      append: async (data: Uint8Array, options: Parameters<Log['append']>[1]) =>
-        lost(decodeCommit(data)) ? { kind: 'unknown', error: 'no answer' } : log.append(data, options),
-    })
-  return through(broker, { journal: (shard: number) => losing(broker.journal(shard)) })
-}
-
 /** The same broker; `onGet` is called for each message of an inbox that is read by its sequence. */
 export function countingGets(broker: Broker, onGet: (seq: number) => void): Broker {
   const counted = (log: Log) =>
@@ -193,6 +183,18 @@ export function muting(broker: Broker, muted: () => boolean): Broker {
     if (!muted()) broker.publish(...given)
   }
   return through(broker, { publish })
+}
+
+/** The same broker, but no snapshot gets its end in an archive, and nobody answers. */
+export function losingEnds(broker: Broker): Broker {
+  const losing = (archive: Archive) =>
+    through(archive, {
+      append: async (data: Uint8Array, options: Parameters<Archive['append']>[1]) =>
+        options.subject.endsWith('.end')
+          ? { kind: 'unknown', error: 'no answer' }
+          : archive.append(data, options),
+    })
+  return through(broker, { archive: (shard: number) => losing(broker.archive(shard)) })
 }
 
 /** `target` but for these methods; its own run on itself. */

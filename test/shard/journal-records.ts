@@ -123,6 +123,5 @@ export const anyRecord: fc.Arbitrary<JournalRecord> = fc.oneof(
 /** Everything that can stand in a journal, also what the fold sees only around take-overs. */
 export const everyRecord: fc.Arbitrary<JournalRecord> = fc.oneof(
   anyRecord,
-  fc.constantFrom<JournalRecord>({ type: 'epoch' }, { type: 'snapshot-begin' }, { type: 'snapshot-end' }),
-  bytes.map((part): JournalRecord => ({ type: 'snapshot-part', bytes: part })),
+  fc.constant<JournalRecord>({ type: 'epoch' }),
 )

@@ -36,9 +36,6 @@ const RECORDS: { [T in JournalRecord['type']]: JournalRecord & { type: T } } = {
   keep: { type: 'keep', items: [{ position: AT, at: 1, item: Buffer.from('item') }] },
   horizon: { type: 'horizon', seq: FIRST },
   seen: { type: 'seen', upTo: FIRST, writers: [{ writer: 'writer', number: 1 }] },
-  'snapshot-begin': { type: 'snapshot-begin' },
-  'snapshot-part': { type: 'snapshot-part', bytes: Buffer.from('part') },
-  'snapshot-end': { type: 'snapshot-end' },
 }
 
 function of<T extends JournalRecord['type']>(_type: T, record: JournalRecord): JournalRecord & { type: T } {

@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach } from 'mocha'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { SNAPSHOTS, snapshotsOf } from '../../internal/shard/archive/snapshot-subjects.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -62,6 +63,12 @@ export class Owners {
 
   records(): ReturnType<typeof journalRecords> {
     return journalRecords(this.broker)
+  }
+
+  /** The commits of complete snapshots, the newest first. */
+  async snapshots(): Promise<number[]> {
+    const { subjects } = await this.broker.archive(0).list(SNAPSHOTS)
+    return snapshotsOf(subjects).flatMap(({ name, hasEnd }) => (hasEnd ? name.seq : []))
   }
 
   /** Resolves once the journal says so of `count` batches. */

@@ -236,8 +236,7 @@ describe('shard ownership, real broker and database', function () {
       if (round % 20 === 19) await here.ingest([{ key: 'slow', n: -round }])
     }
     await eventually(async () => {
-      const types = new Set((await here.records()).map(({ record }) => record.type))
-      expect([...types]).to.include.members(['snapshot-end'])
+      expect(await here.snapshots()).not.to.deep.equal([])
       expect((await here.broker.inbox(0).state()).messages).to.be.below(10)
       expect((await here.broker.journal(0).state()).messages).to.be.below(60)
     })

@@ -23,9 +23,6 @@ const KINDS: Record<JournalRecord['type'], string> = {
   keep: '`keep`',
   horizon: '`horizon`',
   seen: '`seen`',
-  'snapshot-begin': '`snapshot-begin`',
-  'snapshot-part': '`-part`',
-  'snapshot-end': '`-end`',
 }
 
 describe('the page about shards', () => {
@@ -53,7 +50,7 @@ describe('the page about shards', () => {
       fullShare: 0.6,
     })
     expect([keepBytes, snapshotBytes, DROP_MEMORY_MS]).to.deep.equal([32 * 1024 ** 2, 1024 ** 2, 60_000])
-    for (const told of ['A round each second', 'read 30 s ago', '1.5:1 and is 32 MB', '60 %', 'and by 1 MB'])
+    for (const told of ['once a second', 'read 30 s ago', '1.5:1 and is 32 MB', '60 %', 'and by 1 MB'])
       expect(textOf('Housekeeping')).to.include(told)
     expect(textOf('Duplicates')).to.include('Drops stay in the fold for a minute')
   })

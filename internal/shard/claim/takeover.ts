@@ -6,17 +6,15 @@
 import { readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { Broker, Log, LogMessage, LogState } from '../broker.ts'
-import { KeptIndex } from '../held/kept-index.ts'
-import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
-import { type CommitName, commitName, NO_COMMIT } from '../journal/commit-name.ts'
-import { JournalFold, type UnfinishedSnapshot } from '../journal/fold.ts'
+import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
+import type { Broker, Log, LogState } from '../broker.ts'
+import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { HighWater, SettledRecord } from '../journal/records.ts'
+import type { HighWater } from '../journal/records.ts'
 import { Refusals } from '../journal/refusals.ts'
-import { writeSnapshot } from '../journal/snapshot.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
 import { LostTailError, lostMessages, WAY_OUT } from '../lost-tail.ts'
+import { type JournalReading, readJournal } from './journal-reading.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
@@ -26,24 +24,8 @@ export function proofSubject(shard: number): string {
   return `shard.${shard}.proof`
 }
 
-/** What a reading of the journal gave. */
-export interface ReadJournal {
-  readonly state: FoldState
-  /** Of the last complete snapshot: see `JournalFold`. */
-  readonly snapshotBegin: number
-  /** Of an owner before; null: there is none. */
-  readonly unfinished: UnfinishedSnapshot | null
-  /** Settled batches found in the journal, in order. */
-  readonly settled: { commit: CommitName; record: SettledRecord }[]
-  /** The last commit that was read; null: none was. */
-  readonly last: LogMessage | null
-  /** The sequence that the journal began with when its stream was made; undefined: not known. */
-  readonly origin: number | undefined
-  /** What was missing, so that `state` is not to be trusted; null: nothing was. */
-  readonly fault: string | null
-}
-
-export interface Claim extends Omit<ReadJournal, 'fault' | 'last'> {
+/** What the logs say at a claim. */
+export interface Claim extends Omit<JournalReading, 'fault' | 'denied' | 'last'> {
   readonly epoch: number
   /** Of its commit. */
   readonly identity: string | null
@@ -51,6 +33,7 @@ export interface Claim extends Omit<ReadJournal, 'fault' | 'last'> {
 
 export interface ClaimOptions {
   readonly broker: Broker
+  readonly archive: SnapshotArchive
   readonly shard: number
   readonly clock: Clock
   readonly boot: string
@@ -59,47 +42,38 @@ export interface ClaimOptions {
   readonly stopped: () => boolean
   /** The claim is not taken, and tried again; told after 5 s and every 30 s. */
   readonly onRefused?: (error: Error) => void
+  /** It is for a repair: the journal may lack a commit that a snapshot names. */
+  readonly repairs?: boolean
 }
 
 /**
  * Appends the epoch record, folds the journal up to it, and proves the claim by a commit of the journal that `open` makes. Purges of
- * owners before may arrive while the journal is read, and a server that was behind may answer: where the fold is not whole, the
- * journal is read again behind the proof. Rejects when stopped, when the journal cannot be read, with FencedError, or with
- * LostTailError when the same commits are missing before the claim twice in a row, with a proof in between and one afterwards.
+ * owners before may arrive while the journal is read, and a server that was behind may answer: where something is missing, archive and
+ * journal are read again behind the proof. Rejects when stopped, when the journal cannot be read, with FencedError, or with
+ * LostTailError when the same is missing twice in a row, with a proof in between and one afterwards.
  */
 export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   options: ClaimOptions,
   open: (epoch: number, state: () => FoldState) => Proven,
-): Promise<{ claim: Claim; journal: Proven; kept: KeptIndex }> {
-  const log = options.broker.journal(options.shard)
-  const epoch = await appendEpoch(log, options)
-  let kept = new KeptIndex(options.clock)
+): Promise<{ claim: Claim; journal: Proven }> {
+  const { broker, archive, clock, shard, repairs = false } = options
+  const journalLog = broker.journal(shard)
+  const epoch = await appendEpoch(journalLog, options)
+  const read = () => readJournal({ journal: journalLog, archive, clock }, epoch)
   // Before it is read: from now on each reconnect stops the journal.
   const journal = open(epoch, () => found.state)
-  let found = await readJournal(log, epoch, kept)
+  let found = await read()
   for (;;) {
     await journal.prove()
-    const { fault, last, ...claim } = found
-    if (fault === null) return { claim: { ...claim, epoch, identity: identityOf(last) }, journal, kept }
-    kept = new KeptIndex(options.clock)
-    found = await readJournal(log, epoch, kept)
+    const { fault, denied, last, ...claim } = found
+    const missing = fault ?? (repairs ? null : denied)
+    if (missing === null) return { claim: { ...claim, epoch, identity: last?.identity ?? null }, journal }
+    found = await read()
     // The proof was stored behind the claim: a reading that ends before it is of a server that was behind.
-    if (found.fault !== fault || found.state.epoch < epoch) continue
+    if ((found.fault ?? found.denied) !== missing || found.last?.seq !== epoch) continue
     await journal.prove()
-    throw new LostTailError(`shard ${options.shard}: ${fault}: ${WAY_OUT}`)
+    throw new LostTailError(`shard ${shard}: ${missing}: ${WAY_OUT}`)
   }
-}
-
-/**
- * What is missing of a snapshot without its end; null when the journal does not tell. Reads the journal again up to the
- * snapshot's begin.
- */
-export async function restOf(journal: Log, { begin, parts }: UnfinishedSnapshot): Promise<Buffer | null> {
-  const written = Buffer.concat(parts)
-  const { state, fault } = await readJournal(journal, begin)
-  if (fault !== null) return null
-  const whole = writeSnapshot(state)
-  return whole.subarray(0, written.length).equals(written) ? whole.subarray(written.length) : null
 }
 
 /** Claims: the sequence of the record is the epoch. Repeated until it is stored, or rejects when stopped. */
@@ -119,43 +93,6 @@ export async function appendEpoch(
     await sleep(clock, RETRY_PAUSE_MS)
   }
   throw new Error('stopped before the claim was stored')
-}
-
-function identityOf(commit: LogMessage | null): string | null {
-  return commit && commitName(commit.seq, commit.data).identity
-}
-
-/**
- * Exported for the repair command and for tests: the fold of everything up to and including the commit at `to`. `kept`: notes where
- * kept items stand.
- */
-export async function readJournal(journal: Log, to: number, kept?: KeptIndex): Promise<ReadJournal> {
-  const settled: ReadJournal['settled'] = []
-  let last: LogMessage | null = null
-  const { firstSeq, origin } = await journal.state()
-  const fold = new JournalFold(firstSeq, origin ?? firstSeq)
-  for await (const message of journal.range(firstSeq, to)) {
-    const { seq, data } = message
-    last = message
-    const commit = decodeCommit(data)
-    const applied = fold.apply({ seq, commit })
-    await kept?.take({ seq, commit }, data, fold.missingBelow === null ? fold.state : null)
-    const over = commit.records.filter(
-      (record, index): record is SettledRecord =>
-        (record.type === 'done' || record.type === 'dead') && applied[index] === true,
-    )
-    const name = over.length > 0 ? commitName(seq, data) : NO_COMMIT
-    for (const record of over) settled.push({ commit: name, record })
-  }
-  const { state, snapshotBegin, unfinished } = fold
-  return { state, snapshotBegin, unfinished, settled, last, origin, fault: faultOf(fold, to) }
-}
-
-/** With sequences: another purge, or another server that is behind, is another fault. */
-function faultOf({ lastSeq, missingBelow }: JournalFold, to: number): string | null {
-  if (lastSeq < to) return `the journal ends at ${lastSeq}, and a commit at ${to} was stored`
-  if (missingBelow === null) return null
-  return `the beginning of the journal is gone, below ${missingBelow}, or under repair`
 }
 
 /** What an inbox is asked for, when something of it may be lost. */

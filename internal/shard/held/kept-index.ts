@@ -96,16 +96,16 @@ export class KeptIndex {
     return this.#items.size
   }
 
-  /** Notes what a commit keeps, in the order of the commits. `exact`: the state behind it; null: not known, so each may count. */
-  async take({ seq, commit }: StoredCommit, data: Uint8Array, exact: FoldState | null): Promise<void> {
+  /** Notes what a commit keeps, in the order of the commits. `state`: behind it, or behind a later one. */
+  async take({ seq, commit }: StoredCommit, data: Uint8Array, state: FoldState): Promise<void> {
     for (const record of commit.records) {
       if (record.type !== 'keep') continue
       const message = new CachedMessage('journal', seq)
       for (const { position, at, item } of record.items) {
-        if (exact !== null && !isNamed(exact, position, seq)) continue
+        if (!isNamed(state, position, seq)) continue
         this.#note(position, at, message, readItem(data, item.byteOffset - data.byteOffset))
       }
-      if (exact !== null) this.#forgetSome(exact, record.items.length * LOOKED_AT)
+      this.#forgetSome(state, record.items.length * LOOKED_AT)
       await this.turn(record.items.length)
     }
   }

@@ -27,6 +27,12 @@ export class AllowedPurges {
     return this.#allowed.at(-1)?.below ?? 0
   }
 
+  /** The broker may have been away: a copy that comes from another server is younger than the wait, which begins again. */
+  restart(): void {
+    const { latest } = this
+    this.#allowed = latest > 0 ? [{ below: latest, at: this.#clock.monotonic() }] : []
+  }
+
   /** The log may be purged below this sequence; 0: nothing is due. */
   due(): number {
     const before = this.#clock.monotonic() - this.#lagMs

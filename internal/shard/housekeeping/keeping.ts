@@ -1,126 +1,150 @@
 /**
- * Carrying live items into the journal, payload and all, by group (docs/architecture/protocol.md,
- * "Housekeeping").
+ * Keeps live items of the inbox in the journal, payload and all, group by group (docs/architecture/protocol.md,
+ * "Housekeeping"): what lags holds the horizon.
  */
-
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
+import type { Log } from '../broker.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
+import type { ReplayState } from '../held/replay.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { KeepRecord } from '../journal/records.ts'
+import type { InboxKeeper } from './inbox.ts'
+import { type HousekeepingLimits, nearlyFull } from './limits.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
-/**
- * Of the journal's `max_bytes`, for one keep record. A record is purged only once all of its items were carried forward, so
- * one that fills half of a small journal could never go.
- */
+/** Of the journal's `max_bytes`, for one keep record: the share for carrying forward holds some of them. */
 const KEEP_SHARE = 1 / 64
+/** Of the journal's `max_bytes`, for all kept items: the rest is for seals, results and what is carried forward. */
+const KEPT_SHARE = 0.5
 /** Encoded items that are grouped together, bytes: they stand in memory meanwhile. */
 const SLAB_BYTES = 32 * 1024 * 1024
+/** The newest quarter is left: it is likely to be over soon by itself. */
+const KEPT_OF_READ = 0.75
+/**
+ * In a crowded log a keep is due as soon as what is over is this part of what is live: else one of which more than half is
+ * held would stay full, whatever passes through the rest.
+ */
+export const CROWDED_RATIO = 0.25
 
-export interface KeepInto {
+export interface KeepingOptions {
   readonly clock: Clock
-  readonly payloads: PayloadCache
+  readonly limits: Pick<HousekeepingLimits, 'keepBytes' | 'keepRatio' | 'fullShare'>
+  readonly inboxLog: Log
+  readonly journalLog: Log
   readonly journal: Journal
+  readonly replay: Readonly<ReplayState>
   readonly live: LiveItems
-  /** Of the journal's log; 0: no limit. */
-  readonly maxBytes: number
-  /** What the journal may use with the next snapshot, bytes. Results are committed meanwhile, and each commit has a header. */
-  readonly mayUse: number
-  /** By group; else they go as given. */
-  readonly sorted: boolean
+  readonly payloads: PayloadCache
+  readonly inbox: InboxKeeper
   readonly stopped: () => boolean
 }
 
-/** Items that are carried when it is their turn. */
-export interface Carried {
-  /** In the order of their messages. It is walked while they are carried. */
-  readonly items: Iterable<LiveItem>
-  /** Whether it is the turn of this one; where it is not, they end. */
-  readonly has: (item: LiveItem) => boolean
-  /** Encoded bytes at most. */
-  readonly space: number
+/** Bytes of encoded items in one keep record. `maxBytes`: of the journal's log; not above 0: no limit. */
+export function keepBytesOf(maxBytes: number): number {
+  return maxBytes > 0 ? Math.min(KEEP_BYTES, maxBytes * KEEP_SHARE) : KEEP_BYTES
 }
 
-/** What is carried together. */
+export class Keeping {
+  readonly #options: KeepingOptions
+
+  constructor(options: KeepingOptions) {
+    this.#options = options
+  }
+
+  /** Keeps what lags, where that is due, and raises the horizon. */
+  async step(): Promise<void> {
+    const { inbox, live, replay, journalLog, journal } = this.#options
+    if (!(await this.#isDue())) return
+    const { maxBytes } = await journalLog.state()
+    const limit = maxBytes > 0 ? maxBytes * KEPT_SHARE - live.keptBytes : Number.POSITIVE_INFINITY
+    const space = Math.min(limit, journal.left('commits'))
+    const below = inbox.below(KEPT_OF_READ) ?? replay.cursor
+    const until = below > (live.lowestInboxSeq ?? below) ? below : replay.cursor
+    await this.#keep(lagging(live.inInbox(), until, space), keepBytesOf(maxBytes))
+    await inbox.advanceHorizon()
+  }
+
+  async #isDue(): Promise<boolean> {
+    const { inbox, live, limits, inboxLog } = this.#options
+    const over = inbox.bytesAbove - live.inboxBytes
+    if (over > limits.keepBytes && over > limits.keepRatio * live.inboxBytes) return true
+    return over > CROWDED_RATIO * live.inboxBytes && (await nearlyFull(inboxLog, limits))
+  }
+
+  /**
+   * In the order of their messages: one record after the other, so that seals pass between them. A group's items stand far apart in
+   * the inbox and together in a keep, so they are copied first: in slabs, for each message is read about once.
+   */
+  async #keep(items: Iterable<LiveItem>, most: number): Promise<void> {
+    const { stopped, clock } = this.#options
+    let slab = new Slab()
+    for (const part of slices(items, KEEP_BYTES)) {
+      if (stopped()) return
+      await this.#copyInto(slab, part)
+      // What was in memory was copied in this turn.
+      await sleep(clock, 0)
+      if (slab.bytes < SLAB_BYTES) continue
+      await this.#keepSlab(slab, most)
+      slab = new Slab()
+    }
+    await this.#keepSlab(slab, most)
+  }
+
+  async #keepSlab(slab: Slab, most: number): Promise<void> {
+    const { stopped, journal, live } = this.#options
+    for (const chunk of slices(slab.items(), most)) {
+      if (stopped() || journal.isFull) return
+      const items = chunk.filter((item) => live.get(item) === item)
+      if (items.length > 0)
+        await journal.commit(keepOf(items, slab.copies), (seq, _, data) => moveTo(seq, data, items, live))
+    }
+  }
+
+  async #copyInto(slab: Slab, part: readonly LiveItem[]): Promise<void> {
+    const { live, payloads } = this.#options
+    const items = part.filter((item) => live.get(item) === item)
+    await payloads.with(items, (data) => {
+      for (const item of items)
+        slab.add(item, Buffer.from(data(item.message).subarray(item.offset, item.offset + item.size)))
+    })
+  }
+}
+
+/** What is kept together, group by group. */
 class Slab {
   readonly copies = new Map<LiveItem, Buffer>()
-  /** By group, or all in one list. */
-  readonly #lists = new Map<string, LiveItem[]>()
+  readonly #groups = new Map<string, LiveItem[]>()
   bytes = 0
 
-  add(list: string, item: LiveItem, copy: Buffer): void {
+  add(item: LiveItem, copy: Buffer): void {
     this.copies.set(item, copy)
     this.bytes += copy.length
-    const items = this.#lists.get(list)
+    const items = this.#groups.get(item.group.id)
     if (items) items.push(item)
-    else this.#lists.set(list, [item])
+    else this.#groups.set(item.group.id, [item])
   }
 
-  /** List by list. */
   *items(): Generator<LiveItem> {
-    for (const items of this.#lists.values()) yield* items
+    for (const items of this.#groups.values()) yield* items
   }
 }
 
-/**
- * Carries them: one record after the other, so that seals pass between them. A group's items stand far apart in the inbox
- * and together in a keep, so they are copied first: in slabs, for each message is read about once. Resolves when all are
- * committed, when the journal uses what it may, or stopped.
- */
-export async function carry(carried: Carried, into: KeepInto): Promise<void> {
-  let slab = new Slab()
-  for (const part of slices(fitting(carried), KEEP_BYTES)) {
-    if (hasToEnd(into)) return
-    await copyInto(slab, part, into)
-    // What was in memory was copied in this turn.
-    await sleep(into.clock, 0)
-    if (slab.bytes < SLAB_BYTES) continue
-    await carrySlab(slab, into)
-    slab = new Slab()
-  }
-  await carrySlab(slab, into)
-}
-
-function* fitting({ items, has, space }: Carried): Generator<LiveItem> {
+/** Items of the inbox below `until`, the first that fit `space` bytes. */
+function* lagging(inInbox: Iterable<LiveItem>, until: number, space: number): Generator<LiveItem> {
   let left = space
-  for (const item of items) {
+  for (const item of inInbox) {
     left -= item.size
-    if (left < 0 || !has(item)) return
+    if (item.seq >= until || left < 0) return
     yield item
   }
 }
 
-async function carrySlab(slab: Slab, into: KeepInto): Promise<void> {
-  const most = into.maxBytes > 0 ? Math.min(KEEP_BYTES, into.maxBytes * KEEP_SHARE) : KEEP_BYTES
-  for (const chunk of slices(slab.items(), most)) {
-    if (hasToEnd(into)) return
-    await carryChunk(chunk, slab.copies, into)
-  }
-}
-
-function hasToEnd({ stopped, journal, mayUse }: KeepInto): boolean {
-  return stopped() || journal.used > mayUse
-}
-
-async function copyInto(
-  slab: Slab,
-  part: readonly LiveItem[],
-  { payloads, live, sorted }: KeepInto,
-): Promise<void> {
-  const items = part.filter((item) => live.get(item) === item)
-  await payloads.with(items, (data) => {
-    for (const item of items) {
-      const copy = Buffer.from(data(item.message).subarray(item.offset, item.offset + item.size))
-      slab.add(sorted ? item.group.id : '', item, copy)
-    }
-  })
-}
-
 /** In order, of at most so many encoded bytes; one larger item goes alone. */
-function* slices(items: Iterable<LiveItem>, most: number): Generator<LiveItem[]> {
+export function* slices(items: Iterable<LiveItem>, most: number): Generator<LiveItem[]> {
   let slice: LiveItem[] = []
   let bytes = 0
   for (const item of items) {
@@ -135,26 +159,21 @@ function* slices(items: Iterable<LiveItem>, most: number): Generator<LiveItem[]>
   if (slice.length > 0) yield slice
 }
 
-async function carryChunk(
-  chunk: readonly LiveItem[],
-  copies: ReadonlyMap<LiveItem, Buffer>,
-  { journal, live }: KeepInto,
-): Promise<void> {
-  const items = chunk.filter((item) => live.get(item) === item)
-  if (items.length === 0) return
-  const kept = items.map((item) => ({
-    position: { seq: item.seq, index: item.index },
-    at: item.at,
-    item: copies.get(item)!,
-  }))
-  await journal.commit({ type: 'keep', items: kept }, (seq, _applied, bytes) => {
-    moveTo(new CachedMessage('journal', seq), bytes, items, live)
-  })
+export function keepOf(items: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer>): KeepRecord {
+  return {
+    type: 'keep',
+    items: items.map((item) => ({
+      position: { seq: item.seq, index: item.index },
+      at: item.at,
+      item: copies.get(item)!,
+    })),
+  }
 }
 
-/** Its bytes are not held in memory: what is carried has waited for long, and is read again when it is due. */
-function moveTo(message: CachedMessage, bytes: Buffer, items: readonly LiveItem[], live: LiveItems): void {
-  keptPlaces(bytes).forEach(({ offset }, ordinal) => {
+/** Its bytes are not held in memory: what is kept has waited for long, and is read again when it is due. */
+export function moveTo(commit: number, data: Buffer, items: readonly LiveItem[], live: LiveItems): void {
+  const message = new CachedMessage('journal', commit)
+  keptPlaces(data).forEach(({ offset }, ordinal) => {
     const item = items[ordinal]!
     if (live.get(item) === item) live.move(item, message, offset)
   })

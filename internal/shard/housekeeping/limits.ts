@@ -1,4 +1,5 @@
-import { SNAPSHOT_PART_BYTES } from '../journal/snapshot.ts'
+import { PART_BYTES } from '../archive/snapshot-archive.ts'
+import type { Log, LogState } from '../broker.ts'
 
 export interface HousekeepingLimits {
   /** Between two rounds, ms. */
@@ -14,9 +15,9 @@ export interface HousekeepingLimits {
   readonly keepRatio: number
   /** … and is at least so large, bytes. */
   readonly keepBytes: number
-  /** A snapshot is due when the journal grew by its last size, at least by this, bytes. */
+  /** A snapshot is due when the journal grew by the size of the last one, at least by this, bytes. */
   readonly snapshotBytes: number
-  /** Of one part of a snapshot, bytes at most. */
+  /** Of one part of a snapshot, bytes. */
   readonly partBytes: number
   /** Share of a stream's `max_bytes` from which on housekeeping does not wait for the other limits. */
   readonly fullShare: number
@@ -29,6 +30,17 @@ export const HOUSEKEEPING_LIMITS: Omit<HousekeepingLimits, 'syncLagMs'> = {
   keepRatio: 1.5,
   keepBytes: 32 * 1024 * 1024,
   snapshotBytes: 1024 * 1024,
-  partBytes: SNAPSHOT_PART_BYTES,
+  partBytes: PART_BYTES,
   fullShare: 0.6,
+}
+
+export async function nearlyFull(log: Log, limits: Pick<HousekeepingLimits, 'fullShare'>): Promise<boolean> {
+  return isCrowded(await log.state(), limits)
+}
+
+export function isCrowded(
+  { bytes, maxBytes }: LogState,
+  { fullShare }: Pick<HousekeepingLimits, 'fullShare'>,
+): boolean {
+  return maxBytes > 0 && bytes > maxBytes * fullShare
 }

@@ -23,9 +23,6 @@ const TYPES = [
   'discard',
   'keep',
   'horizon',
-  'snapshot-begin',
-  'snapshot-part',
-  'snapshot-end',
   'seen',
 ] as const satisfies JournalRecord['type'][]
 const CODES = new Map<JournalRecord['type'], number>(TYPES.map((type, code) => [type, code]))
@@ -140,12 +137,10 @@ function decodeSeen(input: ByteReader): SeenRecord {
 }
 
 export function encodeRecord(record: JournalRecord): Buffer {
-  const out = new ByteWriter(record.type === 'keep' || record.type === 'snapshot-part' ? 4096 : 160)
+  const out = new ByteWriter(record.type === 'keep' ? 4096 : 160)
   out.byte(CODES.get(record.type)!)
   switch (record.type) {
     case 'epoch':
-    case 'snapshot-begin':
-    case 'snapshot-end':
       break
     case 'release':
       out.integer(record.batches.length)
@@ -206,9 +201,6 @@ export function encodeRecord(record: JournalRecord): Buffer {
     case 'seen':
       encodeSeen(out, record)
       break
-    case 'snapshot-part':
-      out.block(record.bytes)
-      break
   }
   return out.view()
 }
@@ -246,12 +238,9 @@ function decodeRelease(input: ByteReader): JournalRecord {
 export function decodeRecord(input: ByteReader): JournalRecord {
   const code = input.byte()
   const type = TYPES[code]
+  if (type === undefined) throw new CorruptBytesError(`journal record of type ${code}`)
   switch (type) {
-    case undefined:
-      throw new CorruptBytesError(`journal record of type ${code}`)
     case 'epoch':
-    case 'snapshot-begin':
-    case 'snapshot-end':
       return { type }
     case 'release':
       return decodeRelease(input)
@@ -287,7 +276,5 @@ export function decodeRecord(input: ByteReader): JournalRecord {
       return { type, seq: input.integer() }
     case 'seen':
       return decodeSeen(input)
-    default:
-      return { type, bytes: input.block() }
   }
 }

@@ -18,3 +18,7 @@ export function commitName(seq: number, data: Uint8Array): CommitName {
   const identity = createHash('sha256').update(at).update(data).digest('hex').slice(0, 32)
   return { seq, identity }
 }
+
+export function isSameCommit(a: CommitName, b: CommitName): boolean {
+  return a.seq === b.seq && a.identity === b.identity
+}

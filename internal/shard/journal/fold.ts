@@ -17,11 +17,13 @@ import type {
   SealRecord,
   SeenRecord,
 } from './records.ts'
-import { readSnapshot } from './snapshot.ts'
-import { emptyState, type FoldState, isOver, type OpenBatch } from './state.ts'
+import { type FoldState, isOver, type OpenBatch } from './state.ts'
 
 /** Drops stay distinguishable from items that are over for another reason for so long. */
 export const DROP_MEMORY_MS = 60_000
+
+/** More than so many push the oldest out: who repeats everything would make the state too large for a snapshot. */
+export const MOST_DROPS = 100_000
 
 /** A commit with its place in the journal. */
 export interface StoredCommit {
@@ -73,10 +75,6 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
       return raiseHorizon(state, record.seq)
     case 'seen':
       return applySeen(state, record)
-    case 'snapshot-begin':
-    case 'snapshot-part':
-    case 'snapshot-end':
-      return true
   }
 }
 
@@ -166,7 +164,7 @@ function applySeen({ seen }: FoldState, { upTo, writers }: SeenRecord): boolean 
 function forgetDrops(state: FoldState, at: number): void {
   if (state.newestDropAt > at) cutBackDrops(state, at)
   for (const [itemId, drop] of state.drops) {
-    if (drop.at > at - DROP_MEMORY_MS) break
+    if (drop.at > at - DROP_MEMORY_MS && state.drops.size <= MOST_DROPS) break
     state.drops.delete(itemId)
   }
 }
@@ -175,88 +173,4 @@ function forgetDrops(state: FoldState, at: number): void {
 function cutBackDrops(state: FoldState, at: number): void {
   for (const [itemId, drop] of state.drops) if (drop.at > at) state.drops.set(itemId, { ...drop, at })
   state.newestDropAt = at
-}
-
-/** Its owner stopped before it was complete. */
-export interface UnfinishedSnapshot {
-  /** Sequence of the begin's commit. */
-  readonly begin: number
-  readonly parts: readonly Uint8Array[]
-}
-
-/**
- * Folds a journal from its oldest message on. A purge takes its beginning, before or while it is read: then the fold is not exact
- * until the next complete snapshot. The state is that after the begin of the snapshot, and the commits since then are
- * applied again on top of it.
- */
-export class JournalFold {
-  state: FoldState = emptyState()
-  /** Sequence of the begin of the last complete snapshot: what stands below it is in the snapshot, but for keeps. 0: none. */
-  snapshotBegin = 0
-  /** Commits below this sequence are missing in `state`; null: none is. */
-  #missingBelow: number | null
-  #lastSeq: number
-  /** Of a snapshot without its end; null: there is none. */
-  #begin: number | null = null
-  #parts: Uint8Array[] = []
-  /** Commits behind that begin, while the fold is not exact. */
-  #since: StoredCommit[] = []
-
-  /** `firstSeq`: of the oldest message; `origin`: of the first message that the journal ever had. */
-  constructor(firstSeq: number, origin: number) {
-    this.#lastSeq = firstSeq - 1
-    this.#missingBelow = firstSeq > origin ? firstSeq : null
-  }
-
-  /** Commits below this sequence are missing in `state`; null: none is, the fold is exact. */
-  get missingBelow(): number | null {
-    return this.#missingBelow
-  }
-
-  /** Sequence of the last commit that was applied. */
-  get lastSeq(): number {
-    return this.#lastSeq
-  }
-
-  /** The last snapshot that was begun and not ended: a later owner may do so. null: there is none. */
-  get unfinished(): UnfinishedSnapshot | null {
-    return this.#begin === null ? null : { begin: this.#begin, parts: this.#parts }
-  }
-
-  /** Answers as `applyCommit`. While the fold is not exact it may miss the batch that a record names: then the record counts. */
-  apply(stored: StoredCommit): boolean[] {
-    if (stored.seq > this.#lastSeq + 1) this.#missBelow(stored.seq)
-    this.#lastSeq = stored.seq
-    const exact = this.#missingBelow === null
-    const types = stored.commit.records.map((record) => record.type)
-    const applied = applyCommit(this.state, stored)
-    if (this.#begin !== null && !exact) this.#since.push(stored)
-    if (types.includes('snapshot-begin')) this.#open(stored.seq)
-    for (const record of stored.commit.records)
-      if (record.type === 'snapshot-part') this.#parts.push(record.bytes)
-    if (this.#begin !== null && types.includes('snapshot-end')) this.#complete(this.#begin)
-    return exact ? applied : applied.map(() => true)
-  }
-
-  /** The reading passed over commits. A snapshot that was begun before them has lost its begin, too. */
-  #missBelow(seq: number): void {
-    this.#missingBelow = seq
-    this.#open(null)
-  }
-
-  #open(begin: number | null): void {
-    this.#begin = begin
-    this.#parts = []
-    this.#since = []
-  }
-
-  #complete(begin: number): void {
-    if (this.#missingBelow !== null) {
-      this.state = readSnapshot(Buffer.concat(this.#parts))
-      for (const stored of this.#since) applyCommit(this.state, stored)
-      this.#missingBelow = null
-    }
-    this.snapshotBegin = begin
-    this.#open(null)
-  }
 }

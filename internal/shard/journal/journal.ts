@@ -17,9 +17,9 @@ import { encodeCommit, encodeRecord } from './codec.ts'
 import { type CommitName, commitName } from './commit-name.ts'
 import { applyCommit } from './fold.ts'
 import { checkByClaim, checkOwnCommit, type OwnTail } from './journal-tail.ts'
-import { type HighWater, type JournalRecord, MAX_COMMIT_BYTES } from './records.ts'
+import { type HighWater, type JournalRecord, type KeepRecord, MAX_COMMIT_BYTES } from './records.ts'
 import { Refusals } from './refusals.ts'
-import { JournalRoom, kindOf, type RecordKind } from './room.ts'
+import { JournalRoom, type Share } from './room.ts'
 import type { FoldState } from './state.ts'
 
 /** One try of an append; then again under the same id. */
@@ -30,15 +30,19 @@ const RETRY_PAUSE_MS = 50
 const PATIENCE_MS = 5
 /** A journal that ends before the last own commit may have lost it after so long, ms: a leader that is not up to date soon is. */
 const SHORT_MS = 5_000
+const NO_BYTES = Buffer.alloc(0)
 
 /** @param seq sequence of the record's commit. @param applied false: the record was void. @param data the commit's bytes. */
 export type Committed = (seq: number, applied: boolean, data: Buffer) => void
+
+/** `waits` for room, in the order of the writes. `passes` what waits. */
+type Passage = 'waits' | 'passes'
 
 interface Queued {
   /** null: only the commit is wanted. */
   readonly record: JournalRecord | null
   readonly bytes: Buffer
-  readonly kind: RecordKind
+  readonly passage: Passage
   readonly committed: Committed | undefined
   readonly lost?: (error: Error) => void
 }
@@ -85,8 +89,8 @@ export class Journal {
   #ending = false
   #bytes = 0
   readonly #room = new JournalRoom()
-  /** What waits for room, in the order of the writes. `last` stands in `work`: it means that all before it is committed. */
-  readonly #held: { work: Queued[]; results: Queued[] } = { work: [], results: [] }
+  /** What waits for room, in the order of the writes. */
+  readonly #held: Queued[] = []
   #refusals: Refusals | null = null
   /** Since when it ends before the last own commit, monotonic ms; null: it does not. */
   #shortSince: number | null = null
@@ -109,7 +113,7 @@ export class Journal {
     return this.#lastData ? commitName(this.#lastSeq, this.#lastData) : { seq: this.#lastSeq, identity: null }
   }
 
-  /** Bytes that this owner appended. */
+  /** Bytes of the commits with records that this owner appended. */
   get bytesWritten(): number {
     return this.#bytes
   }
@@ -118,14 +122,14 @@ export class Journal {
     return this.#queue.length === 0 && !this.#flying && !this.holdsBack
   }
 
-  /** Records wait for room, and those that need none pass them. */
+  /** Records wait for room. */
   get holdsBack(): boolean {
-    return this.#held.work.length > 0 || this.#held.results.length > 0
+    return this.#held.length > 0
   }
 
-  /** New work waits until the log is cut. */
+  /** What is written waits until the log is cut. */
   get isFull(): boolean {
-    return !this.#room.has('work')
+    return this.left('commits') <= 0
   }
 
   /** The broker may have more room than is known here: see `look`. */
@@ -133,25 +137,9 @@ export class Journal {
     return this.holdsBack || this.#room.isUncertain
   }
 
-  /** Bytes of the log that are taken, at most, with those of the next snapshot. */
-  get used(): number {
-    return this.#room.used
-  }
-
-  /** Drops that `used` counts; the state may have forgotten some of them. */
-  get dropsCounted(): number {
-    return this.#room.drops
-  }
-
-  /**
-   * The state of now, with all that is committed, is measured. Tells with the answer how many bytes a snapshot of it has; of one
-   * that is being written some are to come.
-   */
-  freeze(): (bytes: number, toCome?: number) => void {
-    const { size } = this.#options.state().drops
-    this.#room.freeze()
-    for (const queued of this.#queue) this.#room.grow(queued.record, queued.bytes.length)
-    return (bytes, toCome = 0) => this.#room.stateIs(bytes, toCome, size)
+  /** Bytes that are left of a share of the log; Infinity: there is no limit. */
+  left(share: Share): number {
+    return this.#room.left(share)
   }
 
   /**
@@ -169,10 +157,8 @@ export class Journal {
   }
 
   #admit(): void {
-    const { work, results } = this.#held
     const before = this.#queue.length
-    while (results.length > 0 && this.#room.has('results')) this.#take(results.shift()!)
-    while (work.length > 0 && this.#room.has('work')) this.#take(work.shift()!)
+    while (this.holdsBack && !this.isFull) this.#take(this.#held.shift()!)
     if (this.#queue.length > before) this.#hurry()
     if (!this.holdsBack) this.#refusals = null
     else {
@@ -193,6 +179,11 @@ export class Journal {
   /** As `write`; resolves with the commit's sequence once it is applied, rejects when the journal is lost or closed first. */
   commit(record: JournalRecord, committed?: Committed): Promise<number> {
     return this.#promised(queuedOf(record, committed))
+  }
+
+  /** As `commit`, for what carries kept items forward: it passes what waits for room. The caller looks at what is `left` for it. */
+  carry(record: KeepRecord, committed: Committed): Promise<number> {
+    return this.#promised({ ...queuedOf(record, committed), passage: 'passes' })
   }
 
   /**
@@ -242,12 +233,12 @@ export class Journal {
    * when it was not. It passes what waits for room.
    */
   async prove(): Promise<void> {
-    await this.#promised({ record: null, bytes: Buffer.alloc(0), kind: 'upkeep', committed: undefined })
+    await this.#promised({ record: null, bytes: NO_BYTES, passage: 'passes', committed: undefined })
   }
 
   /** Resolves once all that was written until now is committed; rejects as `prove`. */
   async flush(): Promise<void> {
-    await this.#promised({ record: null, bytes: Buffer.alloc(0), kind: 'last', committed: undefined })
+    await this.#promised({ record: null, bytes: NO_BYTES, passage: 'waits', committed: undefined })
   }
 
   #promised(queued: Queued): Promise<number> {
@@ -266,9 +257,8 @@ export class Journal {
       return
     }
     this.#ending = queued.record?.type === 'release'
-    const waiting = this.#waitingFor(queued)
-    if (waiting) {
-      waiting.push(queued)
+    if (queued.passage === 'waits' && (this.holdsBack || this.isFull)) {
+      this.#held.push(queued)
       return
     }
     this.#take(queued)
@@ -276,23 +266,8 @@ export class Journal {
     else this.#cancelPatience ??= this.#options.clock.after(PATIENCE_MS, () => this.#hurry())
   }
 
-  /** Where it waits when there is no room for it, or for what it must not pass: only results pass work that waits. */
-  #waitingFor({ kind }: Queued): Queued[] | null {
-    const { work, results } = this.#held
-    switch (kind) {
-      case 'upkeep':
-        return null
-      case 'results':
-        return results.length > 0 || !this.#room.has('results') ? results : null
-      case 'work':
-        return this.holdsBack || !this.#room.has('work') ? work : null
-      case 'last':
-        return this.holdsBack || !this.#room.has('results') ? work : null
-    }
-  }
-
   #take(queued: Queued): void {
-    this.#room.take(queued.record, queued.bytes.length)
+    this.#room.take(queued.bytes.length)
     this.#queue.push(queued)
   }
 
@@ -371,7 +346,7 @@ export class Journal {
     this.#lastSeq = seq
     this.#lastData = data
     this.#shortSince = null
-    this.#bytes += data.length
+    if (taken.some(({ record }) => record !== null)) this.#bytes += data.length
     onCommit({ ms: clock.monotonic() - began, records: taken.length, bytes: data.length })
     const records = taken.flatMap(({ record }) => record ?? [])
     const applied = applyCommit(state(), { seq, commit: { ...header, records } }).values()
@@ -473,17 +448,16 @@ export class Journal {
     this.#closed = true
     this.#cancelPatience?.()
     this.#cancelPatience = null
-    const { work, results } = this.#held
-    for (const { lost } of [this.#queue, results, work].flatMap((queue) => queue.splice(0))) lost?.(error)
+    for (const { lost } of [this.#queue, this.#held].flatMap((queue) => queue.splice(0))) lost?.(error)
   }
 }
 
 function queuedOf(record: JournalRecord, committed: Committed | undefined): Queued {
-  return { record, bytes: encodeRecord(record), kind: kindOf(record), committed }
+  return { record, bytes: encodeRecord(record), passage: 'waits', committed }
 }
 
-function isProof({ record, kind }: Queued): boolean {
-  return record === null && kind === 'upkeep'
+function isProof({ record, passage }: Queued): boolean {
+  return record === null && passage === 'passes'
 }
 
 function wasBehind({ lastSeq }: Pick<LogState, 'lastSeq'>): Error {

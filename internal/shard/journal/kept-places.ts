@@ -23,6 +23,16 @@ export class KeptPlaces {
     return this.#counts.first?.[0] ?? Number.POSITIVE_INFINITY
   }
 
+  /** The commits that still hold a kept item, in ascending order. */
+  *commits(): Generator<number> {
+    for (const [commit] of this.#counts.entries()) yield commit
+  }
+
+  /** Whether a kept item still stands in this commit. */
+  holds(commit: number): boolean {
+    return this.#counts.get(commit) !== undefined
+  }
+
   /** 0 when it is empty. */
   get highestSeq(): number {
     return this.#places.highestSeq

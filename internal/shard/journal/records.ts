@@ -106,16 +106,6 @@ export interface SeenRecord {
   writers: readonly PackName[]
 }
 
-/** begin, parts, end; valid only with its end, and when no other one begins in between. A later owner may write the rest of it. */
-export interface SnapshotRecord {
-  type: 'snapshot-begin' | 'snapshot-end'
-}
-
-export interface SnapshotPartRecord {
-  type: 'snapshot-part'
-  bytes: Uint8Array
-}
-
 export type JournalRecord =
   | EpochRecord
   | ReleaseRecord
@@ -128,8 +118,6 @@ export type JournalRecord =
   | KeepRecord
   | HorizonRecord
   | SeenRecord
-  | SnapshotRecord
-  | SnapshotPartRecord
 
 /** A message of the journal before it has a sequence. */
 export interface Commit {

@@ -19,9 +19,6 @@ const VERSION = 3
 /** Entries of a slice: positions, kept items, items of batches, drops. One batch with more goes alone. */
 const SLICE = 2_500
 
-/** Parts of a snapshot are at most this long, so that seals pass between them. */
-export const SNAPSHOT_PART_BYTES = 256 * 1024
-
 /** A state as it was: what happens to the state afterwards does not change it. */
 export interface FrozenState
   extends Pick<FoldState, 'horizon' | 'highWater' | 'epoch' | 'boot' | 'finished' | 'kept'> {
@@ -135,17 +132,6 @@ function encodeReleased(out: ByteWriter, released: FrozenState['released']): voi
     out.text(key)
     out.integer(deadline)
   }
-}
-
-/** In parts of so many bytes, but for the last one. It yields with each slice, and often no part. */
-export function* inParts(slices: Iterable<Buffer>, partBytes: number): Generator<Buffer | undefined, void> {
-  let rest: Buffer = Buffer.alloc(0)
-  for (const slice of slices) {
-    rest = Buffer.concat([rest, slice])
-    for (; rest.length >= partBytes; rest = rest.subarray(partBytes)) yield rest.subarray(0, partBytes)
-    yield undefined
-  }
-  if (rest.length > 0) yield rest
 }
 
 /** As `encodeSnapshot`, in this turn. */

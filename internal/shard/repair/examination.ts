@@ -1,9 +1,11 @@
 /** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
 import { createHash } from 'node:crypto'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Broker, Log } from '../broker.ts'
 import { faultOf } from '../claim/epoch.ts'
-import { type ReadJournal, readJournal } from '../claim/takeover.ts'
+import { type JournalReading, readJournal, type ShardLogs } from '../claim/journal-reading.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
@@ -48,8 +50,9 @@ export interface Findings {
 }
 
 export interface ExaminationOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal'>
+  readonly broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>
   readonly shard: number
+  readonly clock: Clock
   readonly copies: JournalCopies
   readonly remembered: Remembered
   /** The logs and Postgres came back from one backup: nothing else could tell that versions behind it were used. */
@@ -68,27 +71,30 @@ export function needsRepair({ journal, inbox }: Findings): boolean {
 export async function examine({
   broker,
   shard,
+  clock,
   copies,
   remembered,
   renew = false,
 }: ExaminationOptions): Promise<Findings> {
   const journal = broker.journal(shard)
-  const { state, fault: missing } = await readWholeJournal(journal)
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: null })
+  const { state, fault: missing, denied } = await readWhole({ journal, archive, clock })
   const truncatedWithoutSnapshot = missing !== null
   const copy = await copies.load(shard)
   const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copy)
   const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
-  const fault = found.fault ?? outlived ?? (renew ? RENEWED : null)
+  const fault = found.fault ?? denied ?? outlived ?? (renew ? RENEWED : null)
   return { shard, journal: { ...found, fault }, inbox }
 }
 
-/** The journal as it stands. A node may run the shard and purge meanwhile: the reading counts once the same is missing twice. */
-export async function readWholeJournal(journal: Log): Promise<ReadJournal> {
-  const read = async () => readJournal(journal, (await journal.state()).lastSeq)
+/** The logs as they stand. A node may run the shard and purge meanwhile: the reading counts once the same is missing twice. */
+export async function readWhole(logs: ShardLogs): Promise<JournalReading> {
+  const read = async () => readJournal(logs, (await logs.journal.state()).lastSeq)
+  const missing = ({ fault, denied }: JournalReading) => fault ?? denied
   let found = await read()
-  for (let before: string | null = null; found.fault !== before; ) {
-    before = found.fault
+  for (let before: string | null = null; missing(found) !== before; ) {
+    before = missing(found)
     found = await read()
   }
   return found

@@ -4,6 +4,7 @@ import { encodePack, withPackId } from '../../domain/pack.ts'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
+import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Broker, Log } from '../broker.ts'
 import { deadRecord } from '../claim/restoration.ts'
 import { appendEpoch, claimShard } from '../claim/takeover.ts'
@@ -44,7 +45,8 @@ interface Owned extends InboxRepairOptions {
 export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
   let mark: HighWater | null = null
-  const asked = { broker, shard, clock, boot, claim: 1, stopped: () => false }
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: `${boot}-inbox` })
+  const asked = { broker, archive, shard, clock, boot, claim: 1, stopped: () => false, repairs: true }
   const { claim, journal } = await claimShard(
     asked,
     (epoch, state) =>

@@ -7,12 +7,13 @@
  */
 
 import { readItem } from '../../domain/pack.ts'
+import { PART_BYTES } from '../archive/snapshot-archive.ts'
 import type { KeptEntry } from '../held/kept.ts'
 import { ByteReader } from '../journal/bytes.ts'
 import { decodeRecord, encodeRecord } from '../journal/codec.ts'
 import { KeptPlaces } from '../journal/kept-places.ts'
 import type { JournalRecord, KeptItem, SettledRecord } from '../journal/records.ts'
-import { readSnapshot, SNAPSHOT_PART_BYTES, writeSnapshot } from '../journal/snapshot.ts'
+import { readSnapshot, writeSnapshot } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
@@ -65,22 +66,17 @@ function stateOf(messages: readonly Uint8Array[]): FoldState {
 }
 
 /**
- * The records of the new journal, a list a commit, which follow the claim of `boot` at the sequence `epoch` without
- * a gap.
+ * What the new journal is written from: the records of its commits, a list a commit, which follow the claim of `boot` at the sequence
+ * `epoch` without a gap; and the state behind them, as a snapshot has it.
  */
-export function commitsOf(
+export function journalOf(
   messages: readonly Uint8Array[],
   { epoch, boot }: { epoch: number; boot: string },
-): JournalRecord[][] {
+): { commits: JournalRecord[][]; state: FoldState } {
   const state = stateOf(messages)
   const commits = messages.slice(0, endOf(messages)!.commits).map(recordsOf)
-  const parts = partsOf(writeSnapshot({ ...state, epoch, boot, kept: moved(state.kept, epoch + 1) }))
-  return [
-    ...commits,
-    [{ type: 'snapshot-begin' }],
-    ...parts.map((bytes): JournalRecord[] => [{ type: 'snapshot-part', bytes }]),
-    [{ type: 'snapshot-end' }],
-  ]
+  const kept = moved(state.kept, epoch + 1)
+  return { commits, state: { ...state, epoch, boot, kept } }
 }
 
 function endOf(messages: readonly Uint8Array[]): End | undefined {
@@ -124,8 +120,8 @@ function chunksOf(kept: readonly KeptEntry[]): KeptItem[][] {
 
 function partsOf(snapshot: Buffer): Buffer[] {
   const parts: Buffer[] = []
-  for (let at = 0; at < snapshot.length; at += SNAPSHOT_PART_BYTES) {
-    parts.push(snapshot.subarray(at, at + SNAPSHOT_PART_BYTES))
+  for (let at = 0; at < snapshot.length; at += PART_BYTES) {
+    parts.push(snapshot.subarray(at, at + PART_BYTES))
   }
   return parts
 }

@@ -2,14 +2,18 @@
 
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
+import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
-import type { ReadJournal } from '../claim/takeover.ts'
+import type { JournalReading } from '../claim/journal-reading.ts'
 import { readKept } from '../held/kept.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
+import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { raiseHorizon } from '../journal/fold.ts'
 import type { JournalRecord } from '../journal/records.ts'
-import { type JournalFindings, readWholeJournal } from './examination.ts'
-import { commitsOf, copyJournal, epochOf, isComplete } from './journal-copy.ts'
+import { encodeSnapshot, freezeState } from '../journal/snapshot.ts'
+import type { FoldState } from '../journal/state.ts'
+import { type JournalFindings, readWhole } from './examination.ts'
+import { copyJournal, epochOf, isComplete, journalOf } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
@@ -27,6 +31,7 @@ export class DisturbedRepairError extends Error {
 
 export interface JournalRepairOptions {
   readonly journal: Log
+  readonly archive: SnapshotArchive
   readonly shard: number
   readonly copies: JournalCopies
   readonly clock: Clock
@@ -43,16 +48,20 @@ export interface JournalRepairOptions {
 
 /**
  * Resolves when the journal is whole again. Rejects with JournalGoneError or DisturbedRepairError. What is replaced is
- * removed only when its replacement is on the broker's disk: a power cut could leave neither.
+ * removed only when its replacement is on the broker's disk: a power cut could leave neither. So the snapshot of the new journal goes
+ * first into the archive; from then on no claim takes the old journal for whole.
  */
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
-  const { journal, shard, copies, clock, syncLagMs, findings } = options
+  const { shard, copies, clock, syncLagMs } = options
   const messages = await copyOf(options)
-  const { lastSeq } = await journal.state()
-  const { claim, counted } = findings.known
-  const first = Math.max(clock.now() * 1_000, lastSeq + 1, claim.seq + 1, counted.seq + 1)
+  const first = await firstOf(options)
+  const anew = encodeAnew(options, messages, first)
+  await options.archive.write(anew.name, encodeSnapshot(freezeState(anew.state)), () => false)
+  await untilSynced(options, messages.length)
+  if ((await options.archive.read(anew.name)) === undefined)
+    throw new DisturbedRepairError('the broker lost the snapshot of the new journal: run the repair again')
   await copies.emptyJournal(shard, first)
-  const last = await writeAnew(options, messages, first)
+  const last = await writeAnew(options, anew.commits, first)
   options.onWhole()
   if (syncLagMs > 0) {
     await sleep(clock, syncLagMs)
@@ -61,9 +70,23 @@ export async function repairJournal(options: JournalRepairOptions): Promise<void
   await copies.remove(shard)
 }
 
-/** What the journal is written from, on the broker's disk. */
+/** Above whatever was ever used: the clock of this process may be behind. */
+async function firstOf({ journal, archive, clock, findings }: JournalRepairOptions): Promise<number> {
+  const { lastSeq } = await journal.state()
+  const { claim, counted } = findings.known
+  const named = (await archive.list()).map(({ name }) => name.seq)
+  return Math.max(
+    clock.now() * 1_000,
+    lastSeq + 1,
+    claim.seq + 1,
+    counted.seq + 1,
+    ...named.map((seq) => seq + 1),
+  )
+}
+
+/** What the journal is written from. */
 async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Array[]> {
-  const { journal, shard, copies, findings } = options
+  const { shard, copies, findings } = options
   const old = await copies.load(shard)
   const complete = old && isComplete(old) ? old : undefined
   if (findings.truncatedWithoutSnapshot) {
@@ -72,12 +95,10 @@ async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Arra
       `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
     )
   }
-  const read = await readWholeJournal(journal)
+  const read = await readWhole(options)
   // Emptied by an earlier run, and come back from a power cut as if it had just been made.
   if (complete !== undefined && epochOf(complete) > read.state.epoch) return complete
-  const messages = await newCopy(options, read)
-  await untilSynced(options, messages.length)
-  return messages
+  return newCopy(options, read)
 }
 
 /** Rejects with DisturbedRepairError when the copy, or the end of the journal, changed meanwhile. */
@@ -108,7 +129,7 @@ async function checkAnew(
     throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
 }
 
-async function newCopy(options: JournalRepairOptions, { state, settled }: ReadJournal): Promise<Buffer[]> {
+async function newCopy(options: JournalRepairOptions, { state, settled }: JournalReading): Promise<Buffer[]> {
   const { journal, shard, copies, findings, lostBelow } = options
   if (lostBelow !== null) raiseHorizon(state, lostBelow)
   const uncounted = settled
@@ -119,22 +140,36 @@ async function newCopy(options: JournalRepairOptions, { state, settled }: ReadJo
   return messages
 }
 
-/** A claim at `first`, what the copy holds, a release; answers its sequence. */
-async function writeAnew(
-  options: JournalRepairOptions,
+interface NewJournal {
+  /** From `first` on: a claim, what the copy holds, a release. */
+  readonly commits: readonly Buffer[]
+  /** The last commit before the release, and the state behind it. */
+  readonly name: CommitName
+  readonly state: FoldState
+}
+
+function encodeAnew(
+  { boot, clock }: JournalRepairOptions,
   messages: readonly Uint8Array[],
   first: number,
+): NewJournal {
+  const { commits, state } = journalOf(messages, { epoch: first, boot })
+  const at = clock.now()
+  const encode = (records: JournalRecord[], epoch: number) =>
+    encodeCommit({ boot, epoch, at, highWater: null }, records.map(encodeRecord))
+  const encoded = [encode([{ type: 'epoch' }], 0), ...commits.map((records) => encode(records, first))]
+  const name = commitName(first + encoded.length - 1, encoded.at(-1)!)
+  return { commits: [...encoded, encode([{ type: 'release', batches: [] }], first)], name, state }
+}
+
+/** Answers the sequence of the last one. */
+async function writeAnew(
+  options: JournalRepairOptions,
+  commits: readonly Buffer[],
+  first: number,
 ): Promise<number> {
-  const commits: JournalRecord[][] = [
-    [{ type: 'epoch' }],
-    ...commitsOf(messages, { epoch: first, boot: options.boot }),
-  ]
-  commits.push([{ type: 'release', batches: [] }])
-  for (const [number, records] of commits.entries()) {
-    const header = { boot: options.boot, epoch: number === 0 ? 0 : first, at: options.clock.now() }
-    const data = encodeCommit({ ...header, highWater: null }, records.map(encodeRecord))
+  for (const [number, data] of commits.entries())
     await appendAt(options, data, { msgId: idOf(first, number), seq: first + number })
-  }
   return first + commits.length - 1
 }
 

@@ -1,4 +1,5 @@
 /** The repair of one shard, from what is wrong to a shard that any node may claim (docs/architecture/repair.md). */
+import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import { type ExaminationOptions, examine, type Findings, needsRepair } from './examination.ts'
 import { type InboxRepairOptions, repairInbox } from './inbox-repair.ts'
 import { type JournalRepairOptions, repairJournal } from './journal-repair.ts'
@@ -25,6 +26,11 @@ export async function repairShard(options: RepairOptions): Promise<Findings | nu
     await repairJournal({
       ...options,
       journal: broker.journal(shard),
+      archive: new SnapshotArchive({
+        archive: broker.archive(shard),
+        clock: options.clock,
+        writer: options.boot,
+      }),
       findings: findings.journal,
       lostBelow: findings.inbox?.lostBelow ?? null,
     })

@@ -3,20 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Broker, Log, LogMessage } from '../../../internal/shard/broker.ts'
-import { claimShard, readJournal } from '../../../internal/shard/claim/takeover.ts'
+import { claimShard } from '../../../internal/shard/claim/takeover.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { commitName } from '../../../internal/shard/journal/commit-name.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
-import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
-import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
-import { commitOf, FIRST, seal, settled } from '../journal-records.ts'
+import { commitOf, FIRST, seal } from '../journal-records.ts'
+import { memoryArchive } from '../memory-archive.ts'
 
 /** A journal whose reading may be hindered; it takes one claim. */
 class Stored {
   readonly messages: LogMessage[] = []
   /** Each reading takes one, and answers with the messages that it lets pass. */
   readonly readings: ((message: LogMessage) => boolean)[] = []
+  readonly archive = new SnapshotArchive({ archive: memoryArchive(), clock: systemClock(), writer: 'a' })
   proofs = 0
 
   add(...records: JournalRecord[]): number {
@@ -35,14 +37,16 @@ class Stored {
       for (const message of messages)
         if (message.seq >= from && message.seq <= to && passes(message)) yield message
     }
-    return { state, append, range } as unknown as Log
+    const get = async (seq: number) => messages.find((message) => message.seq === seq)
+    return { state, append, range, get } as unknown as Log
   }
 
-  claim(): ReturnType<typeof claimShard> {
+  claim({ repairs = false } = {}): ReturnType<typeof claimShard> {
     const broker = { journal: () => this.log } as unknown as Broker
-    const asked = { broker, shard: 0, clock: systemClock(), boot: randomUUID(), claim: 1 }
+    const { archive } = this
+    const asked = { broker, archive, shard: 0, clock: systemClock(), boot: randomUUID(), claim: 1 }
     const prove = async () => void this.proofs++
-    return claimShard({ ...asked, stopped: () => false }, () => ({ prove }))
+    return claimShard({ ...asked, repairs, stopped: () => false }, () => ({ prove }))
   }
 }
 
@@ -102,16 +106,13 @@ describe('a claim', () => {
     expect(stored.proofs).to.equal(3)
   })
 
-  it('counts settled batches whose seals are cut off', async () => {
-    const stored = new Stored()
-    stored.add({ type: 'epoch' })
-    const version = stored.add(seal(0, [{ seq: FIRST, index: 0 }]))
-    stored.add(settled('done', 0, version))
-    stored.add({ type: 'snapshot-begin' })
-    stored.add({ type: 'snapshot-part', bytes: writeSnapshot(emptyState()) }, { type: 'snapshot-end' })
-    stored.messages.splice(0, 2)
-    const { settled: found, fault } = await readJournal(stored.log, FIRST + 4)
-    expect(fault).to.equal(null)
-    expect(found.map(({ commit }) => commit.seq)).to.deep.equal([version + 1])
+  it('is lost where a snapshot names a commit that the journal does not have, but for a repair', async () => {
+    const stored = journal()
+    await stored.archive.write(commitName(FIRST + 2, Buffer.from('another')), [], () => false)
+    const error = await stored.claim().catch((reason: Error) => reason)
+    expect(error).to.be.instanceOf(LostTailError)
+    expect((error as Error).message).to.include(`a snapshot names the commit ${FIRST + 2}`)
+    expect(stored.proofs).to.equal(2)
+    expect((await stored.claim({ repairs: true })).claim.state.batches.size).to.equal(2)
   })
 })

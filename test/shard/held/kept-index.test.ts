@@ -2,16 +2,22 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { decodePack, encodePack } from '../../../internal/domain/pack.ts'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Log, LogMessage } from '../../../internal/shard/broker.ts'
-import { readJournal } from '../../../internal/shard/claim/takeover.ts'
+import { readJournal } from '../../../internal/shard/claim/journal-reading.ts'
 import { KeptIndex, listKept } from '../../../internal/shard/held/kept-index.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { commitName } from '../../../internal/shard/journal/commit-name.ts'
+import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { JournalRecord, KeptItem, Position } from '../../../internal/shard/journal/records.ts'
-import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
+import { encodeSnapshot, freezeState } from '../../../internal/shard/journal/snapshot.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { settled as settledTurn } from '../../ingest/support.ts'
 import { commitOf, groupId, UID, uuid } from '../journal-records.ts'
+import { memoryArchive } from '../memory-archive.ts'
 
 /** As a keep carries it; every other sender gave the message id. */
 function kept(seq: number, index = 0): KeptItem {
@@ -58,9 +64,14 @@ function journalOf(...commits: JournalRecord[][]) {
   return { messages, log, last: commits.length }
 }
 
-async function read({ log, last }: ReturnType<typeof journalOf>) {
-  const index = new KeptIndex(new ManualClock())
-  const { state } = await readJournal(log, last, index)
+/** As a claim that found no snapshot. */
+async function read({ messages }: ReturnType<typeof journalOf>, index = new KeptIndex(new ManualClock())) {
+  const state = emptyState()
+  for (const { seq, data } of messages) {
+    const commit = decodeCommit(data)
+    applyCommit(state, { seq, commit })
+    await index.take({ seq, commit }, data, state)
+  }
   return { index, state }
 }
 
@@ -124,25 +135,23 @@ describe('the index of kept items', () => {
       await take(...commit)
       most = Math.max(most, index.size)
     }
-    const { state } = await readJournal(journal.log, journal.last, index)
+    const { state } = await read(journal, index)
     expect(state.kept.size).to.equal(200)
     expect(most, 'of 2,000 that were kept').to.be.below(3 * 200)
   })
 
-  it('lets go of nothing while the beginning of the journal is not known: the snapshot may name it', async () => {
-    const { state: before } = await read(journalOf([keep(1, 2)], [{ type: 'horizon', seq: 9 }], [keep(1)]))
-    const journal = journalOf(
-      [keep(2)],
-      [{ type: 'horizon', seq: 9 }],
-      [keep(1)],
-      [{ type: 'snapshot-begin' }],
-      [{ type: 'snapshot-part', bytes: writeSnapshot(before) }, { type: 'snapshot-end' }],
-    )
-    // What stood below is purged, with the keep of both.
-    journal.log.state = async () => ({ firstSeq: 1, origin: 0 }) as never
-    const { index, state } = await read(journal)
+  it('notes what a snapshot names, where that still stands', async () => {
+    const journal = journalOf([keep(1, 2)], [keep(2)], [{ type: 'horizon', seq: 9 }], [keep(1)])
+    const { state: whole } = await read(journal)
+    const clock = systemClock()
+    const archive = new SnapshotArchive({ archive: memoryArchive(), clock, writer: 'a' })
+    const name = commitName(4, journal.messages.at(-1)!.data)
+    await archive.write(name, encodeSnapshot(freezeState(whole)), () => false)
+    // The keep of both is purged.
+    journal.messages.shift()
+    const { kept: index, state } = await readJournal({ journal: journal.log, archive, clock }, 4)
     expect([state.kept.size, index.size]).to.deep.equal([2, 2])
-    expect(index.get({ seq: 1, index: 0 }, 3)?.message.seq).to.equal(3)
+    expect(index.get({ seq: 1, index: 0 }, 4)?.message.seq).to.equal(4)
   })
 
   it('is filled and listed in turns of the event loop', async () => {
@@ -158,7 +167,7 @@ describe('the index of kept items', () => {
       }
       return work
     }
-    const { state } = await inTurns(readJournal(journal.log, journal.last, index))
+    const { state } = await inTurns(read(journal, index))
     const listed = await inTurns(listKept(index, state, { shard: 0, ...journal, ...claimed() }))
     expect([listed.length, ...sizes]).to.deep.equal([6_000, 3_000, 6_000, 3_500, 1_000])
   })
@@ -170,7 +179,7 @@ describe('the index of kept items', () => {
       const { state } = await read(journal)
       const index = new KeptIndex(new ManualClock())
       const { seq, data } = journal.messages[0]!
-      await index.take({ seq, commit: decodeCommit(data) }, data, null)
+      await index.take({ seq, commit: decodeCommit(data) }, data, state)
       return { journal, index, state }
     }
 

@@ -1,19 +1,27 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import { Projector } from '../../../internal/shard/batches/projector.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import { Housekeeping, type HousekeepingOptions } from '../../../internal/shard/housekeeping/housekeeping.ts'
+import {
+  type FoundJournal,
+  Housekeeping,
+  type HousekeepingOptions,
+} from '../../../internal/shard/housekeeping/housekeeping.ts'
 import { HOUSEKEEPING_LIMITS } from '../../../internal/shard/housekeeping/limits.ts'
-import type { FoundJournal } from '../../../internal/shard/housekeeping/snapshots.ts'
 import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
+import { encodeSnapshot, freezeState } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
+import { settled } from '../../ingest/support.ts'
 import { BOOT, uuid } from '../journal-records.ts'
+import { memoryArchive } from '../memory-archive.ts'
 
 const MAX_BYTES = 1_000_000
 const CLAIM = 100
-const BEGIN = 80
+const SNAPSHOT = { seq: 80, identity: 'f0' }
 
 /** A journal of which nine tenths are taken, or more; a purge leaves a third of it. */
 class FullLog {
@@ -43,12 +51,8 @@ class FullLog {
   }
 }
 
-/** An owner whose claim Postgres does not know yet. */
-async function ownerOf(
-  log: FullLog,
-  found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>,
-  parts: Partial<Record<'replay' | 'packs', object>> = {},
-) {
+/** An owner whose claim Postgres does not know yet, and found the snapshot of the owner before. */
+async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', object>> = {}) {
   const clock = new ManualClock()
   const stored = log as unknown as Log
   const state = emptyState()
@@ -89,48 +93,44 @@ async function ownerOf(
     onProblem: () => {},
   }
   const logs = { inboxLog: stored, journalLog: stored }
-  const options = { ...none, ...parts, ...logs, clock, limits, journal, state, projector }
+  const archive = new SnapshotArchive({ archive: memoryArchive(), clock: systemClock(), writer: 'a' })
+  const bytes = await archive.write(SNAPSHOT, encodeSnapshot(freezeState(state)), () => false)
+  const found: FoundJournal = { snapshot: { name: SNAPSHOT, bytes }, bytesBehind: 0 }
+  const options = { ...none, ...parts, ...logs, archive, clock, limits, journal, state, projector }
   await journal.look()
-  journal.freeze()(100_000, found.resumed?.rest.length)
-  const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, {
-    bytes: log.bytes,
-    ...found,
-  })
+  const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, found)
   const stop = () => {
     housekeeping.stop()
     projector.stop()
   }
-  return { clock, journal, housekeeping, stop }
+  return { clock, journal, stop }
+}
+
+async function pass(clock: ManualClock, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await settled()
+    clock.advance(1_000)
+  }
+  await settled()
 }
 
 /** Below which sequence the owner cut its journal within a minute. */
-async function cutBelow(
-  found: Pick<FoundJournal, 'snapshotBegin' | 'resumed'>,
-  log = new FullLog(),
-): Promise<number> {
-  const { clock, stop } = await ownerOf(log, found)
-  for (let second = 0; second < 60; second++) {
-    await new Promise((resolve) => setImmediate(resolve))
-    clock.advance(1_000)
-  }
+async function cutBelow(log: FullLog): Promise<number> {
+  const { clock, stop } = await ownerOf(log)
+  await pass(clock, 60)
   stop()
   return log.purged
 }
 
 describe('a full journal while Postgres does not know of the claim', () => {
   it('is cut behind the snapshot of the owner before', async () => {
-    expect(await cutBelow({ snapshotBegin: BEGIN, resumed: null })).to.be.at.least(BEGIN)
-  })
-
-  it('is cut behind a snapshot that the owner before began', async () => {
-    const resumed = { begin: BEGIN, rest: Buffer.alloc(10_000), bytes: 100_000 }
-    expect(await cutBelow({ snapshotBegin: 0, resumed })).to.be.at.least(BEGIN)
+    expect(await cutBelow(new FullLog())).to.be.at.least(SNAPSHOT.seq)
   })
 })
 
 describe('a journal with room while Postgres does not know of the claim', () => {
   it('keeps all that the counters may miss', async () => {
-    expect(await cutBelow({ snapshotBegin: BEGIN, resumed: null }, new FullLog(0.3))).to.equal(0)
+    expect(await cutBelow(new FullLog(0.3))).to.equal(0)
   })
 })
 
@@ -139,15 +139,14 @@ describe('a full journal with drops that wait for room', () => {
     const log = new FullLog(0.97)
     const replay = { cursor: 50, highWater: null, replaying: false }
     const seen = { type: 'seen', upTo: 49, writers: [{ writer: uuid(1), number: 1 }] }
-    const none = { snapshotBegin: 0, resumed: null }
-    const { journal, housekeeping, stop } = await ownerOf(log, none, { replay, packs: { news: () => seen } })
+    const { clock, journal, stop } = await ownerOf(log, { replay, packs: { news: () => seen } })
     journal.write({ type: 'drop', position: { seq: 9, index: 0 }, itemId: uuid(2), originalItemId: uuid(2) })
     expect(journal.holdsBack).to.equal(true)
-    await housekeeping.round()
+    await pass(clock, 3)
     expect(log.types).not.to.include.members(['seen', 'horizon'])
     log.bytes = 0
     await journal.look()
-    await housekeeping.round()
+    await pass(clock, 3)
     expect(log.types.filter((type) => ['drop', 'seen', 'horizon'].includes(type))).to.deep.equal([
       'drop',
       'seen',

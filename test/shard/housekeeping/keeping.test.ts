@@ -1,14 +1,17 @@
-/** What is carried into the journal, with a journal and payloads that answer at once. */
+/** What is kept in the journal and carried forward in it, with a journal and payloads that answer at once. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { loopTurn } from '../../../internal/runtime/loop-turn.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { type LiveItem, LiveItems } from '../../../internal/shard/held/live.ts'
 import { CachedMessage, PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
-import { carry, type KeepInto } from '../../../internal/shard/housekeeping/keeping.ts'
+import { Carrying, type CarryingOptions } from '../../../internal/shard/housekeeping/carrying.ts'
+import { Keeping, type KeepingOptions } from '../../../internal/shard/housekeeping/keeping.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { Committed } from '../../../internal/shard/journal/journal.ts'
 import type { KeepRecord } from '../../../internal/shard/journal/records.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { BOOT } from '../journal-records.ts'
 
 const SIZE = 100
@@ -18,9 +21,9 @@ const JOURNAL = 1_000_000
 function inboxOf(count: number, groups: number) {
   const clock = systemClock()
   const commits: Buffer[] = []
-  const read = async (_: unknown, seq: number) => {
-    return { seq, at: 0, data: commits[seq - JOURNAL - 1]!, msgId: null }
-  }
+  const state = emptyState()
+  const get = async (seq: number) => ({ seq, at: 0, data: commits[seq - JOURNAL - 1]!, msgId: null })
+  const read = (_: unknown, seq: number) => get(seq)
   const payloads = new PayloadCache({ budget: count * SIZE, keepMs: 60_000 }, clock, read, async () => {})
   const live = new LiveItems(payloads)
   const buffer = { hold: () => {}, let: () => {} }
@@ -38,60 +41,123 @@ function inboxOf(count: number, groups: number) {
     const header = { boot: BOOT, epoch: JOURNAL, at: 0, highWater: null }
     const data = encodeCommit(header, [encodeRecord(record)])
     const seq = JOURNAL + commits.push(data)
+    applyCommit(state, { seq, commit: { ...header, records: [record] } })
     committed(seq, true, data)
     return seq
   }
-  const into = {
+  /** Bytes of room in the journal, and the sequence from which on items of the inbox are left. */
+  const at = { left: Number.POSITIVE_INFINITY, below: Number.POSITIVE_INFINITY, snapshot: 0 }
+  const parts = {
     clock,
+    limits: { keepBytes: 0, keepRatio: 0, fullShare: 0.6 },
     payloads,
     live,
-    journal: { used: 0, commit },
-    maxBytes: 0,
-    mayUse: Number.POSITIVE_INFINITY,
-    sorted: true,
+    state,
+    journal: {
+      commit,
+      carry: commit,
+      prove: async () => {},
+      isFull: false,
+      left: () => at.left,
+    },
+    journalLog: {
+      get,
+      state: async () => ({
+        firstSeq: JOURNAL,
+        lastSeq: JOURNAL + commits.length,
+        messages: commits.length,
+        bytes: 1e9,
+        maxBytes: 0,
+      }),
+    },
+    inboxLog: { state: async () => ({ bytes: 0, maxBytes: 0 }) },
+    inbox: { bytesAbove: 1e9, below: () => at.below, advanceHorizon: async () => {} },
+    replay: { cursor: count + 1 },
+    cut: {
+      get snapshot() {
+        return { name: { seq: at.snapshot, identity: 'f0' }, bytes: 1 }
+      },
+    },
     stopped: () => false,
-  } as unknown as KeepInto
-  return { live, items, keeps, into }
+  }
+  const keep = () => new Keeping(parts as unknown as KeepingOptions).step()
+  const carry = () => new Carrying(parts as unknown as CarryingOptions).step()
+  return { live, items, keeps, at, keep, carry, state }
 }
 
 const seqsOf = (keeps: readonly KeepRecord[]) =>
   keeps.flatMap(({ items }) => items.map(({ position }) => position.seq))
+/** From, from + step, … below `below`. */
+const range = (from: number, below: number, step = 1) =>
+  Array.from({ length: Math.ceil((below - from) / step) }, (_, n) => from + n * step)
 
-describe('carrying into the journal', () => {
-  it('carries what has its turn, as far as it fits, group by group', async () => {
-    const { live, keeps, into } = inboxOf(100, 3)
-    await carry({ items: live.inInbox(), has: ({ seq }) => seq < 50, space: 10 * SIZE }, into)
+describe('keeping in the journal', () => {
+  it('keeps what lags, as far as it fits, group by group', async () => {
+    const { live, keeps, at, keep } = inboxOf(100, 3)
+    Object.assign(at, { left: 10 * SIZE, below: 50 })
+    await keep()
     expect(seqsOf(keeps)).to.deep.equal([1, 4, 7, 10, 2, 5, 8, 3, 6, 9])
     expect(live.lowestInboxSeq).to.equal(11)
-    await carry({ items: live.inInbox(), has: ({ seq }) => seq < 50, space: 1e9 }, { ...into, sorted: false })
-    expect(seqsOf(keeps).slice(10)).to.deep.equal(Array.from({ length: 39 }, (_, n) => n + 11))
+    at.left = 1e9
+    await keep()
+    const rest = [range(11, 50, 3), range(12, 50, 3), range(13, 50, 3)].flat()
+    expect(seqsOf(keeps).slice(10)).to.deep.equal(rest)
     expect([live.lowestInboxSeq, live.keptBytes]).to.deep.equal([50, 49 * SIZE])
   })
 
-  it('carries forward those of the oldest commits, and leaves what left them', async () => {
-    const { live, items, keeps, into } = inboxOf(6, 1)
-    for (const item of items) await carry({ items: [item], has: () => true, space: SIZE }, into)
-    live.remove(items[1]!)
-    const { seq } = items[3]!.message
-    await carry({ items: live.kept(), has: ({ message }) => message.seq < seq, space: 1e9 }, into)
-    expect(seqsOf(keeps).slice(6)).to.deep.equal([1, 3])
-    expect(Array.from(live.kept(), (item) => item.seq)).to.deep.equal([4, 5, 6, 1, 3])
-  })
-
   it('copies in turns, and puts the pieces together', async () => {
-    const { live, keeps, into } = inboxOf(20_000, 2)
+    const { live, keeps, keep } = inboxOf(20_000, 2)
     const turns = new Map<number, number>()
-    function* counted() {
-      for (const item of live.inInbox()) {
+    const inInbox = live.inInbox.bind(live)
+    live.inInbox = function* counted() {
+      for (const item of inInbox()) {
         turns.set(loopTurn(), (turns.get(loopTurn()) ?? 0) + 1)
         yield item
       }
     }
-    await carry({ items: counted(), has: () => true, space: 1e9 }, into)
+    await keep()
     // Of 256 KB, and one more to know that they are enough.
     expect(Math.max(...turns.values())).to.be.at.most(2_622)
-    const ended = Array.from({ length: 20_000 }, (_, n) => (n < 10_000 ? 2 * n + 1 : 2 * (n - 10_000) + 2))
-    expect(seqsOf(keeps)).to.deep.equal(ended)
+    expect(seqsOf(keeps)).to.deep.equal([...range(1, 20_001, 2), ...range(2, 20_001, 2)])
     expect(live.inboxBytes).to.equal(0)
+  })
+})
+
+describe('carrying forward in the journal', () => {
+  /** Six items in three commits, of which the second one is over. */
+  async function kept() {
+    const inbox = inboxOf(6, 1)
+    inbox.at.left = 2 * SIZE
+    for (let commit = 0; commit < 3; commit++) await inbox.keep()
+    const { live, items, state } = inbox
+    live.remove(items[1]!)
+    state.kept.delete(2, 0)
+    Object.assign(inbox.at, { left: 1e9, snapshot: JOURNAL + 3 })
+    return inbox
+  }
+
+  it('carries what the oldest commits still hold, whole commits at once', async () => {
+    const { live, keeps, carry, state } = await kept()
+    await carry()
+    // Of the older half of the journal.
+    expect(seqsOf(keeps).slice(6)).to.deep.equal([1])
+    expect(Array.from(live.kept(), ({ seq }) => seq)).to.deep.equal([3, 4, 5, 6, 1])
+    expect(state.kept.oldestCommit).to.equal(JOURNAL + 2)
+    await carry()
+    expect(seqsOf(keeps).slice(7)).to.deep.equal([])
+  })
+
+  it('carries nothing that stands above the newest snapshot', async () => {
+    const { keeps, at, carry } = await kept()
+    at.snapshot = JOURNAL + 1
+    await carry()
+    expect(keeps).to.have.length(3)
+  })
+
+  it('carries nothing where a whole commit does not fit', async () => {
+    const { keeps, at, carry } = await kept()
+    at.left = SIZE - 1
+    await carry()
+    expect(keeps).to.have.length(3)
   })
 })

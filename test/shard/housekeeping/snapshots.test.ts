@@ -1,32 +1,25 @@
+/** When a snapshot is written, and that it holds the state of its commit whatever is committed meanwhile. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { ArchiveFullError, SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import { HOUSEKEEPING_LIMITS } from '../../../internal/shard/housekeeping/limits.ts'
-import { Snapshots } from '../../../internal/shard/housekeeping/snapshots.ts'
-import { decodeCommit } from '../../../internal/shard/journal/codec.ts'
+import { Snapshots, type SnapshotsOptions } from '../../../internal/shard/housekeeping/snapshots.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
 import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
 import { BOOT, FIRST, seal } from '../journal-records.ts'
+import { memoryArchive } from '../memory-archive.ts'
 
 const POSITIONS = 50_000
 
-/** An owner that seals a batch in each turn of the event loop, from the begin of its snapshot on. */
+/** An owner that seals a batch in each turn of the event loop. */
 async function snapshotAmongSeals() {
   const state = emptyState()
   for (let n = 0; n < POSITIONS; n++) state.finished.add(FIRST + 2 * n, 0)
-  const types: string[] = []
-  const parts: Buffer[] = []
-  let then: Buffer = Buffer.alloc(0)
-  let sealed = 0
-  const append = async (data: Uint8Array) => {
-    for (const record of decodeCommit(data).records) {
-      types.push(record.type)
-      if (record.type === 'snapshot-part') parts.push(Buffer.from(record.bytes))
-    }
-    return { kind: 'stored', seq: FIRST + types.length, duplicate: false }
-  }
+  let commits = 0
+  const append = async () => ({ kind: 'stored', seq: FIRST + ++commits, duplicate: false })
   const clock = systemClock()
   const journal = new Journal({
     shard: 0,
@@ -43,30 +36,122 @@ async function snapshotAmongSeals() {
       throw error
     },
   })
+  const archive = new SnapshotArchive({ archive: memoryArchive(), clock, writer: 'a' })
+  const snapshots = new Snapshots(
+    {
+      clock,
+      limits: { snapshotBytes: 1 },
+      archive,
+      journal,
+      state,
+      stopped: () => false,
+      onProblem: (_, error) => {
+        throw error
+      },
+    },
+    null,
+    0,
+  )
+  await journal.prove()
+  const [name, then] = [journal.last, writeSnapshot(state)]
   let running = true
+  let sealed = 0
   const sealNext = () => {
     if (!running) return
-    if (types.length === 1) then = writeSnapshot(state)
-    if (types.length > 0) journal.write(seal(sealed % 250, [{ seq: FIRST + 2 * sealed++ + 1, index: 0 }]))
+    journal.write(seal(sealed % 250, [{ seq: FIRST + 2 * sealed++ + 1, index: 0 }]))
     setImmediate(sealNext)
   }
   setImmediate(sealNext)
-  const limits = { ...HOUSEKEEPING_LIMITS, partBytes: 20_000 }
-  const options = { clock, limits, journal, state, stopped: () => false }
-  const snapshots = new Snapshots(options, { bytes: 1e9, snapshotBegin: 0, resumed: null })
-  await snapshots.take()
+  const taken = await snapshots.step()
   running = false
-  return { types, parts, then, sealed, snapshots, journal }
+  return { name, then, taken, archived: await archive.read(name), sealed: state.batches.size }
+}
+
+/** A journal of which only its bytes matter, and an archive that notes what it is given. */
+function owner() {
+  const clock = new ManualClock()
+  const journal = { last: { seq: FIRST, identity: 'f0' }, bytesWritten: 0, isFull: false }
+  const problems: string[] = []
+  let refuses = false
+  const options = {
+    clock,
+    limits: { snapshotBytes: 1_000 },
+    archive: {
+      write: async () => {
+        if (refuses) throw new ArchiveFullError('full')
+        return 5_000
+      },
+    },
+    journal,
+    state: emptyState(),
+    stopped: () => false,
+    onProblem: (what: string) => problems.push(what),
+  } as unknown as SnapshotsOptions
+  const snapshots = new Snapshots(options, { name: { seq: 1, identity: 'f0' }, bytes: 2_000 }, 500)
+  return {
+    clock,
+    journal,
+    problems,
+    snapshots,
+    isTaken: async () => (await snapshots.step()) !== null,
+    refuse: (now: boolean) => {
+      refuses = now
+    },
+  }
 }
 
 describe('a snapshot', () => {
-  it('holds the state at its begin, and seals pass while it is encoded', async () => {
-    const { types, parts, then, sealed, snapshots } = await snapshotAmongSeals()
-    expect(Buffer.concat(parts).equals(then)).to.equal(true)
-    expect(parts.slice(0, -1).every(({ length }) => length === 20_000)).to.equal(true)
-    expect(types.indexOf('snapshot-part') - types.indexOf('snapshot-begin')).to.be.above(10)
-    expect([types[0], types.includes('snapshot-end')]).to.deep.equal(['snapshot-begin', true])
-    expect(snapshots.begin).to.equal(FIRST + 1)
+  it('holds the state of the commit that it names, and seals pass while it is written', async () => {
+    const { name, then, taken, archived, sealed } = await snapshotAmongSeals()
+    expect(taken).to.deep.equal({ name, bytes: then.length })
+    expect(archived?.equals(then)).to.equal(true)
     expect(sealed).to.be.above(10)
+  })
+
+  it("is due when the journal grew by the size of the last one, others' commits included, and by 1 MB", async () => {
+    const { journal, isTaken } = owner()
+    journal.bytesWritten = 1_499
+    expect(await isTaken()).to.equal(false)
+    journal.bytesWritten = 1_500
+    expect(await isTaken()).to.equal(true)
+    journal.bytesWritten = 6_499
+    expect(await isTaken()).to.equal(false)
+    journal.bytesWritten = 6_500
+    expect(await isTaken()).to.equal(true)
+  })
+
+  it('is due in a full journal after any growth', async () => {
+    const { journal, isTaken } = owner()
+    journal.isFull = true
+    expect(await isTaken()).to.equal(true)
+    expect(await isTaken()).to.equal(false)
+    journal.bytesWritten = 1
+    expect(await isTaken()).to.equal(true)
+  })
+
+  it('is due when the last one is not there any more', async () => {
+    const { snapshots, isTaken } = owner()
+    snapshots.missed()
+    expect(await isTaken()).to.equal(true)
+  })
+
+  it('is a problem, and tried again after 30 s, where the archive has no room', async () => {
+    const { clock, journal, problems, isTaken, refuse } = owner()
+    journal.bytesWritten = 2_000
+    refuse(true)
+    for (let second = 0; second < 29; second++) {
+      expect(await isTaken()).to.equal(false)
+      clock.advance(1_000)
+    }
+    expect(problems).to.deep.equal(['the archive does not take a snapshot'])
+    refuse(false)
+    clock.advance(1_000)
+    expect(await isTaken()).to.equal(true)
+  })
+
+  it('names no commit of another owner: that one it has not seen answered', async () => {
+    const { journal, isTaken } = owner()
+    Object.assign(journal, { last: { seq: FIRST, identity: null }, isFull: true })
+    expect(await isTaken()).to.equal(false)
   })
 })

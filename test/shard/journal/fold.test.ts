@@ -1,16 +1,11 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import {
-  applyCommit,
-  DROP_MEMORY_MS,
-  JournalFold,
-  type StoredCommit,
-} from '../../../internal/shard/journal/fold.ts'
+import { applyCommit, DROP_MEMORY_MS } from '../../../internal/shard/journal/fold.ts'
 import type { Commit, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
 import { readSnapshot, writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState, type FoldState, isOver } from '../../../internal/shard/journal/state.ts'
-import { anyRecord, BOOT, commitOf, FIRST, groupId, seal, settled, uuid } from '../journal-records.ts'
+import { anyRecord, commitOf, FIRST, groupId, seal, settled, uuid } from '../journal-records.ts'
 import { NaiveShard } from '../naive-shard.ts'
 
 const SEED = Number(process.env.FOLD_SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -23,27 +18,6 @@ function fold(...commits: JournalRecord[][]): { state: FoldState; applied: boole
     applyCommit(state, { seq: FIRST + index, commit: commitOf(records) }),
   )
   return { state, applied }
-}
-
-/** Each round ends with a complete snapshot. */
-function journalOf(rounds: JournalRecord[][][]) {
-  const state = emptyState()
-  const commits: StoredCommit[] = []
-  const begins: number[] = []
-  const write = (records: JournalRecord[]) => {
-    const stored = { seq: FIRST + commits.length, commit: commitOf(records) }
-    commits.push(stored)
-    applyCommit(state, stored)
-  }
-  for (const round of rounds) {
-    for (const records of round) write(records)
-    begins.push(FIRST + commits.length)
-    write([{ type: 'snapshot-begin' }])
-    const bytes = writeSnapshot(state)
-    write([{ type: 'snapshot-part', bytes }])
-    write([{ type: 'snapshot-end' }])
-  }
-  return { commits, state, begins }
 }
 
 describe('fold of the journal', () => {
@@ -272,111 +246,19 @@ describe('fold of the journal', () => {
   it(`gives the same state from a snapshot with what follows as from the beginning (FOLD_SEED=${SEED})`, () => {
     const part = fc.array(fc.array(anyRecord, { minLength: 1, maxLength: 3 }), { maxLength: 15 })
     fc.assert(
-      fc.property(part, part, part, fc.integer({ min: 1, max: 40 }), (before, during, after, size) => {
-        const whole = new JournalFold(FIRST, FIRST)
-        const tail: { seq: number; commit: Commit }[] = []
-        let seq = FIRST
-        const write = (records: JournalRecord[], into: typeof tail | null) => {
-          const stored = { seq: seq++, commit: commitOf(records) }
-          whole.apply(stored)
-          into?.push(stored)
-        }
-        for (const records of before) write(records, null)
-        write([{ type: 'snapshot-begin' }], tail)
-        const bytes = writeSnapshot(whole.state)
-        for (let from = 0; from < bytes.length; from += Math.ceil(bytes.length / size)) {
-          write(
-            [
-              ...(during.shift() ?? []),
-              { type: 'snapshot-part', bytes: bytes.subarray(from, from + Math.ceil(bytes.length / size)) },
-            ],
-            tail,
-          )
-        }
-        write([{ type: 'snapshot-end' }], tail)
-        for (const records of after) write(records, tail)
-        const again = new JournalFold(tail[0]!.seq, FIRST)
-        for (const stored of tail) again.apply(stored)
-        expect(writeSnapshot(again.state).equals(writeSnapshot(whole.state))).to.equal(true)
+      fc.property(part, part, (before, behind) => {
+        const { state } = fold(...before)
+        const again = readSnapshot(writeSnapshot(state))
+        const applied = [state, again].map((each) =>
+          behind.map((records, index) =>
+            applyCommit(each, { seq: FIRST + before.length + index, commit: commitOf(records) }),
+          ),
+        )
+        expect(applied[1]).to.deep.equal(applied[0])
+        expect(writeSnapshot(again).equals(writeSnapshot(state))).to.equal(true)
       }),
       { numRuns: 500, seed: SEED },
     )
-  })
-
-  it(`is exact again with the first snapshot behind a hole, wherever a purge met the reading (FOLD_SEED=${SEED})`, () => {
-    const part = fc.array(fc.array(anyRecord, { minLength: 1, maxLength: 3 }), { maxLength: 8 })
-    const parts = fc.array(part, { minLength: 1, maxLength: 4 })
-    fc.assert(
-      fc.property(parts, fc.nat(), fc.nat(), (rounds, luck, more) => {
-        const { commits, state, begins } = journalOf(rounds)
-        // The reading has passed some commits; then the journal is cut behind a snapshot.
-        const read = luck % commits.length
-        const cut = begins[more % begins.length]!
-        const fold = new JournalFold(FIRST, FIRST)
-        for (const stored of commits) if (stored.seq < FIRST + read || stored.seq >= cut) fold.apply(stored)
-        expect(fold.missingBelow).to.equal(null)
-        expect(writeSnapshot(fold.state).equals(writeSnapshot(state))).to.equal(true)
-      }),
-      { numRuns: 500, seed: SEED },
-    )
-  })
-
-  it('is not exact behind a hole without a snapshot, and says from where on it read', () => {
-    const { commits } = journalOf([[[seal(0, [at(1)])], [seal(1, [at(2)])], [seal(2, [at(3)])]]])
-    const fold = new JournalFold(FIRST, FIRST)
-    fold.apply(commits[0]!)
-    fold.apply(commits[2]!)
-    expect(fold.missingBelow).to.equal(FIRST + 2)
-  })
-
-  describe('with a snapshot that a claim cut in two', () => {
-    const full = emptyState()
-    applyCommit(full, { seq: FIRST, commit: commitOf([seal(0, [at(1)])]) })
-    const bytes = writeSnapshot(full)
-    const head = bytes.subarray(0, 20)
-    const cut: JournalRecord[][] = [
-      [seal(1, [at(7)])],
-      [{ type: 'snapshot-begin' }],
-      [{ type: 'snapshot-part', bytes: head }],
-      [{ type: 'epoch' }],
-    ]
-    const read = (commits: JournalRecord[][]) => {
-      const fold = new JournalFold(FIRST, FIRST - 1)
-      commits.forEach((records, index) => {
-        fold.apply({ seq: FIRST + index, commit: commitOf(records) })
-      })
-      return fold
-    }
-    const groups = ({ state }: JournalFold) => [...state.batches.values()].map((batch) => batch.groupId)
-
-    it('tells what is written of it, and does not take it', () => {
-      const fold = read(cut)
-      expect(fold.unfinished).to.deep.equal({ begin: FIRST + 1, parts: [head] })
-      expect(fold.snapshotBegin).to.equal(0)
-      expect(groups(fold)).to.deep.equal([groupId(1)])
-    })
-
-    it('takes it with the rest that the next owner wrote', () => {
-      const fold = read([
-        ...cut,
-        [{ type: 'snapshot-part', bytes: bytes.subarray(20) }, { type: 'snapshot-end' }],
-      ])
-      expect(fold.unfinished).to.equal(null)
-      expect(fold.snapshotBegin).to.equal(FIRST + 1)
-      expect(groups(fold)).to.deep.equal([groupId(0)])
-      expect(fold.state).to.include({ epoch: FIRST + 3, boot: BOOT })
-    })
-
-    it('takes nothing of it once another one begins', () => {
-      const fold = read([
-        ...cut,
-        [{ type: 'snapshot-begin' }],
-        [{ type: 'snapshot-part', bytes }],
-        [{ type: 'snapshot-end' }],
-      ])
-      expect(fold.snapshotBegin).to.equal(FIRST + 4)
-      expect(groups(fold)).to.deep.equal([groupId(0)])
-    })
   })
 
   it('reads back its own snapshots', () => {

@@ -3,6 +3,8 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import { connect, type Database } from '../../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
+import { SNAPSHOTS } from '../../../internal/shard/archive/snapshot-subjects.ts'
+import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { DisturbedRepairError } from '../../../internal/shard/repair/journal-repair.ts'
 import { repairShard } from '../../../internal/shard/repair/repair.ts'
 import { brokerAt, type TestBroker } from '../../nats/support.ts'
@@ -49,6 +51,10 @@ describe('a repair that waits for the disk', function () {
     await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
   }
 
+  function expectLostTail(error: unknown): void {
+    expect(error).to.be.instanceOf(LostTailError)
+  }
+
   async function expectWhole(): Promise<void> {
     await repairShard(harness.repairOptions())
     const owner = await harness.own([], SOON)
@@ -61,7 +67,7 @@ describe('a repair that waits for the disk', function () {
     await loseEnd()
     const steps: string[] = []
     await repairShard(notingSteps(harness.repairOptions(), steps))
-    expect(steps).to.deep.equal(['save', 'wait', 'emptyJournal', 'whole', 'wait', 'remove'])
+    expect(steps).to.deep.equal(['save', 'snapshot', 'wait', 'emptyJournal', 'whole', 'wait', 'remove'])
     await expectWhole()
   })
 
@@ -84,17 +90,27 @@ describe('a repair that waits for the disk', function () {
     const steps: string[] = []
     const options = notingSteps(harness.repairOptions(), steps, () => copies.remove(harness.shard))
     expect(await repairShard(options).catch((error) => error)).to.be.instanceOf(DisturbedRepairError)
-    expect(steps).to.deep.equal(['save', 'wait'])
+    expect(steps).to.deep.equal(['save', 'snapshot', 'wait'])
+    await expectWhole()
+  })
+
+  it('empties nothing when a power cut takes the snapshot of the new journal meanwhile', async () => {
+    await loseEnd()
+    const steps: string[] = []
+    const options = notingSteps(harness.repairOptions(), steps, () => harness.archive.remove(SNAPSHOTS))
+    expect(await repairShard(options).catch((error) => error)).to.be.instanceOf(DisturbedRepairError)
+    expect(steps).to.deep.equal(['save', 'snapshot', 'wait'])
     await expectWhole()
   })
 
   it('empties nothing when a node claims the shard meanwhile', async () => {
     await loseEnd()
     const steps: string[] = []
-    const claim = () => harness.own([]).then(({ shard }) => shard.abandon())
+    // From the snapshot on it takes the journal for lost.
+    const claim = () => harness.own([]).then(({ shard }) => shard.abandon(), expectLostTail)
     const options = notingSteps(harness.repairOptions(), steps, claim)
     expect(await repairShard(options).catch((error) => error)).to.be.instanceOf(DisturbedRepairError)
-    expect(steps).to.deep.equal(['save', 'wait'])
+    expect(steps).to.deep.equal(['save', 'snapshot', 'wait'])
     await expectWhole()
   })
 

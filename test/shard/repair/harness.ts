@@ -5,6 +5,7 @@ import { createJournalCopies } from '../../../internal/nats/log/journal-copies.t
 import type { Database } from '../../../internal/postgres/connection.ts'
 import { createRemembered } from '../../../internal/postgres/remembered.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { SNAPSHOTS, snapshotsOf } from '../../../internal/shard/archive/snapshot-subjects.ts'
 import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
 import type { TestBroker } from '../../nats/support.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -41,6 +42,16 @@ export class RepairHarness {
 
   get journal() {
     return this.nats.broker.journal(this.shard)
+  }
+
+  get archive() {
+    return this.nats.broker.archive(this.shard)
+  }
+
+  /** The commits of complete snapshots, the newest first. */
+  async snapshots(): Promise<number[]> {
+    const { subjects } = await this.archive.list(SNAPSHOTS)
+    return snapshotsOf(subjects).flatMap(({ name, hasEnd }) => (hasEnd ? name.seq : []))
   }
 
   /** An owner whose destination refuses groups `b` and `g`, for as long as it is told. Batches of two. */

@@ -10,8 +10,8 @@ export function interrupted(options: RepairOptions, steps: number, stored: boole
     if (left-- <= 0) throw new Interruption()
     return write()
   }
-  const logOf = (log: ReturnType<RepairOptions['broker']['inbox']>) =>
-    new Proxy(log, {
+  const guarded = <T extends object>(stream: T): T =>
+    new Proxy(stream, {
       get(target, name) {
         const value = Reflect.get(target, name)
         if (typeof value !== 'function') return value
@@ -22,7 +22,12 @@ export function interrupted(options: RepairOptions, steps: number, stored: boole
   const { broker, copies } = options
   return {
     ...options,
-    broker: { ...broker, inbox: (n) => logOf(broker.inbox(n)), journal: (n) => logOf(broker.journal(n)) },
+    broker: {
+      ...broker,
+      inbox: (n) => guarded(broker.inbox(n)),
+      journal: (n) => guarded(broker.journal(n)),
+      archive: (n) => guarded(broker.archive(n)),
+    },
     copies: {
       load: (n) => copies.load(n),
       save: (n, messages) => guard(() => copies.save(n, messages)),

@@ -7,6 +7,7 @@ import { connect, type Database } from '../../../internal/postgres/connection.ts
 import { createDeadLetters } from '../../../internal/postgres/dead-letters.ts'
 import { createProjection } from '../../../internal/postgres/projection.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import { SNAPSHOTS } from '../../../internal/shard/archive/snapshot-subjects.ts'
 import { appendEpoch } from '../../../internal/shard/claim/takeover.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { examine, needsRepair } from '../../../internal/shard/repair/examination.ts'
@@ -133,10 +134,10 @@ describe('the repair of a shard', function () {
     const { inbox, journal } = await examine(harness.repairOptions())
     expect(journal.fault).to.equal(null)
     expect(inbox).to.deep.include({ again: { packs: 3, items: 3 }, broken: { batches: 1, items: 1 } })
-    // Six packs stand below the loss, four were lost and three came: the last named position is free.
-    expect(inbox?.fillers).to.equal(2)
+    // Six packs stand below the loss and four were lost. Three came, and a probe of the owner that found the loss.
+    expect(inbox?.fillers).to.equal(1)
     expect((inbox?.named ?? 0) - (inbox?.proven ?? 0)).to.equal(4)
-    expect(inbox?.fault).to.match(/^it ends at \d+, the journal names \d+$/)
+    expect(inbox?.fault).to.match(/^message \d+ is not what an owner saw there$/)
     expect(await harness.lastSeqs()).to.deep.equal(before)
   })
 
@@ -284,7 +285,7 @@ describe('the repair of a shard', function () {
     await next.shard.abandon()
   })
 
-  it('finds what a snapshot replaces when a power cut takes the snapshot alone', async () => {
+  it('writes a journal anew that lacks the commit of a snapshot', async () => {
     const kept = { everyMs: 20, purgeLagMs: 0, keepBytes: 1, keepRatio: 0.1, snapshotBytes: 200 }
     const owner = await harness.own(['b'], { housekeeping: { ...kept, syncLagMs: 600_000 } })
     await harness.send({ key: 'c', n: 5, pad: 200 })
@@ -292,21 +293,33 @@ describe('the repair of a shard', function () {
     await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
     await harness.wrote('keep', 1)
     await harness.wrote('done', 5)
-    const { journal: synced } = await harness.lastSeqs()
-    const { firstSeq } = await harness.journal.state()
-    // One is due when the journal grew by as much as the last one has, which depends on when that was.
-    let n = 40
-    await eventually(async () => {
-      await harness.send({ key: 'a', n: n++, pad: 200 }, { key: 'a', n: n++, pad: 200 })
-      const records = await journalRecords(nats.broker, harness.shard)
-      expect(records.some(({ record, seq }) => record.type === 'snapshot-end' && seq > synced)).to.equal(true)
-    })
+    await eventually(async () => expect(await harness.snapshots()).to.have.length(1))
     await owner.shard.abandon()
-    expect((await harness.journal.state()).firstSeq).to.equal(firstSeq)
-    await harness.lose('journal', synced)
-    await createDeadLetters(db).raiseEpoch({ shard: harness.shard, epoch: Date.now() * 1_000 + 60_000_000 })
+    const [named] = await harness.snapshots()
+    await harness.lose('journal', named! - 1)
+    await expectLost()
+    const { journal } = await examine(harness.repairOptions())
+    expect(journal).to.include({ truncatedWithoutSnapshot: false })
+    expect(journal.fault).to.include(`a snapshot names the commit ${named}`)
     await repairShard(harness.repairOptions())
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
     const next = await untilSent([3, 4, 5])
+    harness.expectOneBodyAKey()
+    await next.shard.abandon()
+  })
+
+  it('finds nothing at a shard whose archive lost its snapshots beside a whole journal', async () => {
+    const owner = await harness.own(['b'], {
+      housekeeping: { everyMs: 20, snapshotBytes: 200, syncLagMs: 600_000 },
+    })
+    for (let n = 30; n < 40; n++) await harness.send({ key: 'a', n, pad: 200 })
+    await harness.send({ key: 'b', n: 3 }, { key: 'b', n: 4 })
+    await harness.wrote('done', 5)
+    await eventually(async () => expect(await harness.snapshots()).to.have.length(1))
+    await owner.shard.abandon()
+    await harness.archive.remove(SNAPSHOTS)
+    expect(await repairShard(harness.repairOptions())).to.equal(null)
+    const next = await untilSent([3, 4])
     harness.expectOneBodyAKey()
     await next.shard.abandon()
   })

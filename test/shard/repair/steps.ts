@@ -4,8 +4,8 @@ import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
 const SYNC_LAG_MS = 600_000
 
 /**
- * A repair on a broker that syncs now and then. Its waits for that end once `during` has resolved; they and what it removes
- * are noted. `during` is given the number of the wait, from 1 on.
+ * A repair on a broker that syncs now and then. Its waits for that end once `during` has resolved; they, the ends of snapshots and
+ * what it removes are noted. `during` is given the number of the wait, from 1 on.
  */
 export function notingSteps(
   options: RepairOptions,
@@ -18,7 +18,7 @@ export function notingSteps(
       steps.push(step)
       return call(...args)
     }
-  const { copies, clock } = options
+  const { broker, copies, clock } = options
   const noted: JournalCopies = {
     load: (shard) => copies.load(shard),
     save: noting('save', (shard, messages) => copies.save(shard, messages)),
@@ -30,6 +30,22 @@ export function notingSteps(
     syncLagMs: SYNC_LAG_MS,
     onWhole: () => steps.push('whole'),
     copies: noted,
+    broker: {
+      ...broker,
+      archive: (shard) => {
+        const archive = broker.archive(shard)
+        return {
+          append: (data, message) => {
+            if (message.subject.endsWith('.end')) steps.push('snapshot')
+            return archive.append(data, message)
+          },
+          state: () => archive.state(),
+          list: (filter) => archive.list(filter),
+          lastOf: (subject) => archive.lastOf(subject),
+          remove: (filter) => archive.remove(filter),
+        }
+      },
+    },
     clock: {
       ...clock,
       after: (ms, call) => {

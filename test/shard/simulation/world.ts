@@ -36,6 +36,8 @@ export type Rule = (typeof RULES)[number]
 const EARLIER = 8
 /** The servers sync each log so often at its own times where they do not sync each message, ms. */
 export const SYNCED_MS = 300
+/** Of an archive beside a limited journal: three states of the largest kind. */
+const ARCHIVE_BYTES = 150_000
 /** What the broker stores beside the data of a commit, bytes. */
 const MESSAGE_BYTES = 200
 
@@ -73,7 +75,7 @@ export class World {
   readonly events: Events
   readonly inbox: Stream
   readonly journal: Stream
-  readonly archive = new ArchiveStream({ windowMs: 120_000 })
+  readonly archive: ArchiveStream
   /** The journal has a limit. */
   readonly limited: boolean
   readonly sent: Sent[] = []
@@ -130,8 +132,10 @@ export class World {
     this.inbox = new Stream({ windowMs: 30_000, syncsLater })
     const limit = journalBytes === undefined ? {} : { maxBytes: journalBytes }
     this.journal = new Stream({ windowMs: 120_000, sizeOf, syncsLater, ...limit })
-    if (syncsLater)
-      for (const log of [this.inbox, this.journal]) this.#sync(log, events.between(1, SYNCED_MS))
+    const archiveLimit = this.limited ? { maxBytes: ARCHIVE_BYTES } : {}
+    this.archive = new ArchiveStream({ windowMs: 120_000, sizeOf, syncsLater, ...archiveLimit })
+    const logs = [this.inbox, this.journal, this.archive]
+    if (syncsLater) for (const log of logs) this.#sync(log, events.between(1, SYNCED_MS))
     const { items, truth, wrong } = this
     const now = () => events.now
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
@@ -234,7 +238,7 @@ export class World {
     return answer
   }
 
-  #sync(log: Stream, afterMs: number): void {
+  #sync(log: Stream | ArchiveStream, afterMs: number): void {
     this.events.after(afterMs, () => {
       log.sync()
       this.#sync(log, SYNCED_MS)
@@ -246,6 +250,7 @@ export class World {
     const { inbox, journal, truth, events } = this
     const ended = { inbox: inbox.lastSeq, journal: journal.lastSeq }
     const lost = { inbox: inbox.cutPower(events.random), journal: journal.cutPower(events.random) }
+    this.archive.cutPower(events.random)
     this.downUntil = events.now + downMs
     this.powerCuts++
     this.#earlier = []
@@ -293,7 +298,8 @@ export class World {
   /** Only what the journal had there may be known to Postgres. */
   #judgeName(what: string, { seq, identity }: CommitName): void {
     const message = this.journal.get(seq)
-    if (message && commitName(seq, message.data).identity !== identity)
+    // Whoever does not know yet that its commit is lost counts it.
+    if (message && !this.losses.lost.journal && commitName(seq, message.data).identity !== identity)
       this.wrong.push(`Postgres knows another ${what} at ${seq} than the journal has`)
   }
 

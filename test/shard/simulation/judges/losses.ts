@@ -71,7 +71,7 @@ export class LossJudge {
   /** An owner ends because of a loss. */
   tells(error: Error): void {
     // A power cut takes the end of a log. Its begin goes by purges only, and these must not follow from what is not on disk.
-    const byPurge = /the inbox begins at|beginning of the journal/.test(error.message)
+    const byPurge = /the inbox begins at|the journal misses commits/.test(error.message)
     if (!this.any || byPurge) this.#wrong.push(`this must not be lost: ${error}`)
     this.told ??= error.message
   }

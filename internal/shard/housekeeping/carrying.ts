@@ -1,0 +1,100 @@
+/**
+ * Carries the oldest kept items forward in the journal (docs/architecture/protocol.md, "Housekeeping"): a journal is cut behind the oldest
+ * commit that still holds one. Whole commits go, so that the cut behind them gives back what carrying took.
+ */
+import type { Log, LogState } from '../broker.ts'
+import { keptPlaces } from '../held/kept.ts'
+import type { LiveItem, LiveItems } from '../held/live.ts'
+import { MissingMessageError } from '../held/payload-cache.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { FoldState } from '../journal/state.ts'
+import type { Cut } from './cut.ts'
+import { CROWDED_RATIO, keepBytesOf, keepOf, moveTo, slices } from './keeping.ts'
+import { type HousekeepingLimits, isCrowded } from './limits.ts'
+
+export interface CarryingOptions {
+  readonly limits: Pick<HousekeepingLimits, 'keepBytes' | 'keepRatio' | 'fullShare'>
+  readonly journalLog: Log
+  readonly journal: Journal
+  readonly state: FoldState
+  readonly live: LiveItems
+  readonly cut: Cut
+  readonly stopped: () => boolean
+}
+
+/** The live items of some commits, with their bytes. */
+interface Load {
+  readonly copies: Map<LiveItem, Buffer>
+  bytes: number
+}
+
+export class Carrying {
+  readonly #options: CarryingOptions
+
+  constructor(options: CarryingOptions) {
+    this.#options = options
+  }
+
+  /** Where that is due: what holds the journal below the newest snapshot, in its older half. */
+  async step(): Promise<void> {
+    const { journalLog, journal, state, cut, stopped } = this.#options
+    const snapshot = cut.snapshot?.name.seq ?? 0
+    if (state.kept.oldestCommit >= snapshot) return
+    const log = await journalLog.state()
+    if (!this.#isDue(log)) return
+    const most = keepBytesOf(log.maxBytes)
+    const limit = Math.min(snapshot, (log.firstSeq + log.lastSeq) / 2)
+    while (state.kept.oldestCommit < limit && !stopped()) {
+      const load = await this.#load(limit, most)
+      if (journal.left('carrying') < load.bytes) return
+      for (const items of slices([...load.copies.keys()], most)) await this.#carry(items, load.copies)
+    }
+  }
+
+  #isDue(log: LogState): boolean {
+    const { live, limits } = this.#options
+    const over = log.bytes - live.keptBytes
+    if (over > Math.max(limits.keepBytes, limits.keepRatio * live.keptBytes)) return true
+    return over > CROWDED_RATIO * live.keptBytes && isCrowded(log, limits)
+  }
+
+  /** Of the oldest commits below `limit`, as many as one keep holds, at least one. */
+  async #load(limit: number, most: number): Promise<Load> {
+    const load: Load = { copies: new Map(), bytes: 0 }
+    for (const commit of this.#options.state.kept.commits()) {
+      if (commit >= limit) break
+      const found = await this.#itemsOf(commit)
+      if (load.bytes > 0 && load.bytes + found.bytes > most) break
+      for (const [item, bytes] of found.copies) load.copies.set(item, bytes)
+      load.bytes += found.bytes
+    }
+    return load
+  }
+
+  async #itemsOf(commit: number): Promise<Load> {
+    const { journalLog, live, state, journal } = this.#options
+    let message = await journalLog.get(commit)
+    if (!message && state.kept.holds(commit)) {
+      // A server that is cut off from its peers lacks what came since.
+      await journal.prove()
+      message = await journalLog.get(commit)
+    }
+    if (!message && state.kept.holds(commit))
+      throw new MissingMessageError(`journal message ${commit} is gone`)
+    const load: Load = { copies: new Map(), bytes: 0 }
+    for (const { position, offset } of message ? keptPlaces(message.data) : []) {
+      const item = live.get(position)
+      if (item?.message.source !== 'journal' || item.message.seq !== commit) continue
+      load.copies.set(item, Buffer.from(message!.data.subarray(offset, offset + item.size)))
+      load.bytes += item.size
+    }
+    return load
+  }
+
+  async #carry(chunk: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer>): Promise<void> {
+    const { live, journal } = this.#options
+    const items = chunk.filter((item) => live.get(item) === item)
+    if (items.length > 0)
+      await journal.carry(keepOf(items, copies), (seq, _, data) => moveTo(seq, data, items, live))
+  }
+}
