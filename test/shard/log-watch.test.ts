@@ -1,0 +1,69 @@
+/** What an owner takes for seen while the broker may have lost messages. */
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import type { Journal } from '../../internal/shard/journal/journal.ts'
+import { emptyState } from '../../internal/shard/journal/state.ts'
+import { LogWatch } from '../../internal/shard/log-watch.ts'
+import type { ShardEvents, ShardOptions } from '../../internal/shard/parts.ts'
+import { FencedError } from '../../internal/shard/ports.ts'
+
+const markAt = (seq: number) => ({ seq, packId: `pack ${seq}` })
+
+describe('the watch over the logs of an owner', () => {
+  let reconnect: () => void
+  let seen: () => void
+  let ends: string[]
+  let watch: LogWatch
+  const replay = { cursor: 1, highWater: markAt(10), replaying: false, until: 0 }
+
+  beforeEach(() => {
+    ends = []
+    replay.highWater = markAt(10)
+    const broker = {
+      onReconnect: (listener: () => void) => {
+        reconnect = listener
+        return () => {}
+      },
+    }
+    const events = {
+      ended: () => false,
+      onProblem: () => {},
+      onFatal: ({ message }: Error) => ends.push(message),
+    }
+    watch = new LogWatch({ broker } as unknown as ShardOptions, events as unknown as ShardEvents)
+    const seeAgain = () => new Promise<void>((resolve) => (seen = resolve))
+    watch.begin({ reconnected: () => {}, seeAgain } as unknown as Journal)
+    watch.saw({ state: emptyState(), replay })
+  })
+
+  const checked = async () => {
+    seen()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  it('keeps the mark, behind a reconnect, until the inbox was seen again', async () => {
+    reconnect()
+    replay.highWater = markAt(20)
+    expect(watch.mark).to.deep.equal(markAt(10))
+    reconnect()
+    expect(watch.mark, 'behind another one').to.deep.equal(markAt(10))
+    await checked()
+    expect(watch.mark).to.deep.equal(markAt(20))
+  })
+
+  it('ends an owner at once, and behind a reconnect once the logs were seen', async () => {
+    watch.fail(new Error('strange'))
+    expect(ends).to.deep.equal(['strange'])
+    reconnect()
+    watch.fail(new Error('stranger'))
+    expect(ends).to.deep.equal(['strange'])
+    await checked()
+    expect(ends).to.deep.equal(['strange', 'stranger'])
+  })
+
+  it('ends a fenced owner at once', () => {
+    reconnect()
+    watch.fail(new FencedError('fenced'))
+    expect(ends).to.deep.equal(['fenced'])
+  })
+})
