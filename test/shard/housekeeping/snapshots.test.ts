@@ -52,7 +52,7 @@ async function snapshotAmongSeals() {
     null,
     0,
   )
-  await journal.prove()
+  await journal.commit({ type: 'horizon', seq: FIRST })
   const [name, then] = [journal.last, writeSnapshot(state)]
   let running = true
   let sealed = 0
