@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import { messageOf } from '../../runtime/thrown.ts'
 import type { AppendAnswer, Archive } from '../broker.ts'
 import { type CommitName, isSameCommit } from '../journal/commit-name.ts'
 import {
@@ -94,10 +93,10 @@ export class SnapshotArchive {
       bytes += part.length
       if (bytes > most) throw new ArchiveFullError(`there is room for ${Math.floor(most)} bytes`)
       hash.update(part)
-      await this.#append(partSubject(name, parts++), part)
+      await this.#store(partSubject(name, parts++), part)
     }
     const end: End = { parts, bytes, sha256: hash.digest('hex') }
-    await this.#append(endSubject(name), Buffer.from(JSON.stringify(end)))
+    await this.#store(endSubject(name), Buffer.from(JSON.stringify(end)))
     return bytes
   }
 
@@ -125,24 +124,31 @@ export class SnapshotArchive {
     await archive.remove(PROBE)
   }
 
-  #probe(): Promise<number> {
-    return this.#append(PROBE, NO_DATA).catch((cause: unknown) => {
-      throw new Error(`the archive takes no probe: ${messageOf(cause)}`, { cause })
-    })
+  async #probe(): Promise<number> {
+    const answer = await this.#append(PROBE, NO_DATA)
+    if (answer.kind !== 'stored') throw new Error(`the archive takes no probe: ${reasonOf(answer)}`)
+    return answer.seq
   }
 
-  async #append(subject: string, data: Uint8Array): Promise<number> {
-    const { archive, clock, writer } = this.#options
-    const msgId = `${writer}-${++this.#appends}`
-    let answer: AppendAnswer = { kind: 'unknown', error: 'not asked' }
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      if (attempt > 0) await sleep(clock, RETRY_PAUSE_MS)
-      answer = await archive.append(data, { subject, msgId, timeoutMs: APPEND_TIMEOUT_MS })
-      if (answer.kind === 'stored') return answer.seq
-    }
+  async #store(subject: string, data: Uint8Array): Promise<void> {
+    const answer = await this.#append(subject, data)
     if (answer.kind === 'full') throw new ArchiveFullError('full')
-    throw new Error(answer.kind === 'unknown' ? answer.error : answer.kind)
+    if (answer.kind !== 'stored') throw new Error(reasonOf(answer))
   }
+
+  async #append(subject: string, data: Uint8Array): Promise<AppendAnswer> {
+    const { archive, clock, writer } = this.#options
+    const message = { subject, msgId: `${writer}-${++this.#appends}`, timeoutMs: APPEND_TIMEOUT_MS }
+    for (let attempt = 1; ; attempt++) {
+      const answer = await archive.append(data, message)
+      if (answer.kind === 'stored' || attempt === MOST_ATTEMPTS) return answer
+      await sleep(clock, RETRY_PAUSE_MS)
+    }
+  }
+}
+
+function reasonOf(answer: AppendAnswer): string {
+  return answer.kind === 'unknown' ? answer.error : answer.kind
 }
 
 /** The slices joined to parts of equal length, with a turn between two slices. */
