@@ -74,8 +74,7 @@ export class SnapshotArchive {
   /**
    * Writes the snapshot after the commit `name`: `slices` are its bytes, and a turn of the event loop passes between two of them. What
    * others left without an end goes first: whoever cuts a journal proves its claim behind the end. What is written again is not removed,
-   * for a removal may come late. Answers its bytes; rejects when stopped,
-   * with ArchiveFullError, or when the archive does not answer.
+   * for a removal may come late. Answers its bytes; rejects when stopped, with ArchiveFullError, or when the archive does not answer.
    */
   async write(name: CommitName, slices: Iterable<Uint8Array>, stopped: () => boolean): Promise<number> {
     const { archive, clock, partBytes = PART_BYTES } = this.#options

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { applyCommit, DROP_MEMORY_MS } from '../../../internal/shard/journal/fold.ts'
+import { applyCommit, DROP_MEMORY_MS, MOST_DROPS } from '../../../internal/shard/journal/fold.ts'
 import type { Commit, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
 import { readSnapshot, writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState, type FoldState, isOver } from '../../../internal/shard/journal/state.ts'
@@ -126,6 +126,15 @@ describe('fold of the journal', () => {
     commit(3, [drop(3, uuid(1), uuid(9))], 50_000)
     commit(4, [], 1_000 + DROP_MEMORY_MS)
     expect([...state.drops.keys()]).to.deep.equal([uuid(1)])
+  })
+
+  it('drop: the oldest is forgotten once there are too many for a snapshot', () => {
+    const drops = Array.from({ length: MOST_DROPS + 1 }, (_, n): JournalRecord => {
+      return { type: 'drop', position: at(n), itemId: uuid(n + 1), originalItemId: uuid(0) }
+    })
+    const { state } = fold(drops)
+    expect(state.drops.size).to.equal(MOST_DROPS)
+    expect(state.drops.has(uuid(1))).to.equal(false)
   })
 
   it('discard: ends waiting items and named batches, not sealed items of others', () => {
