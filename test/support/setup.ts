@@ -2,6 +2,7 @@
  * Loaded by mocha before the tests (`.mocharc.json`): ends the shared servers with the run, also when it
  * fails, is interrupted, or never ends because a test left something open.
  */
+import { config } from 'chai'
 import { watchAnswers } from './answers.ts'
 import { killServers, stopServers } from './servers.ts'
 import { stopSharedInstallation } from './shared-installation.ts'
@@ -17,6 +18,8 @@ export async function mochaGlobalTeardown(): Promise<void> {
 }
 
 export function mochaGlobalSetup(): void {
+  // A failure that is seen once, in a run elsewhere, must say all that was found.
+  config.truncateThreshold = 0
   watchAnswers()
   process.on('exit', killServers)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
