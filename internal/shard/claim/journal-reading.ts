@@ -7,7 +7,6 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { inTurns } from '../../runtime/in-turns.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { StoredSnapshot } from '../archive/snapshot-subjects.ts'
 import type { Log, LogMessage } from '../broker.ts'
 import { KeptIndex } from '../held/kept-index.ts'
 import { decodeCommit } from '../journal/codec.ts'
@@ -23,10 +22,15 @@ export interface KnownSnapshot {
   readonly bytes: number
 }
 
+export interface ReadSnapshot extends KnownSnapshot {
+  /** The last claim at or below it. */
+  readonly claim: number
+}
+
 export interface JournalReading {
   readonly state: FoldState
   /** What the reading began with; null: with the first commit that there ever was. */
-  readonly snapshot: KnownSnapshot | null
+  readonly snapshot: ReadSnapshot | null
   /** Bytes of the commits behind the snapshot. */
   readonly bytesBehind: number
   /** Places of the kept items that were read. */
@@ -49,38 +53,29 @@ export interface ShardLogs {
   readonly clock: Clock
 }
 
-/** Everything up to and including the commit at `to`. Rejects when the broker does not answer. */
+/**
+ * Everything up to and including the commit at `to`. Whoever wrote a snapshot saw its commit answered, also when it has no end. Rejects
+ * when the broker does not answer.
+ */
 export async function readJournal(
   { journal, archive, clock }: ShardLogs,
   to: number,
 ): Promise<JournalReading> {
   const stored = await archive.list()
   const { firstSeq, origin } = await journal.state()
-  const { candidates, denied } = await weigh(stored, journal, { firstSeq, to })
-  const start = await newestWhole(archive, candidates)
-  const state = start ? await inTurns(clock, decodeSnapshot(start.data)) : emptyState()
-  const snapshot = start && { name: start.name, bytes: start.data.length }
-  const reading = new Reading(clock, state, snapshot?.name.seq ?? null, origin ?? firstSeq)
-  for await (const message of journal.range(firstSeq, to)) await reading.take(message)
-  return { ...reading.end(to), state, snapshot, origin, denied }
-}
-
-/** Which snapshots a reading may begin with, newest first. Whoever wrote one saw its commit answered, also when it has no end. */
-async function weigh(
-  stored: readonly StoredSnapshot[],
-  journal: Log,
-  { firstSeq, to }: { firstSeq: number; to: number },
-): Promise<{ candidates: CommitName[]; denied: string | null }> {
-  const candidates: CommitName[] = []
-  let denied: string | null = null
-  for (const { name, hasEnd } of stored) {
-    if (name.seq < firstSeq) break
-    const message = name.seq <= to ? await journal.get(name.seq) : undefined
-    if (message && isSameCommit(name, commitName(name.seq, message.data))) {
-      if (hasEnd) candidates.push(name)
-    } else denied ??= `a snapshot names the commit ${name.seq}, and the journal up to ${to} does not have it`
+  const above = stored.filter(({ name }) => name.seq >= firstSeq)
+  const named = above.map(({ name }) => name)
+  const candidates = above.filter(({ name, hasEnd }) => hasEnd && name.seq <= to).map(({ name }) => name)
+  for (;;) {
+    const start = await newestWhole(archive, candidates)
+    const state = start ? await inTurns(clock, decodeSnapshot(start.data)) : emptyState()
+    const snapshot = start && { name: start.name, bytes: start.data.length, claim: state.epoch }
+    const reading = new Reading(clock, state, named, start?.name.seq ?? null, origin ?? firstSeq)
+    for await (const message of journal.range(firstSeq, to)) await reading.take(message)
+    if (!start || !reading.others.has(start.name)) return { ...reading.end(to), state, snapshot, origin }
+    // Of another journal: a repair goes on with the one before it.
+    candidates.splice(0, candidates.indexOf(start.name) + 1)
   }
-  return { candidates, denied }
 }
 
 async function newestWhole(
@@ -99,6 +94,9 @@ class Reading {
   /** What the state held at first; null: nothing. */
   readonly #snapshot: number | null
   readonly #kept: KeptIndex
+  readonly #named: readonly CommitName[]
+  /** Those of another commit than the journal has. */
+  readonly others = new Set<CommitName>()
   readonly #settled: { commit: CommitName; record: SettledRecord }[] = []
   #bytesBehind = 0
   #fault: string | null = null
@@ -106,16 +104,28 @@ class Reading {
   #next: number
   #last: Pick<LogMessage, 'seq' | 'data'> | null = null
 
-  /** `snapshot`: the commit after which `state` stands; null: it is that before the first one, `origin`. */
-  constructor(clock: Clock, state: FoldState, snapshot: number | null, origin: number) {
+  /**
+   * `named`: of snapshots, newest first. `snapshot`: the commit after which `state` stands; null: it is that before the first one,
+   * `origin`.
+   */
+  constructor(
+    clock: Clock,
+    state: FoldState,
+    named: readonly CommitName[],
+    snapshot: number | null,
+    origin: number,
+  ) {
     this.#kept = new KeptIndex(clock)
     this.#state = state
+    this.#named = named
     this.#snapshot = snapshot
     this.#next = snapshot ?? origin
   }
 
   async take({ seq, data }: LogMessage): Promise<void> {
     this.#last = { seq, data }
+    for (const name of this.#named)
+      if (name.seq === seq && !isSameCommit(name, commitName(seq, data))) this.others.add(name)
     if (this.#fault !== null) return
     // Whoever looks again finds another fault where another purge, or another server, is to blame.
     if (seq > this.#next) this.#fault = `the journal misses commits from ${this.#next} to ${seq - 1}`
@@ -133,7 +143,8 @@ class Reading {
     for (const record of settled) this.#settled.push({ commit: name, record })
   }
 
-  end(to: number): Pick<JournalReading, 'kept' | 'settled' | 'last' | 'bytesBehind' | 'fault'> {
+  end(to: number): Omit<JournalReading, 'state' | 'snapshot' | 'origin'> {
+    const denied = this.#named.find((name) => name.seq > to || this.others.has(name))
     if (this.#next <= to)
       this.#fault ??= `the journal ends at ${this.#next - 1}, and a commit at ${to} was stored`
     return {
@@ -142,6 +153,9 @@ class Reading {
       last: this.#last && commitName(this.#last.seq, this.#last.data),
       bytesBehind: this.#bytesBehind,
       fault: this.#fault,
+      denied: denied
+        ? `a snapshot names the commit ${denied.seq}, and the journal up to ${to} does not have it`
+        : null,
     }
   }
 }

@@ -9,6 +9,8 @@ import { claimShard } from '../../../internal/shard/claim/takeover.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import { commitName } from '../../../internal/shard/journal/commit-name.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
+import { encodeSnapshot, freezeState } from '../../../internal/shard/journal/snapshot.ts'
+import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { commitOf, FIRST, seal } from '../journal-records.ts'
 import { memoryArchive } from '../memory-archive.ts'
@@ -108,7 +110,8 @@ describe('a claim', () => {
 
   it('is lost where a snapshot names a commit that the journal does not have, but for a repair', async () => {
     const stored = journal()
-    await stored.archive.write(commitName(FIRST + 2, Buffer.from('another')), [], () => false)
+    const other = commitName(FIRST + 2, Buffer.from('another'))
+    await stored.archive.write(other, encodeSnapshot(freezeState(emptyState())), () => false)
     const error = await stored.claim().catch((reason: Error) => reason)
     expect(error).to.be.instanceOf(LostTailError)
     expect((error as Error).message).to.include(`a snapshot names the commit ${FIRST + 2}`)

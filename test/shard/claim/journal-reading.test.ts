@@ -153,7 +153,28 @@ describe('a reading of archive and journal', () => {
     expect(fault).to.equal(null)
   })
 
-  it('does not ask for the commit of a snapshot that was purged', async () => {
+  it('goes on with the snapshot before one of another commit, which it tells of: a repair has nothing else', async () => {
+    await snapshot()
+    add({ type: 'horizon', seq: FIRST + 2 })
+    const data = encodeCommit({ ...commitOf([]), boot: OTHER_BOOT }, [])
+    await snapshot(commitName(FIRST + 5, data))
+    journal.purgeBelow(FIRST + 4)
+    const { denied, fault, snapshot: found } = await read()
+    expect(denied).to.include(`${FIRST + 5}`)
+    expect([fault, found?.name.seq]).to.deep.equal([null, FIRST + 4])
+  })
+
+  it('asks for no single commit: a server without its peers could deny one', async () => {
+    await snapshot()
+    const { get } = journal
+    journal.get = () => {
+      throw new Error('a commit was asked for')
+    }
+    await expectWhole()
+    journal.get = get
+  })
+
+  it('misses no commit of a snapshot that was purged', async () => {
     await snapshot(names[0])
     await snapshot()
     journal.purgeBelow(FIRST + 4)

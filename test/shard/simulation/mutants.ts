@@ -552,7 +552,7 @@ export const MUTANTS: readonly Mutant[] = [
     power: true,
     seed: 589,
     file: 'shard/claim/journal-reading.ts',
-    edits: [['if (message && isSameCommit(name, commitName(name.seq, message.data)))', 'if (message)']],
+    edits: [['!isSameCommit(name, commitName(seq, data))', '!isSameCommit(name, name)']],
   },
   {
     name: 'older-removed-at-once',
