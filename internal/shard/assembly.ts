@@ -87,10 +87,10 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
   const { shard, broker, clock, telemetry, deadLetters, projection, limits } = options
   const { journal, replay } = logs
   const { onFatal, onProblem } = events
-  const { state, epoch, identity, origin, settled } = logs.claim
+  const { state, epoch, identity, origin, snapshot, settled } = logs.claim
   const fence = { shard, epoch, identity }
   const log = broker.journal(shard)
-  const raised = raiseEpoch({ fence, origin, deadLetters, clock, journal, log, ...events })
+  const raised = raiseEpoch({ fence, snapshot, origin, deadLetters, clock, journal, log, ...events })
   const held = joinHeld(options, events, logs)
   const projector = new Projector({
     projection,

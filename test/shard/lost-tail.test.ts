@@ -334,6 +334,7 @@ describe('a broker that lost its tail', function () {
     const ends: Error[] = []
     const raised = raiseEpoch({
       fence: { shard: 0, epoch: second.shard.epoch },
+      snapshot: null,
       origin: undefined,
       deadLetters: createDeadLetters(db),
       log: broker.journal(0),

@@ -12,6 +12,7 @@ import type { Journal } from '../journal/journal.ts'
 import { proven } from '../journal/proven.ts'
 import { LostTailError, WAY_OUT } from '../lost-tail.ts'
 import { type DeadLetters, type Fence, FencedError } from '../ports.ts'
+import type { ReadSnapshot } from './journal-reading.ts'
 
 const RETRY_MS = 500
 
@@ -20,6 +21,8 @@ class EndedError extends FencedError {}
 
 export interface RaiseOptions {
   readonly fence: Fence
+  /** What the journal's reading began with; null: its first commit. */
+  readonly snapshot: ReadSnapshot | null
   /** The sequence that the journal began with when its stream was made; undefined: not known. */
   readonly origin: number | undefined
   readonly deadLetters: Pick<DeadLetters, 'remembered' | 'replaceEpoch' | 'raiseEpoch'>
@@ -62,7 +65,7 @@ async function raiseOnce(options: RaiseOptions): Promise<void> {
   let claim: CommitName
   do {
     claim = (await deadLetters.remembered(fence.shard)).claim
-    await proven(journal, () => compare(claim, options))
+    await proven(journal, () => compare(claim, options, claimMissingIn(options.snapshot, claim)))
   } while (!(await deadLetters.replaceEpoch(fence, claim)))
   const { counted } = await deadLetters.remembered(fence.shard)
   await proven(journal, () => compare(counted, options))
@@ -70,11 +73,22 @@ async function raiseOnce(options: RaiseOptions): Promise<void> {
   if (0 < seq && seq < origin) onProblem('the logs were made anew', formerLogs(seq, origin))
 }
 
+/** Why the snapshot is not of a journal in which this claim was stored; null when it may be. Of what was cut off nothing else tells. */
+function claimMissingIn(snapshot: ReadSnapshot | null, { seq }: CommitName): string | null {
+  if (snapshot === null || seq <= snapshot.claim || snapshot.name.seq < seq) return null
+  return `Postgres knows the claim ${seq}, and a snapshot at ${snapshot.name.seq} none behind ${snapshot.claim}`
+}
+
 /** Rejects with LostTailError. Nothing is known yet of the commits of this claim: what stands from it on was another's. */
-async function compare(known: CommitName, { fence, log }: RaiseOptions): Promise<void> {
+async function compare(
+  known: CommitName,
+  { fence, log }: RaiseOptions,
+  missing: string | null = null,
+): Promise<void> {
   const { shard, epoch, identity } = fence
   const isOther = known.seq >= epoch && known.identity !== identity
-  const fault = isOther ? `Postgres knows ${known.seq} of another` : await faultOf(log, known, epoch)
+  const other = isOther ? `Postgres knows ${known.seq} of another` : missing
+  const fault = other ?? (await faultOf(log, known, epoch))
   if (fault !== null)
     throw new LostTailError(
       `shard ${shard}: the journal lost messages, its last claim is ${epoch} (${fault}): ${WAY_OUT}`,

@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { raiseEpoch } from '../../../internal/shard/claim/epoch.ts'
+import type { ReadSnapshot } from '../../../internal/shard/claim/journal-reading.ts'
 import { type CommitName, commitName, NO_COMMIT } from '../../../internal/shard/journal/commit-name.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { type Fence, FencedError } from '../../../internal/shard/ports.ts'
@@ -16,10 +17,15 @@ const bytesOf = (seq: number) => Buffer.from(`commit ${seq}`)
 const nameOf = (seq: number) => commitName(seq, bytesOf(seq))
 const otherAt = (seq: number) => commitName(seq, Buffer.from('of another history'))
 
+/** At the journal's beginning, and so that the claim was the last one up to there. */
+const snapshotOf = (claim: number): ReadSnapshot => ({ name: nameOf(FIRST), bytes: 1, claim })
+
 /** A journal with commits from `FIRST` to the claim, and a Postgres that knows something of it. */
 class Claiming {
   claim: CommitName = NO_COMMIT
   counted: CommitName = NO_COMMIT
+  /** The journal was cut behind it. */
+  snapshot: ReadSnapshot | null = null
   /** Where the server that is asked has its last commit. */
   lastSeq = EPOCH
   /** Where the server that is asked has commits of another history. */
@@ -61,6 +67,7 @@ class Claiming {
   begin(): Promise<void> {
     return raiseEpoch({
       fence: this.fence,
+      snapshot: this.snapshot,
       origin: undefined,
       deadLetters: {
         remembered: async () => ({ claim: this.claim, counted: this.counted }),
@@ -93,7 +100,7 @@ class Claiming {
   }
 }
 
-function claiming(known: Partial<Pick<Claiming, 'claim' | 'counted' | 'lastSeq'>>): Claiming {
+function claiming(known: Partial<Pick<Claiming, 'claim' | 'counted' | 'lastSeq' | 'snapshot'>>): Claiming {
   return Object.assign(new Claiming(), known)
 }
 
@@ -102,6 +109,9 @@ describe('a claim in Postgres', () => {
     'nothing is known': {},
     'the journal has both': { claim: nameOf(7), counted: nameOf(8) },
     'both were purged': { claim: otherAt(3), counted: otherAt(FIRST - 1) },
+    'the snapshot holds it': { claim: commitAt(3), snapshot: snapshotOf(3) },
+    'the snapshot holds a later one': { claim: commitAt(3), snapshot: snapshotOf(4) },
+    'it stands behind the snapshot': { claim: nameOf(7), snapshot: snapshotOf(3) },
     'only their sequences are known': { claim: commitAt(7), counted: commitAt(8) },
     'it is known already, as after an answer that was lost': { claim: nameOf(EPOCH) },
   })) {
@@ -114,6 +124,11 @@ describe('a claim in Postgres', () => {
     ['the known one is another of the same epoch', { claim: otherAt(EPOCH) }, /knows 10 of another/],
     ['a commit was counted where it stands', { counted: otherAt(EPOCH) }, /knows 10 of another/],
     ['commits above it were counted', { counted: commitAt(12) }, /knows 12 of another/],
+    [
+      'it was cut off, and the snapshot does not hold it',
+      { claim: commitAt(4), snapshot: snapshotOf(3) },
+      /snapshot at 5 none behind 3/,
+    ],
     ['a higher one is known', { claim: commitAt(12) }, /knows 12 of another/],
   ] as const) {
     it(`is of a journal that lost messages where ${what}`, () => claiming(known).expectLost(message))
