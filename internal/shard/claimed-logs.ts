@@ -4,7 +4,7 @@ import { SnapshotArchive } from './archive/snapshot-archive.ts'
 import type { LogState } from './broker.ts'
 import { sureOfInbox } from './claim/fresh-inbox.ts'
 import { appendEpoch, type Claim, checkInbox, claimShard } from './claim/takeover.ts'
-import { type IndexedItem, listKept } from './held/kept-index.ts'
+import { listKept, type NotedItem } from './held/noted-items.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal, type JournalOptions } from './journal/journal.ts'
 import { proven } from './journal/proven.ts'
@@ -20,7 +20,7 @@ export interface ClaimedLogs {
   /** The inbox at the claim. */
   readonly head: LogState
   /** In ascending order of their positions; whoever gives them their places lets them go. */
-  readonly kept: IndexedItem[]
+  readonly kept: NotedItem[]
   /** Of the logs, since the claim. */
   readonly watch: LogWatch
 }
@@ -58,7 +58,7 @@ async function claimWatched(
   const asking = { ...options, inbox: broker.inbox(shard), journal, stopped: events.ended }
   const head = await sureOfInbox(asking, (inbox) => checkInbox(inbox, shard, claim.state))
   replay.until = Math.min(replay.until, head.lastSeq)
-  const kept = await listKept(claim.kept, claim.state, { shard, log: broker.journal(shard), journal })
+  const kept = await listKept(claim.state, { shard, clock, log: broker.journal(shard), journal })
   await proven(journal, () => journal.look())
   return { claim, archive, journal, replay, head, kept, watch }
 }

@@ -12,8 +12,8 @@ import type { Batches } from '../batches/batches.ts'
 import type { LogMessage, LogState } from '../broker.ts'
 import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
 import type { Groups } from '../held/groups.ts'
-import type { IndexedItem } from '../held/kept-index.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
+import type { NotedItem } from '../held/noted-items.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
@@ -27,7 +27,7 @@ const VERDICT_AGE_MS = 60_000
 const PLACED_AT_ONCE = 2_500
 
 /** What of an item tells its place. */
-type Placed = Pick<ItemView, keyof ItemView & keyof IndexedItem>
+type Placed = Pick<ItemView, keyof ItemView & keyof NotedItem>
 
 export interface IntakeOptions {
   readonly clock: Clock
@@ -43,7 +43,7 @@ export interface IntakeOptions {
   /** The inbox at the claim. */
   readonly head: Pick<LogState, 'firstSeq'>
   /** Kept items in ascending order of their positions. */
-  readonly kept: Iterator<IndexedItem>
+  readonly kept: Iterator<NotedItem>
   readonly onReplayed: () => void
   /** Messages that should be there are not: `from` up to and without `to`. */
   readonly onGap: (from: number, to: number) => void
@@ -51,7 +51,7 @@ export interface IntakeOptions {
 
 export class Intake {
   readonly #options: IntakeOptions
-  #nextKept: IndexedItem | undefined
+  #nextKept: NotedItem | undefined
   /** Kept items that may get their places in this turn. */
   #leftInTurn = PLACED_AT_ONCE
   #bytesRead = 0

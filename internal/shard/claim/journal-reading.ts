@@ -8,7 +8,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { inTurns } from '../../runtime/in-turns.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log, LogMessage } from '../broker.ts'
-import { KeptIndex } from '../held/kept-index.ts'
+import { Notes } from '../held/noted-items.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import { type CommitName, commitName, isSameCommit, NO_COMMIT } from '../journal/commit-name.ts'
 import { applyCommit } from '../journal/fold.ts'
@@ -28,13 +28,12 @@ export interface ReadSnapshot extends KnownSnapshot {
 }
 
 export interface JournalReading {
+  /** With notes of the kept items that were read: see `listKept`. */
   readonly state: FoldState
   /** What the reading began with; null: with the first commit that there ever was. */
   readonly snapshot: ReadSnapshot | null
   /** Bytes of the commits behind the snapshot. */
   readonly bytesBehind: number
-  /** Places of the kept items that were read. */
-  readonly kept: KeptIndex
   /** Settled batches found in the journal, in order. Below the snapshot nobody knows which of them were void. */
   readonly settled: readonly { commit: CommitName; record: SettledRecord }[]
   /** The last commit that was read, also behind a fault; null: none was. */
@@ -93,7 +92,7 @@ class Reading {
   readonly #state: FoldState
   /** What the state held at first; null: nothing. */
   readonly #snapshot: number | null
-  readonly #kept: KeptIndex
+  readonly #notes: Notes
   readonly #named: readonly CommitName[]
   /** Those of another commit than the journal has. */
   readonly others = new Set<CommitName>()
@@ -115,7 +114,7 @@ class Reading {
     snapshot: number | null,
     origin: number,
   ) {
-    this.#kept = new KeptIndex(clock)
+    this.#notes = new Notes(clock)
     this.#state = state
     this.#named = named
     this.#snapshot = snapshot
@@ -134,7 +133,7 @@ class Reading {
     const isBehind = this.#snapshot === null || seq > this.#snapshot
     const applied = isBehind ? applyCommit(this.#state, { seq, commit }) : null
     if (isBehind) this.#bytesBehind += data.length
-    await this.#kept.take({ seq, commit }, data, this.#state)
+    await this.#notes.take({ seq, commit }, data, this.#state)
     const settled = commit.records.filter(
       (record, index): record is SettledRecord =>
         (record.type === 'done' || record.type === 'dead') && applied?.[index] !== false,
@@ -148,7 +147,6 @@ class Reading {
     if (this.#next <= to)
       this.#fault ??= `the journal ends at ${this.#next - 1}, and a commit at ${to} was stored`
     return {
-      kept: this.#kept,
       settled: this.#settled,
       last: this.#last && commitName(this.#last.seq, this.#last.data),
       bytesBehind: this.#bytesBehind,

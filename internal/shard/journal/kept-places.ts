@@ -52,6 +52,11 @@ export class KeptPlaces {
     this.#count(at, 1)
   }
 
+  /** What stands there with another of the same commit. */
+  replace({ seq, index }: Position, at: KeptAt): void {
+    this.#places.set(seq, index, at)
+  }
+
   delete(seq: number, index: number): void {
     const at = this.#places.get(seq, index)
     if (at === undefined) return

@@ -7,8 +7,8 @@ import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
 import { Intake, type IntakeOptions } from '../../../internal/shard/claim/intake.ts'
 import { Duplicates } from '../../../internal/shard/held/duplicates.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
-import type { IndexedItem } from '../../../internal/shard/held/kept-index.ts'
 import { LiveItems } from '../../../internal/shard/held/live.ts'
+import type { NotedItem } from '../../../internal/shard/held/noted-items.ts'
 import { PackMemory } from '../../../internal/shard/held/pack-memory.ts'
 import { CachedMessage, PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
 import { replayOf } from '../../../internal/shard/held/replay.ts'
@@ -70,18 +70,18 @@ function heldJournal(state: FoldState) {
 }
 
 /** Kept in one commit, as the state says too. */
-function keptItems(state: FoldState, seqs: readonly number[]): IndexedItem[] {
+function keptItems(state: FoldState, seqs: readonly number[]): NotedItem[] {
   const message = new CachedMessage('journal', EPOCH)
   return seqs.map((seq, ordinal) => {
     state.kept.set(seq, 0, { commit: EPOCH, ordinal })
     const place = { seq, index: 0, at: 0, message, offset: 0, end: 10, payloadBytes: 1 }
     const given = { explicit: false, itemId: '', messageId: '' }
-    return { ...place, ...given, groupToken: groupId(1), bufferUid: UID } as IndexedItem
+    return { ...place, ...given, groupToken: groupId(1), bufferUid: UID } as NotedItem
   })
 }
 
 /** An owner that replays its inbox up to `lastSeq`. */
-function owner(state: FoldState, lastSeq: number, kept: readonly IndexedItem[] = []) {
+function owner(state: FoldState, lastSeq: number, kept: readonly NotedItem[] = []) {
   const clock = new ManualClock()
   const { journal, answer } = heldJournal(state)
   const payloads = new PayloadCache(

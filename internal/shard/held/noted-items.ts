@@ -1,9 +1,7 @@
 /**
- * Where kept items stand, noted while the journal is read at a claim (docs/architecture/protocol.md, "Memory"). Nothing in it
- * refers to the bytes of a commit, so the memory of a claim does not grow with payloads.
- *
- * Invariant: of a position the last keep that was read is noted. While the fold is exact, so is what is noted, but for items
- * that are over: they go soon, a few with each keep.
+ * What a claim notes of kept items while it reads the journal (docs/architecture/protocol.md, "Memory"): their places, and nothing
+ * that refers to the bytes of a commit, so the memory of a claim does not grow with payloads. A note stands in the state, in place of
+ * what the fold put there, and goes with its item.
  */
 import { type ItemView, readItem } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -13,28 +11,27 @@ import { decodeCommit } from '../journal/codec.ts'
 import type { StoredCommit } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { KeptAt } from '../journal/kept-places.ts'
-import { PositionMap } from '../journal/positions.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
 import { CachedMessage } from './payload-cache.ts'
 
-/** Looked at for each that is noted. What is over then never outweighs what is live for long. */
-const LOOKED_AT = 3
 /** Items that are noted or listed in one turn of the event loop: some ms. */
 const ITEMS_A_TURN = 2_500
+/** Past so many, groups begin to be written down anew: what they say of themselves then stands in memory twice. */
+const MOST_GROUPS = 100_000
 
 interface KeptGroup {
   readonly token: string
   readonly bufferUid: string
-  /** Of the index. */
-  items: number
 }
 
 /** A kept item without its bytes. What its group says stands there once for all of them. */
-export class IndexedItem implements Position {
+export class NotedItem implements Position, KeptAt {
   readonly seq: number
   readonly index: number
+  /** Among the kept items of its commit. */
+  readonly ordinal: number
   /** The broker's time of the pack, Unix ms. */
   readonly at: number
   /** Its commit, shared by all items of it. */
@@ -43,7 +40,7 @@ export class IndexedItem implements Position {
   readonly offset: number
   readonly end: number
   readonly payloadBytes: number
-  readonly group: KeptGroup
+  readonly #group: KeptGroup
   /** The sender gave the message id. Both ids are empty when not. */
   readonly explicit: boolean
   readonly itemId: string
@@ -51,6 +48,7 @@ export class IndexedItem implements Position {
 
   constructor(
     { seq, index }: Position,
+    ordinal: number,
     at: number,
     message: CachedMessage,
     group: KeptGroup,
@@ -58,32 +56,35 @@ export class IndexedItem implements Position {
   ) {
     this.seq = seq
     this.index = index
+    this.ordinal = ordinal
     this.at = at
     this.message = message
     this.offset = view.offset
     this.end = view.end
     this.payloadBytes = view.payloadBytes
-    this.group = group
+    this.#group = group
     this.explicit = view.explicit
     this.itemId = view.explicit ? view.itemId : ''
     this.messageId = view.explicit ? view.messageId : ''
   }
 
+  get commit(): number {
+    return this.message.seq
+  }
+
   get groupToken(): string {
-    return this.group.token
+    return this.#group.token
   }
 
   get bufferUid(): string {
-    return this.group.bufferUid
+    return this.#group.bufferUid
   }
 }
 
-export class KeptIndex {
+export class Notes {
   readonly #clock: Clock
-  readonly #items = new PositionMap<IndexedItem>()
   readonly #groups = new Map<string, KeptGroup>()
   readonly #uids = new Map<string, string>()
-  #round = this.#items.values()
   /** Items of this turn. */
   #inTurn = 0
 
@@ -91,21 +92,17 @@ export class KeptIndex {
     this.#clock = clock
   }
 
-  /** Noted items, with some that are over. */
-  get size(): number {
-    return this.#items.size
-  }
-
-  /** Notes what a commit keeps, in the order of the commits. `state`: behind it, or behind a later one. */
-  async take({ seq, commit }: StoredCommit, data: Uint8Array, state: FoldState): Promise<void> {
+  /** Notes what a commit keeps, as far as the state names it there. `state`: behind the commit, or behind a later one. */
+  async take({ seq, commit }: StoredCommit, data: Uint8Array, { kept }: FoldState): Promise<void> {
     for (const record of commit.records) {
       if (record.type !== 'keep') continue
       const message = new CachedMessage('journal', seq)
-      for (const { position, at, item } of record.items) {
-        if (!isNamed(state, position, seq)) continue
-        this.#note(position, at, message, readItem(data, item.byteOffset - data.byteOffset))
-      }
-      this.#forgetSome(state, record.items.length * LOOKED_AT)
+      record.items.forEach(({ position, at, item }, ordinal) => {
+        const named = kept.get(position.seq, position.index)
+        if (named?.commit !== seq || named.ordinal !== ordinal) return
+        const view = readItem(data, item.byteOffset - data.byteOffset)
+        kept.replace(position, new NotedItem(position, ordinal, at, message, this.#groupOf(view), view))
+      })
       await this.turn(record.items.length)
     }
   }
@@ -118,93 +115,55 @@ export class KeptIndex {
     await sleep(this.#clock, 0)
   }
 
-  /** The item where `commit` keeps it. */
-  get({ seq, index }: Position, commit: number): IndexedItem | undefined {
-    const item = this.#items.get(seq, index)
-    return item?.message.seq === commit ? item : undefined
-  }
-
-  remove({ seq, index }: Position): void {
-    const item = this.#items.get(seq, index)
-    if (!item) return
-    this.#items.delete(seq, index)
-    if (--item.group.items === 0) this.#groups.delete(item.group.token)
-  }
-
-  #note(position: Position, at: number, message: CachedMessage, view: ItemView): void {
-    this.remove(position)
-    const group = this.#groupOf(view)
-    group.items++
-    this.#items.set(position.seq, position.index, new IndexedItem(position, at, message, group, view))
-  }
-
-  #groupOf(view: ItemView): KeptGroup {
-    const token = view.groupToken
+  #groupOf({ groupToken: token, bufferUid }: ItemView): KeptGroup {
     const known = this.#groups.get(token)
     if (known) return known
-    const { bufferUid } = view
+    if (this.#groups.size >= MOST_GROUPS) for (const names of [this.#groups, this.#uids]) names.clear()
     const uid = this.#uids.get(bufferUid) ?? bufferUid
     this.#uids.set(uid, uid)
-    const group = { token, bufferUid: uid, items: 0 }
+    const group = { token, bufferUid: uid }
     this.#groups.set(token, group)
     return group
   }
-
-  /** Round after round. */
-  #forgetSome(state: FoldState, count: number): void {
-    for (let left = count; left > 0; left--) {
-      const { value: item } = this.#round.next()
-      if (item === undefined) {
-        this.#round = this.#items.values()
-        return
-      }
-      if (!isNamed(state, item, item.message.seq)) this.remove(item)
-    }
-  }
-}
-
-function isNamed({ kept }: FoldState, { seq, index }: Position, commit: number): boolean {
-  return kept.get(seq, index)?.commit === commit
 }
 
 export interface ListingOptions {
   readonly shard: number
   readonly log: Log
+  readonly clock: Clock
   /** Of the claim. */
   readonly journal: Pick<Journal, 'prove' | 'look'>
 }
 
 /**
- * The items that the state names, in ascending order of their positions; the index is empty then. What it lacks is read by its
- * commit. Rejects with LostTailError when it is missing there, too, by an answer as new as a proof and with one more proof
+ * The items that the state names, in ascending order of their positions; the state holds no notes then. What was not noted is read by
+ * its commit. Rejects with LostTailError when it is missing there, too, by an answer as new as a proof and with one more proof
  * behind it. Nothing may change the state meanwhile.
  */
-export async function listKept(
-  index: KeptIndex,
-  state: FoldState,
-  options: ListingOptions,
-): Promise<IndexedItem[]> {
-  const items: IndexedItem[] = []
+export async function listKept(state: FoldState, options: ListingOptions): Promise<NotedItem[]> {
+  const notes = new Notes(options.clock)
+  const items: NotedItem[] = []
   for (const [position, at] of state.kept.sorted()) {
-    const item = index.get(position, at.commit) ?? (await readMissing(index, state, position, at, options))
-    index.remove(position)
+    const item = at instanceof NotedItem ? at : await readMissing(position, at, notes, state, options)
+    state.kept.replace(position, { commit: item.commit, ordinal: item.ordinal })
     items.push(item)
-    await index.turn(1)
+    await notes.turn(1)
   }
   return items
 }
 
 async function readMissing(
-  index: KeptIndex,
-  state: FoldState,
-  position: Position,
+  { seq, index }: Position,
   { commit }: KeptAt,
+  notes: Notes,
+  state: FoldState,
   { shard, log, journal }: ListingOptions,
-): Promise<IndexedItem> {
+): Promise<NotedItem> {
   const read = async () => {
     const message = await log.get(commit)
-    if (message) await index.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
-    return index.get(position, commit)
+    if (message) await notes.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
+    const found = state.kept.get(seq, index)
+    return found instanceof NotedItem ? found : undefined
   }
   const found = await read()
   if (found) return found

@@ -6,13 +6,13 @@ import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Log, LogMessage } from '../../../internal/shard/broker.ts'
 import { readJournal } from '../../../internal/shard/claim/journal-reading.ts'
-import { KeptIndex, listKept } from '../../../internal/shard/held/kept-index.ts'
+import { listKept, NotedItem, Notes } from '../../../internal/shard/held/noted-items.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import { commitName } from '../../../internal/shard/journal/commit-name.ts'
 import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { JournalRecord, KeptItem, Position } from '../../../internal/shard/journal/records.ts'
 import { encodeSnapshot, freezeState } from '../../../internal/shard/journal/snapshot.ts'
-import { emptyState } from '../../../internal/shard/journal/state.ts'
+import { emptyState, type FoldState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { settled as settledTurn } from '../../ingest/support.ts'
@@ -65,15 +65,19 @@ function journalOf(...commits: JournalRecord[][]) {
 }
 
 /** As a claim that found no snapshot. */
-async function read({ messages }: ReturnType<typeof journalOf>, index = new KeptIndex(new ManualClock())) {
+async function read({ messages }: ReturnType<typeof journalOf>, clock = new ManualClock()) {
+  const notes = new Notes(clock)
   const state = emptyState()
   for (const { seq, data } of messages) {
     const commit = decodeCommit(data)
     applyCommit(state, { seq, commit })
-    await index.take({ seq, commit }, data, state)
+    await notes.take({ seq, commit }, data, state)
   }
-  return { index, state }
+  return state
 }
+
+/** How many items the state has notes of. */
+const notesIn = (state: FoldState) => [...state.kept.values()].filter((at) => at instanceof NotedItem).length
 
 /** A journal in the hands of its claim, which notes what is asked of it. `behind`: from so many looks on a server answers that was behind. */
 function claimed(behind = Number.POSITIVE_INFINITY) {
@@ -90,15 +94,11 @@ function claimed(behind = Number.POSITIVE_INFINITY) {
   return { asked, journal }
 }
 
-describe('the index of kept items', () => {
+describe('the notes of kept items', () => {
   it('tells of each what its place needs, in the order of the positions, without the bytes of its commit', async () => {
     const journal = journalOf([keep(3, 1)], [keep(2)])
-    const { index, state } = await read(journal)
-    const listed = await listKept(index, state, {
-      shard: 0,
-      ...journal,
-      ...claimed(),
-    })
+    const state = await read(journal)
+    const listed = await listKept(state, { shard: 0, clock: new ManualClock(), ...journal, ...claimed() })
     expect(listed.map(({ seq, message }) => [seq, message.seq])).to.deep.equal([
       [1, 1],
       [2, 2],
@@ -112,91 +112,78 @@ describe('the index of kept items', () => {
     expect(Buffer.from(journal.messages[0]!.data).subarray(third!.offset, third!.end)).to.deep.equal(
       Buffer.from(item),
     )
-    expect([first!.group === third!.group, first!.message === third!.message]).to.deep.equal([true, true])
-    expect([first!.message.data, index.size]).to.deep.equal([null, 0])
+    expect(first!.message === third!.message).to.equal(true)
+    expect([first!.message.data, notesIn(state)]).to.deep.equal([null, 0])
   })
 
-  it('holds an item once, however often it is carried', async () => {
-    const { index } = await read(journalOf(...Array.from({ length: 10 }, () => [keep(1, 2, 3)])))
-    expect(index.size).to.equal(3)
-  })
-
-  it('lets go of items that are over while it is filled', async () => {
-    const commits: JournalRecord[][] = []
-    let most = 0
-    for (let n = 0; n < 200; n++) {
-      const seqs = upTo(10).map((seq) => n * 10 + seq)
-      commits.push([keep(...seqs)], [over(...seqs.slice(1))])
-    }
-    const journal = journalOf(...commits)
-    const index = new KeptIndex(new ManualClock())
-    const take = index.take.bind(index)
-    index.take = async (...commit) => {
-      await take(...commit)
-      most = Math.max(most, index.size)
-    }
-    const { state } = await read(journal, index)
-    expect(state.kept.size).to.equal(200)
-    expect(most, 'of 2,000 that were kept').to.be.below(3 * 200)
+  it('notes an item where it stands at last, and none that is over', async () => {
+    const carried = Array.from({ length: 3 }, () => [keep(1, 2, 3)])
+    const state = await read(journalOf(...carried, [over(2)]))
+    expect([...state.kept.sorted()].map(([{ seq }, { commit }]) => [seq, commit])).to.deep.equal([
+      [1, 3],
+      [3, 3],
+    ])
+    expect(notesIn(state)).to.equal(2)
   })
 
   it('notes what a snapshot names, where that still stands', async () => {
     const journal = journalOf([keep(1, 2)], [keep(2)], [{ type: 'horizon', seq: 9 }], [keep(1)])
-    const { state: whole } = await read(journal)
+    const whole = await read(journal)
     const clock = systemClock()
     const archive = new SnapshotArchive({ archive: memoryArchive(), clock, writer: 'a' })
     const name = commitName(4, journal.messages.at(-1)!.data)
     await archive.write(name, encodeSnapshot(freezeState(whole)), () => false)
     // The keep of both is purged.
     journal.messages.shift()
-    const { kept: index, state } = await readJournal({ journal: journal.log, archive, clock }, 4)
-    expect([state.kept.size, index.size]).to.deep.equal([2, 2])
-    expect(index.get({ seq: 1, index: 0 }, 4)?.message.seq).to.equal(4)
+    const { state } = await readJournal({ journal: journal.log, archive, clock }, 4)
+    expect([...state.kept.values()].map((at) => at instanceof NotedItem && at.message.seq)).to.deep.equal([
+      4, 2,
+    ])
   })
 
   it('is filled and listed in turns of the event loop', async () => {
     const journal = journalOf(...upTo(6).map((n) => [keep(...upTo(1_000).map((seq) => n * 1_000 + seq))]))
     const clock = new ManualClock()
-    const index = new KeptIndex(clock)
-    const sizes: number[] = []
+    let turns = 0
     const inTurns = async <T>(work: Promise<T>): Promise<T> => {
       await settledTurn()
       for (; clock.pending > 0; await settledTurn()) {
-        sizes.push(index.size)
+        turns++
         clock.advance(0)
       }
       return work
     }
-    const { state } = await inTurns(read(journal, index))
-    const listed = await inTurns(listKept(index, state, { shard: 0, ...journal, ...claimed() }))
-    expect([listed.length, ...sizes]).to.deep.equal([6_000, 3_000, 6_000, 3_500, 1_000])
+    const state = await inTurns(read(journal, clock))
+    expect(turns, 'two commits each').to.equal(2)
+    const listed = await inTurns(listKept(state, { shard: 0, clock, ...journal, ...claimed() }))
+    expect([listed.length, turns]).to.deep.equal([6_000, 2 + 2])
   })
 
   describe('that lacks an item', () => {
-    /** Names an item in the second commit that the index was not told of. */
+    /** Names an item in the second commit that was not noted. */
     async function lacking() {
       const journal = journalOf([keep(1)], [keep(2, 3)])
-      const { state } = await read(journal)
-      const index = new KeptIndex(new ManualClock())
-      const { seq, data } = journal.messages[0]!
-      await index.take({ seq, commit: decodeCommit(data) }, data, state)
-      return { journal, index, state }
+      const state = await read(journal)
+      state.kept.replace({ seq: 2, index: 0 }, { commit: 2, ordinal: 0 })
+      state.kept.replace({ seq: 3, index: 0 }, { commit: 2, ordinal: 1 })
+      return { journal, state }
     }
+    const clock = new ManualClock()
 
     it('reads it by its commit', async () => {
-      const { journal, index, state } = await lacking()
+      const { journal, state } = await lacking()
       const { asked, journal: own } = claimed()
-      const listed = await listKept(index, state, { shard: 0, log: journal.log, journal: own })
+      const listed = await listKept(state, { shard: 0, clock, log: journal.log, journal: own })
       expect(listed.map(({ seq }) => seq)).to.deep.equal([1, 2, 3])
       expect(asked).to.deep.equal([])
     })
 
     it('reads it once more behind a proof: a server that was behind had not got it', async () => {
-      const { journal, index, state } = await lacking()
+      const { journal, state } = await lacking()
       const { asked, journal: own } = claimed()
       const { get } = journal.log
       journal.log.get = async (seq) => (asked.length === 0 ? undefined : get(seq))
-      const listed = await listKept(index, state, { shard: 0, log: journal.log, journal: own })
+      const listed = await listKept(state, { shard: 0, clock, log: journal.log, journal: own })
       expect(listed.length).to.equal(3)
       expect(asked).to.deep.equal(['prove', 'look'])
     })
@@ -206,11 +193,11 @@ describe('the index of kept items', () => {
       'holds something else': keep(4, 5),
     })) {
       it(`is a loss when the commit ${what}, by an answer as new as a proof, and one more proof follows`, async () => {
-        const { journal, index, state } = await lacking()
+        const { journal, state } = await lacking()
         const { asked, journal: own } = claimed()
         const other = instead && journalOf([], [instead]).messages[1]
         journal.log.get = async () => other
-        const error = await listKept(index, state, { shard: 0, log: journal.log, journal: own }).catch(
+        const error = await listKept(state, { shard: 0, clock, log: journal.log, journal: own }).catch(
           (e) => e,
         )
         expect(error).to.be.instanceOf(LostTailError)
@@ -220,10 +207,10 @@ describe('the index of kept items', () => {
 
     for (const behind of [1, 2]) {
       it(`is no loss when a server answers that is behind (look ${behind}): the shard is claimed again`, async () => {
-        const { journal, index, state } = await lacking()
+        const { journal, state } = await lacking()
         journal.log.get = async () => undefined
         const own = claimed(behind)
-        const error = await listKept(index, state, { shard: 0, log: journal.log, ...own }).catch((e) => e)
+        const error = await listKept(state, { shard: 0, clock, log: journal.log, ...own }).catch((e) => e)
         expect(error).to.be.instanceOf(Error).and.not.instanceOf(LostTailError)
       })
     }
