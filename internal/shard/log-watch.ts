@@ -6,12 +6,14 @@
  * reconnect that is heard would go unseen.
  */
 import { sleep } from '../runtime/sleep.ts'
+import { messageOf } from '../runtime/thrown.ts'
 import { rememberLoss } from './claim/epoch.ts'
 import { probeInbox, sureOfInbox } from './claim/fresh-inbox.ts'
 import { checkHighWater, checkInboxHead } from './claim/takeover.ts'
 import type { ReplayState } from './held/replay.ts'
 import type { Journal } from './journal/journal.ts'
 import type { HighWater } from './journal/records.ts'
+import { Refusals } from './journal/refusals.ts'
 import type { FoldState } from './journal/state.ts'
 import { LostTailError } from './lost-tail.ts'
 import type { ShardEvents, ShardOptions } from './parts.ts'
@@ -84,15 +86,21 @@ export class LogWatch {
   /** Asks until it is told: a broker that is just back may have no leader of the logs yet. */
   async #check(journal: Journal): Promise<void> {
     const { clock } = this.#options
-    const { ended, onProblem } = this.#events
+    const { ended, onProblem, onRefused } = this.#events
     const number = ++this.#checks
     journal.reconnected()
     this.#unseen ??= { mark: this.mark }
     const stopped = () => number !== this.#checks || ended()
-    let told = false
+    let [told, refused] = [false, false]
+    const refusals = new Refusals(clock, (error) => {
+      refused = true
+      onRefused(error)
+    })
     while (number === this.#checks) {
       try {
         await journal.seeAgain(() => this.#seeInbox(journal, stopped))
+        // A shard at rest commits nothing else that tells that it goes on.
+        if (refused) await journal.prove()
         if (number !== this.#checks) return
         this.#unseen = null
         if (this.#failed) this.#events.onFatal(this.#failed)
@@ -101,6 +109,7 @@ export class LogWatch {
         if (!ended() && error instanceof LostTailError) return await endOf(this.#options, this.#events, error)
         if (!ended() && !told) onProblem('the logs cannot be checked', error)
         told = true
+        refusals.again({ kind: 'unknown', error: messageOf(error) })
       }
       await sleep(clock, CHECK_PAUSE_MS)
     }

@@ -6,18 +6,24 @@ import { emptyState } from '../../internal/shard/journal/state.ts'
 import { LogWatch } from '../../internal/shard/log-watch.ts'
 import type { ShardEvents, ShardOptions } from '../../internal/shard/parts.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
+import { ManualClock } from '../delivery/manual-clock.ts'
 
 const markAt = (seq: number) => ({ seq, packId: `pack ${seq}` })
 
 describe('the watch over the logs of an owner', () => {
   let reconnect: () => void
   let seen: () => void
+  let notSeen: (error: Error) => void
+  let clock: ManualClock
   let ends: string[]
+  let told: string[]
   let watch: LogWatch
   const replay = { cursor: 1, highWater: markAt(10), replaying: false, until: 0 }
 
   beforeEach(() => {
     ends = []
+    told = []
+    clock = new ManualClock()
     replay.highWater = markAt(10)
     const broker = {
       onReconnect: (listener: () => void) => {
@@ -28,17 +34,24 @@ describe('the watch over the logs of an owner', () => {
     const events = {
       ended: () => false,
       onProblem: () => {},
+      onRefused: ({ message }: Error) => told.push(message),
       onFatal: ({ message }: Error) => ends.push(message),
     }
-    watch = new LogWatch({ broker } as unknown as ShardOptions, events as unknown as ShardEvents)
-    const seeAgain = () => new Promise<void>((resolve) => (seen = resolve))
-    watch.begin({ reconnected: () => {}, seeAgain } as unknown as Journal)
+    watch = new LogWatch({ broker, clock } as unknown as ShardOptions, events as unknown as ShardEvents)
+    const seeAgain = () =>
+      new Promise<void>((resolve, reject) => {
+        seen = resolve
+        notSeen = reject
+      })
+    const prove = async () => void told.push('prove')
+    watch.begin({ reconnected: () => {}, seeAgain, prove } as unknown as Journal)
     watch.saw({ state: emptyState(), replay })
   })
 
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
   const checked = async () => {
     seen()
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
   }
 
   it('keeps the mark, behind a reconnect, until the inbox was seen again', async () => {
@@ -59,6 +72,22 @@ describe('the watch over the logs of an owner', () => {
     expect(ends).to.deep.equal(['strange'])
     await checked()
     expect(ends).to.deep.equal(['strange', 'stranger'])
+  })
+
+  it('tells after 5 s that the shard stands still, and proves that it goes on', async () => {
+    reconnect()
+    for (let ms = 0; ms <= 5_500; ms += 500) {
+      notSeen(new Error('no leader'))
+      await turn()
+      clock.advance(500)
+      await turn()
+    }
+    expect(told).to.deep.equal(['the journal does not take a commit: no leader'])
+    await checked()
+    expect(told.slice(1)).to.deep.equal(['prove'])
+    reconnect()
+    await checked()
+    expect(told.slice(2), 'where it was seen at once').to.deep.equal([])
   })
 
   it('ends a fenced owner at once', () => {
