@@ -101,6 +101,19 @@ export class PayloadCache {
     this.#makeSpace()
   }
 
+  /** The bytes of a stored message. null: it is gone, and nothing in it is needed any more. Rejects with MissingMessageError. */
+  async read(source: MessageLog, seq: number, isNeeded: () => boolean): Promise<Buffer | null> {
+    let stored = await this.#load(source, seq)
+    if (!stored && isNeeded()) {
+      // A server that is cut off from its peers lacks what came since. Whoever hears of a missing message proves again.
+      await this.#prove().catch(() => {})
+      stored = await this.#load(source, seq)
+    }
+    if (stored) return asBuffer(stored.data)
+    if (isNeeded()) throw new MissingMessageError(`${source} message ${seq} is gone`)
+    return null
+  }
+
   /** One item of it is over. */
   release(message: CachedMessage): void {
     if (--message.live === 0) this.#drop(message)
@@ -169,15 +182,8 @@ export class PayloadCache {
 
   async #readOnce(message: CachedMessage): Promise<Buffer | null> {
     if (message.data) return message.data
-    let stored = await this.#load(message.source, message.seq)
-    if (!stored && message.live > 0) {
-      // A server that is cut off from its peers lacks what came since. Whoever hears of a missing message proves again.
-      await this.#prove().catch(() => {})
-      stored = await this.#load(message.source, message.seq)
-    }
-    if (!stored && message.live === 0) return null
-    if (!stored) throw new MissingMessageError(`${message.source} message ${message.seq} is gone`)
-    const data = asBuffer(stored.data)
+    const data = await this.read(message.source, message.seq, () => message.live > 0)
+    if (data === null) return null
     if (message.live > 0 && !message.data) this.#cache(message, data)
     return data
   }

@@ -1,25 +1,36 @@
 import type { Clock } from '../../runtime/clock.ts'
+import type { Log } from '../broker.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { HousekeepingLimits } from './limits.ts'
+
+export interface AllowedPurgesOptions {
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** `syncLagMs`: the broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
+  readonly limits: Pick<HousekeepingLimits, 'syncLagMs'>
+  readonly journal: Pick<Journal, 'checkTail'>
+  readonly stopped: () => boolean
+}
 
 /**
- * Purges that committed records allow, until these records are on the broker's disk (docs/architecture/protocol.md,
+ * Purges of a log that committed records allow, until these records are on the broker's disk (docs/architecture/protocol.md,
  * "Housekeeping"). A power cut takes acknowledged messages that the broker has not synced, but a purge that it has done
  * may stay done. A log would then miss its beginning, and what replaces it.
  */
 export class AllowedPurges {
-  readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #lagMs: number
+  readonly #log: Pick<Log, 'purgeBelow'>
+  readonly #options: AllowedPurgesOptions
   /** By ascending sequence and time. The first is due, or will be due first. */
   #allowed: { readonly below: number; readonly at: number }[] = []
+  #purged = 0
 
-  /** `lagMs`: the broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
-  constructor(clock: Pick<Clock, 'monotonic'>, lagMs: number) {
-    this.#clock = clock
-    this.#lagMs = lagMs
+  constructor(log: Pick<Log, 'purgeBelow'>, options: AllowedPurgesOptions) {
+    this.#log = log
+    this.#options = options
   }
 
   /** Whatever a purge below this sequence follows from is committed. */
   allow(below: number): void {
-    if (below > this.latest) this.#allowed.push({ below, at: this.#clock.monotonic() })
+    if (below > this.latest) this.#allowed.push({ below, at: this.#options.clock.monotonic() })
   }
 
   /** All that is allowed by now, due or not; 0: nothing. */
@@ -30,13 +41,26 @@ export class AllowedPurges {
   /** The broker may have been away: a copy that comes from another server is younger than the wait, which begins again. */
   restart(): void {
     const { latest } = this
-    this.#allowed = latest > 0 ? [{ below: latest, at: this.#clock.monotonic() }] : []
+    this.#allowed = latest > 0 ? [{ below: latest, at: this.#options.clock.monotonic() }] : []
   }
 
-  /** The log may be purged below this sequence; 0: nothing is due. */
-  due(): number {
-    const before = this.#clock.monotonic() - this.#lagMs
-    const last = this.#allowed.findLastIndex(({ at }) => at <= before)
+  /** Purges what is due, and nothing at or above `most`. Answers where the log begins now; 0: nothing was due. */
+  async purge(most = Number.POSITIVE_INFINITY): Promise<number> {
+    const { limits, journal, stopped } = this.#options
+    const due = Math.min(this.#due(), most)
+    if (due <= this.#purged) return 0
+    // What was waited for may be lost since, and this owner not know it yet.
+    if (limits.syncLagMs > 0) await journal.checkTail()
+    if (stopped()) return 0
+    await this.#log.purgeBelow(due)
+    this.#purged = due
+    return due
+  }
+
+  /** 0: nothing. */
+  #due(): number {
+    const { clock, limits } = this.#options
+    const last = this.#allowed.findLastIndex(({ at }) => at <= clock.monotonic() - limits.syncLagMs)
     if (last > 0) this.#allowed.splice(0, last)
     return last < 0 ? 0 : this.#allowed[0]!.below
   }

@@ -5,7 +5,7 @@
 import type { Log, LogState } from '../broker.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
-import { MissingMessageError } from '../held/payload-cache.ts'
+import type { PayloadCache } from '../held/payload-cache.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Cut } from './cut.ts'
@@ -18,6 +18,7 @@ export interface CarryingOptions {
   readonly journal: Journal
   readonly state: FoldState
   readonly live: LiveItems
+  readonly payloads: PayloadCache
   readonly cut: Cut
   readonly stopped: () => boolean
 }
@@ -72,20 +73,13 @@ export class Carrying {
   }
 
   async #itemsOf(commit: number): Promise<Load> {
-    const { journalLog, live, state, journal } = this.#options
-    let message = await journalLog.get(commit)
-    if (!message && state.kept.holds(commit)) {
-      // A server that is cut off from its peers lacks what came since.
-      await journal.prove()
-      message = await journalLog.get(commit)
-    }
-    if (!message && state.kept.holds(commit))
-      throw new MissingMessageError(`journal message ${commit} is gone`)
+    const { payloads, live, state } = this.#options
+    const data = await payloads.read('journal', commit, () => state.kept.holds(commit))
     const load: Load = { copies: new Map(), bytes: 0 }
-    for (const { position, offset } of message ? keptPlaces(message.data) : []) {
+    for (const { position, offset } of data ? keptPlaces(data) : []) {
       const item = live.get(position)
       if (item?.message.source !== 'journal' || item.message.seq !== commit) continue
-      load.copies.set(item, Buffer.from(message!.data.subarray(offset, offset + item.size)))
+      load.copies.set(item, Buffer.from(data!.subarray(offset, offset + item.size)))
       load.bytes += item.size
     }
     return load

@@ -39,12 +39,11 @@ export class Cut {
   #confirmed: KnownSnapshot | null = null
   /** Complete, and not read back since the broker was away last; null: none. */
   #unconfirmed: { readonly snapshot: KnownSnapshot; readonly since: number } | null = null
-  #purged = 0
 
   /** `found`: the snapshot that the claim began with. */
   constructor(options: CutOptions, found: KnownSnapshot | null) {
     this.#options = options
-    this.#purges = new AllowedPurges(options.clock, options.limits.syncLagMs)
+    this.#purges = new AllowedPurges(options.journalLog, options)
     this.#claimedAt = options.clock.monotonic()
     if (found) this.behind(found)
   }
@@ -75,15 +74,7 @@ export class Cut {
   async step(): Promise<void> {
     await this.#confirm()
     await this.#allow()
-    const due = Math.min(this.#purges.due(), this.#confirmed?.name.seq ?? 0)
-    if (due <= this.#purged) return
-    const { journal, journalLog, limits, stopped } = this.#options
-    // What was waited for may be lost since, and this owner not know it yet.
-    if (limits.syncLagMs > 0) await journal.checkTail()
-    if (stopped()) return
-    await journalLog.purgeBelow(due)
-    this.#purged = due
-    await journal.look()
+    if ((await this.#purges.purge(this.#confirmed?.name.seq ?? 0)) > 0) await this.#options.journal.look()
   }
 
   async #confirm(): Promise<void> {

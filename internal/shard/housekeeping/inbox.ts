@@ -36,11 +36,10 @@ export class InboxKeeper {
   readonly #options: InboxOptions
   readonly #purges: AllowedPurges
   #marks: Mark[] = []
-  #purged = 0
 
   constructor(options: InboxOptions) {
     this.#options = options
-    this.#purges = new AllowedPurges(options.clock, options.limits.syncLagMs)
+    this.#purges = new AllowedPurges(options.inboxLog, options)
   }
 
   /** The broker may have been away. */
@@ -108,15 +107,8 @@ export class InboxKeeper {
   }
 
   async #purge(): Promise<void> {
-    const due = this.#purges.due()
-    if (due <= this.#purged) return
-    const { inboxLog, journal, limits, stopped } = this.#options
-    // What was waited for may be lost since, and this owner not know it yet.
-    if (limits.syncLagMs > 0) await journal.checkTail()
-    if (stopped()) return
-    await inboxLog.purgeBelow(due)
-    this.#purged = due
-    const first = this.#marks.findLastIndex((mark) => mark.cursor <= due)
+    const below = await this.#purges.purge()
+    const first = this.#marks.findLastIndex((mark) => mark.cursor <= below)
     this.#marks.splice(0, Math.max(0, first))
   }
 }

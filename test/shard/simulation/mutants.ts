@@ -14,7 +14,7 @@
  * that of a later claim (`test/shard/claim/journal-reading.test.ts`), and a reading is seldom short twice in a row
  * (`test/shard/claim/claiming.test.ts`). Counters hardly lag behind a cut (`test/shard/housekeeping/cut.test.ts`). Old lists and
  * sizes come seldom where they matter (`test/shard/archive/snapshot-archive.test.ts`, `test/shard/journal/journal.test.ts`).
- * A power cut seldom takes just what allows a purge (`test/shard/allowed-purges.test.ts`, `test/shard/housekeeping/cut.test.ts`),
+ * A power cut seldom takes just what allows a purge (`test/shard/housekeeping/allowed-purges.test.ts`, `test/shard/housekeeping/cut.test.ts`),
  * or leaves a snapshot alone to tell of lost commits (`test/shard/claim/claiming.test.ts`).
  */
 export interface Mutant {
@@ -185,7 +185,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: /the journal lost messages/,
     seed: 19,
     file: 'shard/claim/epoch.ts',
-    edits: [['await proven(journal, () => compare(claim, options))', 'await compare(claim, options)']],
+    edits: [
+      ['await proven(journal, () => compare(claim,', 'await (() => compare(claim,'],
+      ['claimMissingIn(options.snapshot, claim)))', 'claimMissingIn(options.snapshot, claim)))()'],
+    ],
   },
   {
     name: 'counted-name',
@@ -510,7 +513,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: /MissingMessageError|cannot be rebuilt/,
     seed: 29,
     file: 'shard/held/payload-cache.ts',
-    edits: [['    if (!stored && message.live > 0) {', '    if (!stored && message.live < 0) {']],
+    edits: [['    if (!stored && isNeeded()) {', '    if (stored && isNeeded()) {']],
   },
   {
     name: 'cut-above-s',
@@ -523,7 +526,7 @@ export const MUTANTS: readonly Mutant[] = [
         'Math.min(behind, state.kept.oldestCommit)',
         'Math.min(this.#options.journal.lastSeq, state.kept.oldestCommit)',
       ],
-      ['Math.min(this.#purges.due(), this.#confirmed?.name.seq ?? 0)', 'this.#purges.due()'],
+      ['this.#purges.purge(this.#confirmed?.name.seq ?? 0)', 'this.#purges.purge()'],
     ],
   },
   {
