@@ -19,7 +19,7 @@ export async function mochaGlobalTeardown(): Promise<void> {
 
 export function mochaGlobalSetup(): void {
   // A failure that is seen once, in a run elsewhere, must say all that was found.
-  config.truncateThreshold = 0
+  config.truncateThreshold = 2_000
   watchAnswers()
   process.on('exit', killServers)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))

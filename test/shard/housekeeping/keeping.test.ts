@@ -45,8 +45,8 @@ function inboxOf(count: number, groups: number) {
     committed(seq, true, data)
     return seq
   }
-  /** Bytes of room in the journal, and the sequence from which on items of the inbox are left. */
-  const at = { left: Number.POSITIVE_INFINITY, below: Number.POSITIVE_INFINITY, snapshot: 0 }
+  /** Bytes of room in the journal, the sequence from which on items of the inbox are left, and commits behind the last keep. */
+  const at = { left: Number.POSITIVE_INFINITY, below: Number.POSITIVE_INFINITY, snapshot: 0, passed: 0 }
   const parts = {
     clock,
     limits: { keepBytes: 0, keepRatio: 0, fullShare: 0.6 },
@@ -64,7 +64,7 @@ function inboxOf(count: number, groups: number) {
       get,
       state: async () => ({
         firstSeq: JOURNAL,
-        lastSeq: JOURNAL + commits.length,
+        lastSeq: JOURNAL + commits.length + at.passed,
         messages: commits.length,
         bytes: 1e9,
         maxBytes: 0,
@@ -154,10 +154,14 @@ describe('carrying forward in the journal', () => {
     expect(keeps).to.have.length(3)
   })
 
-  it('carries nothing where a whole commit does not fit', async () => {
-    const { keeps, at, carry } = await kept()
-    at.left = SIZE - 1
+  it('carries nothing where one item of a commit fits, and not all', async () => {
+    const { keeps, at, carry, state } = await kept()
+    state.kept.delete(1, 0)
+    Object.assign(at, { left: 2 * SIZE - 1, passed: 2 })
     await carry()
     expect(keeps).to.have.length(3)
+    at.left++
+    await carry()
+    expect(seqsOf(keeps).slice(6)).to.deep.equal([3, 4])
   })
 })
