@@ -18,6 +18,30 @@ export async function inTurns<Slice, Result>(
   }
 }
 
+/** For work that is no generator: how much of it may still be done in this turn of the event loop. */
+export class TurnBudget {
+  readonly #clock: Clock
+  readonly #most: number
+  #left: number
+
+  constructor(clock: Clock, most: number) {
+    this.#clock = clock
+    this.#most = most
+    this.#left = most
+  }
+
+  /** So much was done. Answers whether it is time for the `next` turn. */
+  spend(amount: number): boolean {
+    this.#left -= amount
+    return this.#left <= 0
+  }
+
+  async next(): Promise<void> {
+    this.#left = this.#most
+    await sleep(this.#clock, 0)
+  }
+}
+
 /** As `inTurns`, in this turn. */
 export function atOnce<Slice, Result>(
   work: Generator<Slice, Result>,

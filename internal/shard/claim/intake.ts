@@ -7,7 +7,7 @@
  */
 import { type ItemView, type PackHeader, readItems, readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { sleep } from '../../runtime/sleep.ts'
+import { TurnBudget } from '../../runtime/in-turns.ts'
 import type { Batches } from '../batches/batches.ts'
 import type { LogMessage, LogState } from '../broker.ts'
 import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
@@ -23,8 +23,8 @@ import type { Restoration } from './restoration.ts'
 
 /** Packs older than this are not answered any more: their ingress asked, or gave up. */
 const VERDICT_AGE_MS = 60_000
-/** Kept items that get their places in one turn of the event loop, but for those between the items of one pack. */
-const PLACED_AT_ONCE = 2_500
+/** Items that get their places in one turn of the event loop, some ms. All of a pack do, and kept ones between them. */
+const ITEMS_A_TURN = 2_500
 
 /** What of an item tells its place. */
 type Placed = Pick<ItemView, keyof ItemView & keyof NotedItem>
@@ -52,14 +52,14 @@ export interface IntakeOptions {
 export class Intake {
   readonly #options: IntakeOptions
   #nextKept: NotedItem | undefined
-  /** Kept items that may get their places in this turn. */
-  #leftInTurn = PLACED_AT_ONCE
+  readonly #turns: TurnBudget
   #bytesRead = 0
   #stopped = false
 
   constructor(options: IntakeOptions) {
     this.#options = options
     this.#nextKept = options.kept.next().value
+    this.#turns = new TurnBudget(options.clock, ITEMS_A_TURN)
   }
 
   /** Bytes of packs read since the claim. */
@@ -81,9 +81,10 @@ export class Intake {
       if (this.#stopped || isOld()) return
       const next = Math.max(replay.cursor, head.firstSeq)
       if (message.seq > next) onGap(next, message.seq)
-      this.#takePack(message)
+      const items = this.#takePack(message)
       replay.cursor = message.seq + 1
       this.#bytesRead += message.data.length
+      if (this.#turns.spend(items)) await this.#turns.next()
     }
     await this.#endReplay()
   }
@@ -104,13 +105,15 @@ export class Intake {
     onReplayed()
   }
 
-  #takePack(pack: LogMessage): void {
+  /** Answers how many items it holds. */
+  #takePack(pack: LogMessage): number {
     const { packs, replay } = this.#options
     const { seq, data } = pack
     const header = readPackHeader(data)
     if (packs.admits(seq, header.packId)) this.#placePack(pack, header)
     else this.#refusePack(pack, header)
     if (seq > (replay.highWater?.seq ?? 0)) replay.highWater = { seq, packId: header.packId }
+    return header.count
   }
 
   #placePack({ seq, at, data }: LogMessage, header: PackHeader): void {
@@ -153,9 +156,7 @@ export class Intake {
   async #placeKeptInTurns(seq: number): Promise<void> {
     while (this.#hasKeptBelow(seq, 0) && !this.#stopped) {
       this.#placeNextKept()
-      if (this.#leftInTurn > 0) continue
-      await sleep(this.#options.clock, 0)
-      this.#leftInTurn = PLACED_AT_ONCE
+      if (this.#turns.spend(1)) await this.#turns.next()
     }
   }
 
@@ -167,7 +168,6 @@ export class Intake {
     const kept = this.#nextKept!
     this.#place(kept, kept.at, kept.message, kept, null)
     this.#nextKept = this.#options.kept.next().value
-    this.#leftInTurn--
   }
 
   #place(

@@ -5,16 +5,19 @@
  * Invariant: a reading without a fault is the fold of every commit that was ever stored up to its end.
  */
 import type { Clock } from '../../runtime/clock.ts'
-import { inTurns } from '../../runtime/in-turns.ts'
+import { inTurns, TurnBudget } from '../../runtime/in-turns.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log, LogMessage } from '../broker.ts'
 import { Notes } from '../held/noted-items.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import { type CommitName, commitName, isSameCommit, NO_COMMIT } from '../journal/commit-name.ts'
 import { applyCommit } from '../journal/fold.ts'
-import type { SettledRecord } from '../journal/records.ts'
+import { type SettledRecord, weightOf } from '../journal/records.ts'
 import { decodeSnapshot } from '../journal/snapshot.ts'
 import { emptyState, type FoldState } from '../journal/state.ts'
+
+/** That the fold goes through in one turn of the event loop, some ms. One that is noted counts twice. */
+const POSITIONS_A_TURN = 5_000
 
 /** A snapshot in the archive, all of which was read. */
 export interface KnownSnapshot {
@@ -92,7 +95,8 @@ class Reading {
   readonly #state: FoldState
   /** What the state held at first; null: nothing. */
   readonly #snapshot: number | null
-  readonly #notes: Notes
+  readonly #notes = new Notes()
+  readonly #turns: TurnBudget
   readonly #named: readonly CommitName[]
   /** Those of another commit than the journal has. */
   readonly others = new Set<CommitName>()
@@ -114,7 +118,7 @@ class Reading {
     snapshot: number | null,
     origin: number,
   ) {
-    this.#notes = new Notes(clock)
+    this.#turns = new TurnBudget(clock, POSITIONS_A_TURN)
     this.#state = state
     this.#named = named
     this.#snapshot = snapshot
@@ -133,13 +137,15 @@ class Reading {
     const isBehind = this.#snapshot === null || seq > this.#snapshot
     const applied = isBehind ? applyCommit(this.#state, { seq, commit }) : null
     if (isBehind) this.#bytesBehind += data.length
-    await this.#notes.take({ seq, commit }, data, this.#state)
+    const noted = this.#notes.take({ seq, commit }, data, this.#state)
     const settled = commit.records.filter(
       (record, index): record is SettledRecord =>
         (record.type === 'done' || record.type === 'dead') && applied?.[index] !== false,
     )
     const name = settled.length > 0 ? commitName(seq, data) : NO_COMMIT
     for (const record of settled) this.#settled.push({ commit: name, record })
+    const weight = commit.records.reduce((sum, record) => sum + weightOf(record), noted + 1)
+    if (this.#turns.spend(weight)) await this.#turns.next()
   }
 
   end(to: number): Omit<JournalReading, 'state' | 'snapshot' | 'origin'> {

@@ -6,8 +6,8 @@
  */
 
 import type { Clock } from '../../runtime/clock.ts'
+import { TurnBudget } from '../../runtime/in-turns.ts'
 import { retry } from '../../runtime/retry.ts'
-import { sleep } from '../../runtime/sleep.ts'
 import type { Batches } from '../batches/batches.ts'
 import { SERIALIZER } from '../batches/body.ts'
 import type { Projector } from '../batches/projector.ts'
@@ -22,8 +22,9 @@ import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.
 import { FencedError } from '../ports.ts'
 
 const RETRY_MS = 500
-/** Batches of one turn of the event loop: some milliseconds, with what their groups do then. */
-const RESTORED_AT_ONCE = 200
+/** Items that are restored in one turn of the event loop, some ms. A batch by itself counts as so many. */
+const ITEMS_A_TURN = 2_500
+const BATCH_WEIGHT = 10
 
 export interface RestorationOptions {
   readonly fence: Fence
@@ -77,16 +78,17 @@ export class Restoration {
     live: LiveItems
     duplicates: Duplicates
   }): Promise<void> {
-    const { outstanding } = this.#options
+    const { outstanding, clock } = this.#options
     if (outstanding.length === 0) return
     const known = await this.#known()
     if (this.#stopped) return
     this.#tellUnbuildable()
-    for (const [number, batch] of outstanding.entries()) {
-      if (number > 0 && number % RESTORED_AT_ONCE === 0) await sleep(this.#options.clock, 0)
+    const turns = new TurnBudget(clock, ITEMS_A_TURN)
+    for (const batch of outstanding) {
       if (this.#stopped) return
       if (known.has(batchKey(batch))) this.#dead(batch, into)
       else this.#restore(batch, into)
+      if (turns.spend(BATCH_WEIGHT + batch.seal.positions.length)) await turns.next()
     }
     this.#finished = true
   }

@@ -5,7 +5,7 @@
  */
 import { type ItemView, readItem } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { sleep } from '../../runtime/sleep.ts'
+import { TurnBudget } from '../../runtime/in-turns.ts'
 import type { Log } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import type { StoredCommit } from '../journal/fold.ts'
@@ -16,7 +16,7 @@ import type { FoldState } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
 import { CachedMessage } from './payload-cache.ts'
 
-/** Items that are noted or listed in one turn of the event loop: some ms. */
+/** Items that are listed in one turn of the event loop: some ms. */
 const ITEMS_A_TURN = 2_500
 /** Past so many, groups begin to be written down anew: what they say of themselves then stands in memory twice. */
 const MOST_GROUPS = 100_000
@@ -82,37 +82,25 @@ export class NotedItem implements Position, KeptAt {
 }
 
 export class Notes {
-  readonly #clock: Clock
   readonly #groups = new Map<string, KeptGroup>()
   readonly #uids = new Map<string, string>()
-  /** Items of this turn. */
-  #inTurn = 0
 
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /** Notes what a commit keeps, as far as the state names it there. `state`: behind the commit, or behind a later one. */
-  async take({ seq, commit }: StoredCommit, data: Uint8Array, { kept }: FoldState): Promise<void> {
-    for (const record of commit.records) {
-      if (record.type !== 'keep') continue
-      const message = new CachedMessage('journal', seq)
-      record.items.forEach(({ position, at, item }, ordinal) => {
-        const named = kept.get(position.seq, position.index)
-        if (named?.commit !== seq || named.ordinal !== ordinal) return
-        const view = readItem(data, item.byteOffset - data.byteOffset)
-        kept.replace(position, new NotedItem(position, ordinal, at, message, this.#groupOf(view), view))
-      })
-      await this.turn(record.items.length)
-    }
-  }
-
-  /** So many items were gone through: others get the event loop now and then. */
-  async turn(items: number): Promise<void> {
-    this.#inTurn += items
-    if (this.#inTurn < ITEMS_A_TURN) return
-    this.#inTurn = 0
-    await sleep(this.#clock, 0)
+  /**
+   * Notes what a commit keeps, as far as the state names it there. `state`: behind the commit, or behind a later one. Answers how many
+   * items were noted.
+   */
+  take({ seq, commit }: StoredCommit, data: Uint8Array, { kept }: FoldState): number {
+    const keep = commit.records.find((record) => record.type === 'keep')
+    const message = new CachedMessage('journal', seq)
+    let noted = 0
+    keep?.items.forEach(({ position, at, item }, ordinal) => {
+      const named = kept.get(position.seq, position.index)
+      if (named?.commit !== seq || named.ordinal !== ordinal) return
+      const view = readItem(data, item.byteOffset - data.byteOffset)
+      kept.replace(position, new NotedItem(position, ordinal, at, message, this.#groupOf(view), view))
+      noted++
+    })
+    return noted
   }
 
   #groupOf({ groupToken: token, bufferUid }: ItemView): KeptGroup {
@@ -141,13 +129,14 @@ export interface ListingOptions {
  * behind it. Nothing may change the state meanwhile.
  */
 export async function listKept(state: FoldState, options: ListingOptions): Promise<NotedItem[]> {
-  const notes = new Notes(options.clock)
+  const notes = new Notes()
+  const turns = new TurnBudget(options.clock, ITEMS_A_TURN)
   const items: NotedItem[] = []
   for (const [position, at] of state.kept.sorted()) {
     const item = at instanceof NotedItem ? at : await readMissing(position, at, notes, state, options)
     state.kept.replace(position, { commit: item.commit, ordinal: item.ordinal })
     items.push(item)
-    await notes.turn(1)
+    if (turns.spend(1)) await turns.next()
   }
   return items
 }
@@ -161,7 +150,7 @@ async function readMissing(
 ): Promise<NotedItem> {
   const read = async () => {
     const message = await log.get(commit)
-    if (message) await notes.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
+    if (message) notes.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
     const found = state.kept.get(seq, index)
     return found instanceof NotedItem ? found : undefined
   }

@@ -17,7 +17,14 @@ import { encodeCommit, encodeRecord } from './codec.ts'
 import { type CommitName, commitName } from './commit-name.ts'
 import { applyCommit } from './fold.ts'
 import { checkByClaim, checkOwnCommit, type OwnTail } from './journal-tail.ts'
-import { type HighWater, type JournalRecord, type KeepRecord, MAX_COMMIT_BYTES } from './records.ts'
+import {
+  type HighWater,
+  type JournalRecord,
+  type KeepRecord,
+  MAX_COMMIT_BYTES,
+  MAX_COMMIT_POSITIONS,
+  weightOf,
+} from './records.ts'
 import { Refusals } from './refusals.ts'
 import { JournalRoom, type Share } from './room.ts'
 import type { FoldState } from './state.ts'
@@ -314,15 +321,17 @@ export class Journal {
       this.#queue = this.#queue.filter((queued) => !isProof(queued))
       return proofs
     }
-    let size = 0
-    let count = 0
+    let [size, positions, count] = [0, 0, 0]
     const taken = new Set<string>()
     for (const { record, bytes } of this.#queue) {
-      if (count > 0 && size + bytes.length > MAX_COMMIT_BYTES) break
+      const weight = record ? weightOf(record) : 0
+      const isFull = size + bytes.length > MAX_COMMIT_BYTES || positions + weight > MAX_COMMIT_POSITIONS
+      if (count > 0 && isFull) break
       const single = record?.type === 'seal' ? record.groupId : record?.type === 'keep' ? record.type : null
       if (single !== null && taken.has(single)) break
       if (single !== null) taken.add(single)
       size += bytes.length
+      positions += weight
       count++
     }
     return this.#queue.splice(0, count)

@@ -119,6 +119,22 @@ export type JournalRecord =
   | HorizonRecord
   | SeenRecord
 
+/** How many positions it goes through, about. */
+export function weightOf(record: JournalRecord): number {
+  switch (record.type) {
+    case 'seal':
+    case 'discard':
+      return record.positions.length
+    case 'done':
+    case 'dead':
+      return record.fact.items
+    case 'keep':
+      return record.items.length
+    default:
+      return 1
+  }
+}
+
 /** A message of the journal before it has a sequence. */
 export interface Commit {
   /** UUID of the owner's boot. */
@@ -133,3 +149,5 @@ export interface Commit {
 
 /** Journal commits are at most this long, but for one record that alone is longer. */
 export const MAX_COMMIT_BYTES = 512 * 1024
+/** They go through so many positions at most, but for one record that alone has more: a commit is applied in one turn of the event loop. */
+export const MAX_COMMIT_POSITIONS = 10_000

@@ -171,6 +171,20 @@ describe('the intake of an owner', () => {
     expect({ live: live.count, over }).to.deep.equal({ live: 0, over: [true, true] })
   })
 
+  it('reads what was appended in turns of the event loop', async () => {
+    const { intake, turn, placed } = owner(emptyState(), 30)
+    const packs = writer(1)
+    const messages = Array.from({ length: 30 }, (_, n) => {
+      const items = Array.from({ length: 100 }, (_, index) => item(n * 100 + index, false))
+      return { seq: n + 1, at: 0, data: encodePack(packs.next(), null, items), msgId: null }
+    })
+    const reading = intake.take(messages)
+    expect(placed.length).to.equal(2_500)
+    await turn()
+    await reading
+    expect(placed.length).to.equal(3_000)
+  })
+
   describe('that takes over very many kept items', () => {
     const seqs = Array.from({ length: 6_000 }, (_, n) => n + 1)
 

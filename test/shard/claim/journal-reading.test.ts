@@ -1,6 +1,7 @@
 /** The state that archive and journal yield together, whatever of them is there. */
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import type { Clock } from '../../../internal/runtime/clock.ts'
 import { atOnce } from '../../../internal/runtime/in-turns.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
@@ -13,6 +14,8 @@ import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { encodeSnapshot, freezeState } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState, type FoldState } from '../../../internal/shard/journal/state.ts'
+import { ManualClock } from '../../delivery/manual-clock.ts'
+import { settled as settledTurn } from '../../ingest/support.ts'
 import { BOOT, commitOf, FIRST, seal, settled } from '../journal-records.ts'
 import { memoryArchive } from '../memory-archive.ts'
 import { ArchiveStream } from '../simulation/archive.ts'
@@ -61,7 +64,7 @@ describe('a reading of archive and journal', () => {
   const snapshot = (name = names.at(-1)!) =>
     snapshots.write(name, encodeSnapshot(freezeState(state)), () => false)
 
-  function read(to = journal.lastSeq): Promise<JournalReading> {
+  function read(to = journal.lastSeq, clock: Clock = systemClock()): Promise<JournalReading> {
     const log = {
       state: async () => journal.state(),
       get: async (seq: number) => journal.get(seq),
@@ -69,7 +72,7 @@ describe('a reading of archive and journal', () => {
         for (const message of journal.messages) if (message.seq >= from && message.seq <= end) yield message
       },
     } as unknown as Log
-    return readJournal({ journal: log, archive: snapshots, clock: systemClock() }, to)
+    return readJournal({ journal: log, archive: snapshots, clock }, to)
   }
 
   async function expectWhole(): Promise<JournalReading> {
@@ -162,6 +165,22 @@ describe('a reading of archive and journal', () => {
     const { denied, fault, snapshot: found } = await read()
     expect(denied).to.include(`${FIRST + 5}`)
     expect([fault, found?.name.seq]).to.deep.equal([null, FIRST + 4])
+  })
+
+  it('takes turns of the event loop, whatever commits hold', async () => {
+    const clock = new ManualClock()
+    for (let n = 2; n < 8; n++) {
+      const positions = Array.from({ length: 1_500 }, (_, index) => ({ seq: FIRST + n, index }))
+      add({ type: 'discard', batch: null, positions })
+    }
+    const reading = read(journal.lastSeq, clock)
+    let turns = 0
+    for (await settledTurn(); clock.pending > 0; await settledTurn()) {
+      turns++
+      clock.advance(0)
+    }
+    expect((await reading).fault).to.equal(null)
+    expect(turns).to.equal(1)
   })
 
   it('asks for no single commit: a server without its peers could deny one', async () => {

@@ -52,8 +52,8 @@ describe('the restoration of open batches', () => {
       seen.push([restored.length, resumed.includes(shared), subject.finished])
     }
     expect(seen).to.deep.equal([
-      [200, false, false],
-      [400, false, false],
+      [228, false, false],
+      [456, false, false],
       [500, true, true],
     ])
     expect(resumed.length).to.equal(499)
@@ -65,6 +65,6 @@ describe('the restoration of open batches', () => {
     await turn()
     subject.stop()
     for (let n = 0; n < 3; n++) await turn()
-    expect([restored.length, subject.finished]).to.deep.equal([200, false])
+    expect([restored.length, subject.finished]).to.deep.equal([228, false])
   })
 })

@@ -93,6 +93,22 @@ describe('journal', () => {
     expect([stored.length, clock.pending]).to.deep.equal([2, 0])
   })
 
+  it('puts records of at most 10,000 positions into one commit, which is applied in one turn, but a larger one alone', async () => {
+    const { log, stored, answer } = heldLog()
+    const journal = journalOn(log)
+    let last: Promise<number> = Promise.resolve(0)
+    for (const [n, count] of [6_000, 5_000, 20_000, 1].entries()) {
+      const positions = Array.from({ length: count }, (_, index) => ({ seq: 1_000 + n, index }))
+      last = journal.commit({ type: 'discard', batch: null, positions })
+    }
+    while (stored.length < 4) {
+      await settled()
+      answer()
+    }
+    await last
+    expect(stored.map((data) => decodeCommit(data).records.length)).to.deep.equal([1, 1, 1, 1])
+  })
+
   it('tells each record of a commit its own fate, also behind records that nobody asks about', async () => {
     const { log, answer } = heldLog()
     const journal = journalOn(log)
