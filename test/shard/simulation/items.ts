@@ -37,7 +37,7 @@ export class Items {
   readonly #sharing = new Map<string, StoredItem[]>()
 
   /** `committed`: the last sequence of the journal; by then every owner of the time knows what is over below it. */
-  store(seq: number, index: number, at: number, view: ItemView, committed: number): void {
+  store(seq: number, index: number, at: number, view: ItemView, committed: number): StoredItem {
     const { itemId, bufferUid, groupToken, explicit } = view
     const messageId = explicit ? view.messageId : itemId
     const again = this.#byId.has(itemId)
@@ -59,9 +59,10 @@ export class Items {
     }
     const item: StoredItem = { ...named, original, end: null, toldNew: false }
     this.#byPosition.set(placeOf(position), item)
-    if (again) return
+    if (again) return item
     this.#byId.set(itemId, item)
     if (explicit) this.#sharing.set(`${groupToken} ${messageId}`, [...sharing, item])
+    return item
   }
 
   /** Nothing was stored. */

@@ -553,7 +553,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a snapshot names its commit by its bytes, too',
     breaks: /^the fold of the claim/,
     power: true,
-    seed: 589,
+    seed: 398,
     file: 'shard/claim/journal-reading.ts',
     edits: [['!isSameCommit(name, commitName(seq, data))', '!isSameCommit(name, name)']],
   },

@@ -7,7 +7,7 @@ import { batchKey } from '../../../internal/shard/journal/batch-name.ts'
 import { applyCommit } from '../../../internal/shard/journal/fold.ts'
 import type { Commit, JournalRecord, Position } from '../../../internal/shard/journal/records.ts'
 import { emptyState, type FoldState, isOver, type OpenBatch } from '../../../internal/shard/journal/state.ts'
-import type { End, Items } from './items.ts'
+import type { End, Items, StoredItem } from './items.ts'
 
 /** A record with its place in the journal, and what it met. */
 export interface Taken {
@@ -34,6 +34,8 @@ export class Truth {
   state: FoldState = emptyState()
   /** Claims in their order, with the virtual ms at which they were stored. A lost one may have had the same epoch. */
   claims: { readonly epoch: number; readonly boot: string; readonly at: number }[] = []
+  /** Ends of drops by the ids of the items, also of those that a power cut took: their senders may store them again where they stood. */
+  readonly #drops = new Map<string, NonNullable<StoredItem['end']> & { position: Position }>()
   readonly #items: Items
   readonly #wrong: string[]
   #judges: readonly Judge[] = []
@@ -60,8 +62,15 @@ export class Truth {
     return this.state.batches.get(batchKey(name))
   }
 
+  /** Of an item that is stored now, and was dropped where it stands; null: it was not. */
+  droppedAt({ itemId, position: { seq, index } }: StoredItem): StoredItem['end'] {
+    const drop = this.#drops.get(itemId)
+    return drop?.position.seq === seq && drop.position.index === index ? drop : null
+  }
+
   /** Nothing is committed. */
   forget(): void {
+    this.#drops.clear()
     this.state = emptyState()
     this.claims = []
     for (const judge of this.#judges) judge.forget()
@@ -83,6 +92,8 @@ export class Truth {
     const ending = endedBy(record, before).filter((position) => !this.isOver(position))
     const [applied = false] = applyCommit(this.state, { seq, commit: { ...commit, records: [record] } })
     for (const position of ending) this.#end(position, record.type as End, seq, at)
+    if (record.type === 'drop' && applied)
+      this.#drops.set(record.itemId, { how: 'drop', seq, at, position: record.position })
     const batch =
       record.type === 'seal' ? this.batch({ groupId: record.groupId, version: seq }) : (before ?? undefined)
     const epoch = record.type === 'epoch' ? seq : commit.epoch

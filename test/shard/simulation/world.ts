@@ -229,7 +229,10 @@ export class World {
     const at = this.events.now
     this.losses.stored(seq, msgId)
     const { packId, replySubject } = decodePack(data, (view, index) => {
-      const store = (committed: number) => this.items.store(seq, index, at, view, committed)
+      const store = (committed: number) => {
+        const item = this.items.store(seq, index, at, view, committed)
+        item.end = this.truth.droppedAt(item)
+      }
       store(this.journal.lastSeq)
       this.#stored.add('inbox', seq, store)
       if (view.explicit) explicit.push(index)

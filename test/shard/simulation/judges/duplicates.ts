@@ -10,6 +10,9 @@ export class DuplicateJudge implements Judge {
   readonly #items: Items
   readonly #wrong: string[]
   readonly #dropsMayWait: boolean
+  /** The last commit that holds records, and the one before it. */
+  #last = 0
+  #before = 0
 
   /** `dropsMayWait`: for room in the journal, while what was written before them ends their originals. */
   constructor(items: Items, wrong: string[], dropsMayWait: boolean) {
@@ -19,20 +22,24 @@ export class DuplicateJudge implements Judge {
   }
 
   took(record: JournalRecord, { seq, applied }: Taken): void {
+    if (seq !== this.#last) [this.#before, this.#last] = [this.#last, seq]
     if (!applied) return
-    if (record.type === 'drop') this.#dropped(record, seq)
+    if (record.type === 'drop') this.#dropped(record)
     else if (record.type === 'seal') for (const position of record.positions) this.#taken(position)
     else if (record.type === 'keep') for (const { position } of record.items) this.#taken(position)
   }
 
-  /** All that it goes by stands with the items. */
-  forget(): void {}
+  /** All else that it goes by stands with the items. */
+  forget(): void {
+    this.#before = 0
+    this.#last = 0
+  }
 
   /**
-   * The owner learns that an original is over with the answer to its commit: what it drops may be in the next one, or in any
-   * later one when it waits for room. Then its original was live as it came, or its end was the last commit.
+   * The owner learns that an original is over with the answer to its commit: what it drops may be in the next one that holds
+   * records, or in any later one when it waits for room. Then its original was live as it came, or its end was the last commit.
    */
-  #dropped({ originalItemId, itemId, position }: DropRecord, seq: number): void {
+  #dropped({ originalItemId, itemId, position }: DropRecord): void {
     const item = this.#items.at(position)
     if (originalItemId === itemId) {
       if (!item?.again) this.#wrong.push(`${itemId} was dropped for itself`)
@@ -41,7 +48,7 @@ export class DuplicateJudge implements Judge {
     const original = item?.older.find((older) => older.itemId === originalItemId)
     if (!original)
       this.#wrong.push(`${itemId} was dropped for ${originalItemId}, which is no older one of it`)
-    else if (original.end && original.end.seq < (this.#dropsMayWait ? item!.committed : seq - 1))
+    else if (original.end && original.end.seq < (this.#dropsMayWait ? item!.committed : this.#before))
       this.#wrong.push(`${itemId} was dropped although its original was over`)
     if (item?.toldNew) this.#wrong.push(`${itemId} was dropped although its sender was told that it is new`)
   }

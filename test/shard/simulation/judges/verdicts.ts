@@ -9,6 +9,8 @@ interface Pack {
   /** Indexes of its explicit items. */
   readonly explicit: readonly number[]
   told: boolean
+  /** A power cut took it. */
+  lost?: boolean
 }
 
 export class VerdictJudge {
@@ -38,8 +40,10 @@ export class VerdictJudge {
 
   /** A pack is stored whose ingress waits for a verdict. */
   awaited(packId: string, seq: number, explicit: readonly number[]): void {
-    // The owner refuses what is stored again: the verdict is that on the first one.
-    if (!this.#packs.has(packId)) this.#packs.set(packId, { seq, explicit, told: false })
+    const known = this.#packs.get(packId)
+    // The owner refuses what is stored again: the verdict is that on the first one. Where it stood before, it was perhaps read before.
+    if (!known || (known.lost && known.seq !== seq)) this.#packs.set(packId, { seq, explicit, told: false })
+    else known.lost = false
   }
 
   asked(id: number, seq: number, indexes: readonly number[]): void {
@@ -48,17 +52,19 @@ export class VerdictJudge {
 
   /** Packs from this sequence on are gone from the inbox. */
   lost(from: number): void {
-    for (const [packId, { seq }] of this.#packs) if (seq >= from) this.#packs.delete(packId)
+    for (const pack of this.#packs.values()) if (pack.seq >= from) pack.lost = true
     for (const [id, { seq }] of this.#asked) if (seq >= from) this.#asked.delete(id)
   }
 
   /** An owner says it, whether or not it arrives. */
   said(owner: Owner, data: Uint8Array): void {
-    if (owner.killed || owner.misled) return
+    if (owner.killed) return
     const verdict = decodeVerdict(data)
     const pack = verdict && this.#packs.get(verdict.packId)
+    if (pack) pack.told = true
+    // It goes by what a power cut took.
+    if (owner.misled) return
     if (pack) {
-      pack.told = true
       const named = new Map(verdict.duplicates.map(({ index, of }) => [index, of]))
       for (const index of pack.explicit) {
         const of = named.get(index)
@@ -67,13 +73,16 @@ export class VerdictJudge {
     }
     const answer = decodeAnswer(data)
     const asked = answer?.kind === 'position' ? this.#asked.get(answer.id) : undefined
+    // Whose clock is ahead takes packs for too old to be answered, and their ingresses ask.
+    const isTold = this.#dropMemoryMs === 0 && answer?.kind === 'position' && answer.fates.every(isKnown)
+    if (isTold) for (const each of this.#packs.values()) if (each.seq === asked?.seq) each.told = true
     if (answer?.kind === 'position' && asked)
       for (const [at, fate] of answer.fates.entries()) this.#told(owner, asked.seq, asked.indexes[at]!, fate)
   }
 
   /** When everything is settled, every one of these was read and judged by somebody. */
   missing(): string[] {
-    const silent = [...this.#packs].filter(([, { told }]) => !told)
+    const silent = [...this.#packs].filter(([, { told, lost }]) => !told && !lost)
     return silent.map(([packId, { seq }]) => `no verdict on the pack ${packId} at ${seq}`)
   }
 
@@ -98,4 +107,8 @@ export class VerdictJudge {
       this.#wrong.push(`missed duplicate: ${itemId} is told new, and ${original.itemId} is live`)
     item.toldNew = true
   }
+}
+
+function isKnown({ kind }: Fate): boolean {
+  return kind !== 'unknown'
 }
