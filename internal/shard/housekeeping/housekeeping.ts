@@ -4,6 +4,7 @@
  * purge is true whoever sends it, because it follows a committed record.
  */
 import type { Clock } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/thrown.ts'
 import type { KnownSnapshot } from '../claim/journal-reading.ts'
 import { JournalClosedError } from '../journal/journal.ts'
 import { Carrying, type CarryingOptions } from './carrying.ts'
@@ -12,6 +13,9 @@ import { InboxKeeper, type InboxOptions } from './inbox.ts'
 import { Keeping, type KeepingOptions } from './keeping.ts'
 import type { HousekeepingLimits } from './limits.ts'
 import { Snapshots, type SnapshotsOptions } from './snapshots.ts'
+
+/** The same failure of a step is told so often, ms. */
+const TOLD_EVERY_MS = 30_000
 
 export type HousekeepingOptions = Omit<
   InboxOptions & KeepingOptions & SnapshotsOptions & CutOptions & CarryingOptions,
@@ -58,7 +62,10 @@ export class Housekeeping {
       () => cut.step(),
       look,
     ]
-    this.#steps = works.map((work) => new Step(() => this.#guarded(work)))
+    this.#steps = works.map((work) => {
+      const failures = new Failures(options)
+      return new Step(() => this.#guarded(work, failures))
+    })
     for (const step of this.#steps) this.#arm(step)
   }
 
@@ -86,12 +93,29 @@ export class Housekeeping {
     })
   }
 
-  async #guarded(work: () => Promise<void>): Promise<void> {
-    const { replay, onProblem } = this.#options
-    if (this.#stopped || replay.replaying) return
+  async #guarded(work: () => Promise<void>, failures: Failures): Promise<void> {
+    if (this.#stopped || this.#options.replay.replaying) return
     await work().catch((error: unknown) => {
-      if (!this.#stopped && !(error instanceof JournalClosedError)) onProblem('housekeeping', error)
+      if (!this.#stopped && !(error instanceof JournalClosedError)) failures.tell(error)
     })
+  }
+}
+
+/** Of one step, which is tried again each second: the same failure is told every 30 s. */
+class Failures {
+  readonly #options: Pick<HousekeepingOptions, 'clock' | 'onProblem'>
+  #told: { readonly message: string; readonly at: number } | null = null
+
+  constructor(options: Pick<HousekeepingOptions, 'clock' | 'onProblem'>) {
+    this.#options = options
+  }
+
+  tell(error: unknown): void {
+    const { clock, onProblem } = this.#options
+    const [message, at] = [messageOf(error), clock.monotonic()]
+    if (this.#told?.message === message && at < this.#told.at + TOLD_EVERY_MS) return
+    this.#told = { message, at }
+    onProblem('housekeeping', error)
   }
 }
 

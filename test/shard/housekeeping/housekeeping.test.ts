@@ -1,3 +1,4 @@
+/** Steps of housekeeping together, over logs in memory. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
@@ -83,6 +84,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     onProblem: () => {},
   })
   const limits = { ...HOUSEKEEPING_LIMITS, syncLagMs: 0 }
+  const problems: string[] = []
   const none = {
     replay: { cursor: 0, highWater: null, replaying: false },
     intake: { bytesRead: 0 },
@@ -90,7 +92,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     live: { inboxBytes: 0, keptBytes: 0, lowestInboxSeq: undefined, inInbox: () => [], kept: () => [] },
     duplicates: { lowestDropping: undefined },
     payloads: {},
-    onProblem: () => {},
+    onProblem: (_: string, error: Error) => problems.push(error.message),
   }
   const logs = { inboxLog: stored, journalLog: stored }
   const archive = new SnapshotArchive({ archive: memoryArchive(), clock: systemClock(), writer: 'a' })
@@ -103,7 +105,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     housekeeping.stop()
     projector.stop()
   }
-  return { clock, journal, stop }
+  return { clock, journal, problems, stop }
 }
 
 async function pass(clock: ManualClock, seconds: number): Promise<void> {
@@ -152,6 +154,23 @@ describe('a full journal with drops that wait for room', () => {
       'seen',
       'horizon',
     ])
+    stop()
+  })
+})
+
+describe('a step of housekeeping that fails again and again', () => {
+  it('is told every 30 s, and at once where it fails for another reason', async () => {
+    let reason = 'no answer'
+    const news = () => {
+      throw new Error(reason)
+    }
+    const replay = { cursor: 50, highWater: null, replaying: false }
+    const { clock, problems, stop } = await ownerOf(new FullLog(0.3), { replay, packs: { news } })
+    await pass(clock, 40)
+    expect(problems).to.deep.equal(['no answer', 'no answer'])
+    reason = 'no leader'
+    await pass(clock, 2)
+    expect(problems.slice(2)).to.deep.equal(['no leader'])
     stop()
   })
 })
