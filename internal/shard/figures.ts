@@ -64,10 +64,10 @@ export function figuresOf(parts: ShardParts, now: number): ShardFigures {
   }
 }
 
-/** One item a buffer, oldest first. Items of the inbox are in the order of their times, kept ones in none. */
+/** One item a buffer, oldest first. Both kinds of items are in the order of their times. */
 function oldestItems({ live }: ShardParts): { oldest: LiveItem[]; complete: boolean } {
   const found = new Map<string, LiveItem>()
-  const kept = lookThrough(live.kept(), found, Number.POSITIVE_INFINITY)
+  const kept = lookThrough(live.kept(), found, NAMED_BUFFERS)
   const inbox = lookThrough(live.inInbox(), found, found.size + NAMED_BUFFERS)
   return { oldest: [...found.values()].sort((a, b) => a.at - b.at), complete: kept && inbox }
 }

@@ -15,7 +15,6 @@ import type { Duplicates } from '../held/duplicates.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
 import { batchKey } from '../journal/batch-name.ts'
 import type { Journal } from '../journal/journal.ts'
-import { PositionMap } from '../journal/positions.ts'
 import type { SettledRecord } from '../journal/records.ts'
 import type { OpenBatch } from '../journal/state.ts'
 import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
@@ -39,7 +38,6 @@ export interface RestorationOptions {
 
 export class Restoration {
   readonly #options: RestorationOptions
-  readonly #members = new Map<OpenBatch, PositionMap<LiveItem>>()
   readonly #groups = new Map<OpenBatch, OpenGroup>()
   #stopped = false
   #finished: boolean
@@ -59,15 +57,10 @@ export class Restoration {
   }
 
   /** An item of an outstanding batch was read. */
-  member(batch: OpenBatch, item: LiveItem): void {
-    let members = this.#members.get(batch)
-    if (!members) {
-      members = new PositionMap()
-      this.#members.set(batch, members)
-      this.#groups.set(batch, item.group)
-      item.group.restoring++
-    }
-    members.set(item.seq, item.index, item)
+  member(batch: OpenBatch, { group }: LiveItem): void {
+    if (this.#groups.has(batch)) return
+    this.#groups.set(batch, group)
+    group.restoring++
   }
 
   /** After the replay: gives every batch its way on, in turns, and lets its group go on with the last batch of it. */
@@ -119,14 +112,8 @@ export class Restoration {
     })
   }
 
-  #itemsOf(batch: OpenBatch): LiveItem[] {
-    const members = this.#members.get(batch)
-    if (!members) return []
-    return batch.seal.positions.flatMap(({ seq, index }) => members.get(seq, index) ?? [])
-  }
-
   #dead(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
-    const items = this.#itemsOf(batch)
+    const items = itemsOf(batch, into.live)
     const record = deadRecord(batch, this.#options.clock.now())
     const { fact } = record
     into.journal.write(record, (seq, applied, data) => {
@@ -150,7 +137,7 @@ export class Restoration {
 
   #restore(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
     const { version, seal, attempt, nextAt } = batch
-    const items = this.#itemsOf(batch)
+    const items = itemsOf(batch, into.live)
     const group = this.#groups.get(batch)
     if (!group || items.length < seal.positions.length) {
       this.#giveUp(batch, items.length, into.journal)
@@ -192,6 +179,11 @@ export class Restoration {
       ),
     )
   }
+}
+
+/** Those that were read, in the order of delivery. */
+function itemsOf({ seal }: OpenBatch, live: LiveItems): LiveItem[] {
+  return seal.positions.flatMap((position) => live.get(position) ?? [])
 }
 
 /** Of a batch that Postgres has as a dead letter; `at`: Unix ms. Its times are not known any more. */

@@ -6,7 +6,6 @@
  */
 import type { GroupState } from '../../group/machine.ts'
 import type { GroupItem } from '../../group/model.ts'
-import { Chunks } from '../../runtime/chunks.ts'
 import { PositionMap } from '../journal/positions.ts'
 import type { Position } from '../journal/records.ts'
 import type { BufferState } from './buffer-state.ts'
@@ -44,8 +43,6 @@ export class LiveItems {
   readonly #payloads: PayloadCache
   readonly #inInbox = new PositionMap<LiveItem>()
   readonly #kept = new PositionMap<LiveItem>()
-  /** The same by the commits that hold them. */
-  readonly #byCommit = new Chunks<Set<LiveItem>>()
   #highest = 0
   #payloadBytes = 0
   #inboxBytes = 0
@@ -88,16 +85,15 @@ export class LiveItems {
     return this.#inInbox.values()
   }
 
-  /** Kept items, those of the oldest commit first; of now, as `inInbox`. */
-  *kept(): Generator<LiveItem> {
-    for (const [, , items] of this.#byCommit.entries()) yield* items
+  /** Kept items, in the order in which they were read once, as `inInbox`. */
+  kept(): Iterable<LiveItem> {
+    return this.#kept.values()
   }
 
   add(item: LiveItem): void {
     if (item.message.source === 'journal') {
       this.#kept.set(item.seq, item.index, item)
       this.#keptBytes += item.size
-      this.#enterCommit(item)
     } else {
       if (item.seq < this.#highest) throw new Error(`inbox item ${item.seq} was read after ${this.#highest}`)
       this.#highest = item.seq
@@ -111,10 +107,8 @@ export class LiveItems {
 
   remove(item: LiveItem): void {
     if (this.#inInbox.delete(item.seq, item.index)) this.#inboxBytes -= item.size
-    else if (this.#kept.delete(item.seq, item.index)) {
-      this.#keptBytes -= item.size
-      this.#leaveCommit(item)
-    } else throw new Error(`item ${item.seq}/${item.index} left twice`)
+    else if (this.#kept.delete(item.seq, item.index)) this.#keptBytes -= item.size
+    else throw new Error(`item ${item.seq}/${item.index} left twice`)
     this.#payloadBytes -= item.bytes
     item.group.buffer.let(item.bytes, item.size)
     this.#payloads.release(item.message)
@@ -126,23 +120,10 @@ export class LiveItems {
       this.#inboxBytes -= item.size
       this.#kept.set(item.seq, item.index, item)
       this.#keptBytes += item.size
-    } else this.#leaveCommit(item)
+    }
     this.#payloads.release(item.message)
     item.message = message
     item.offset = offset
     message.live++
-    this.#enterCommit(item)
-  }
-
-  #enterCommit(item: LiveItem): void {
-    const items = this.#byCommit.get(item.message.seq)
-    if (items) items.add(item)
-    else this.#byCommit.set(item.message.seq, 0, new Set([item]))
-  }
-
-  #leaveCommit(item: LiveItem): void {
-    const items = this.#byCommit.get(item.message.seq)
-    items?.delete(item)
-    if (items?.size === 0) this.#byCommit.delete(item.message.seq)
   }
 }

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { Restoration, type RestorationOptions } from '../../../internal/shard/claim/restoration.ts'
 import type { LiveItem, OpenGroup } from '../../../internal/shard/held/live.ts'
+import type { Position } from '../../../internal/shard/journal/records.ts'
 import type { OpenBatch } from '../../../internal/shard/journal/state.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { settled as settledTurn } from '../../ingest/support.ts'
@@ -20,6 +21,7 @@ function restoration(batches: number) {
   const restored: number[] = []
   const resumed: OpenGroup[] = []
   const into = {
+    live: { get: (position: Position) => position },
     batches: {
       restore: (_group: OpenGroup, { version }: { version: number }) => restored.push(version),
       resume: (group: OpenGroup) => resumed.push(group),
