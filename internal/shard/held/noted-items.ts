@@ -18,15 +18,16 @@ import { CachedMessage } from './payload-cache.ts'
 
 /** Items that are listed in one turn of the event loop: some ms. */
 const ITEMS_A_TURN = 2_500
-/** Past so many, groups begin to be written down anew: what they say of themselves then stands in memory twice. */
-const MOST_GROUPS = 100_000
+/** Past so many, uids of buffers are noted anew, and then stand in memory twice. */
+const MOST_BUFFERS = 10_000
 
+/** Shared by items that stand together. */
 interface KeptGroup {
   readonly token: string
   readonly bufferUid: string
 }
 
-/** A kept item without its bytes. What its group says stands there once for all of them. */
+/** A kept item without its bytes. */
 export class NotedItem implements Position, KeptAt {
   readonly seq: number
   readonly index: number
@@ -82,7 +83,7 @@ export class NotedItem implements Position, KeptAt {
 }
 
 export class Notes {
-  readonly #groups = new Map<string, KeptGroup>()
+  #group: KeptGroup = { token: '', bufferUid: '' }
   readonly #uids = new Map<string, string>()
 
   /**
@@ -103,15 +104,15 @@ export class Notes {
     return noted
   }
 
+  /** Items of a group stand together in a keep. */
   #groupOf({ groupToken: token, bufferUid }: ItemView): KeptGroup {
-    const known = this.#groups.get(token)
-    if (known) return known
-    if (this.#groups.size >= MOST_GROUPS) for (const names of [this.#groups, this.#uids]) names.clear()
-    const uid = this.#uids.get(bufferUid) ?? bufferUid
-    this.#uids.set(uid, uid)
-    const group = { token, bufferUid: uid }
-    this.#groups.set(token, group)
-    return group
+    if (token !== this.#group.token) {
+      if (this.#uids.size >= MOST_BUFFERS) this.#uids.clear()
+      const uid = this.#uids.get(bufferUid) ?? bufferUid
+      this.#uids.set(uid, uid)
+      this.#group = { token, bufferUid: uid }
+    }
+    return this.#group
   }
 }
 
