@@ -10,7 +10,7 @@ import type { Which } from '../support/nats-proxy.ts'
 import { startLoad } from './crash.ts'
 import type { SentItem } from './history.ts'
 import type { Load } from './load.ts'
-import { archiving, committing, purging } from './strikes.ts'
+import { archiving, committing, purging, removingOlder } from './strikes.ts'
 import { Trial, within } from './trial.ts'
 
 const SEED = 13
@@ -19,11 +19,12 @@ const HELD = 40
 const PHASES: readonly [string, Which][] = [
   ['a keep', committing('keep')],
   ['a horizon', committing('horizon')],
-  ['a part of a snapshot', archiving('part')],
+  ['the first part of a snapshot', archiving('first part')],
+  ['a further part of a snapshot', archiving('other part')],
   ['the end of a snapshot', archiving('end')],
-  ['a purge of an inbox', purging('INBOX')],
-  ['a purge of a journal', purging('JOURNAL')],
-  ['a removal from an archive', purging('ARCHIVE')],
+  ['a purge of an inbox', purging('INBOX_')],
+  ['a purge of a journal', purging('JOURNAL_')],
+  ['the removal of an older snapshot', removingOlder()],
 ]
 
 describe('a service killed while it keeps its logs short', function () {

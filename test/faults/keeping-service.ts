@@ -38,7 +38,7 @@ const LIMITS: HousekeepingLimits = {
   keepRatio: 1,
   keepBytes: 20_000,
   snapshotBytes: 4_000,
-  partBytes: 4_000,
+  partBytes: 500,
   fullShare: 0.6,
 }
 /** Secrets at rest are none of this program's business. */

@@ -15,15 +15,30 @@ export const packing: Which = ({ subject }) => subject.startsWith('items.')
 /** An owner's verdict on its way to an ingress. */
 export const judging: Which = ({ subject }) => /^ingress\.[^.]+\.verdict$/.test(subject)
 
-/** A part of a snapshot on its way into an archive, or its end. */
-export function archiving(what: 'part' | 'end'): Which {
-  const subject = what === 'end' ? /^archive\.\d+\.snapshot\..*\.end$/ : /^archive\.\d+\.snapshot\..*\.\d+$/
+/** What of a snapshot is on its way into an archive: its first part, another part, or its end. */
+export function archiving(what: 'first part' | 'other part' | 'end'): Which {
+  const last = { 'first part': '0', 'other part': '[1-9]\\d*', end: 'end' }[what]
+  const subject = new RegExp(`^archive\\.\\d+\\.snapshot\\..*\\.${last}$`)
   return (frame) => subject.test(frame.subject)
 }
 
-/** A purge of an inbox or of a journal, or of older snapshots in an archive. */
-export function purging(log: 'INBOX' | 'JOURNAL' | 'ARCHIVE'): Which {
-  return ({ subject }) => subject.startsWith(`$JS.API.STREAM.PURGE.${log}_`)
+/** A purge of an inbox or of a journal; `above`: of what stands above this sequence, too. */
+export function purging(stream: string, above = 0): Which {
+  return ({ subject, payload }) =>
+    subject.startsWith(`$JS.API.STREAM.PURGE.${stream}`) && JSON.parse(payload.toString()).seq > above
+}
+
+/** The removal of a snapshot behind which a complete one stands: from now on, the first end has to come before it. */
+export function removingOlder(): Which {
+  const complete = new Map<string, number>()
+  return ({ subject, payload }) => {
+    const [, stored, end] = /^archive\.(\d+)\.snapshot\.(\d+)\..*\.end$/.exec(subject) ?? []
+    if (stored !== undefined) complete.set(stored, Number(end))
+    if (!subject.startsWith('$JS.API.STREAM.PURGE.ARCHIVE_')) return false
+    const { filter } = JSON.parse(payload.toString()) as { filter: string }
+    const [, archive, older] = /^archive\.(\d+)\.snapshot\.(\d+)\./.exec(filter) ?? []
+    return archive !== undefined && Number(older) < (complete.get(archive) ?? 0)
+  }
 }
 
 /** The `count`th of these messages from now on. */
