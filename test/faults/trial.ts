@@ -1,11 +1,14 @@
 /** One installation under faults: the real service, its senders and destination, and the judgement at the end. */
+import { join } from 'node:path'
+
 import type { BufferFields } from '../support/api.ts'
-import { untilNone } from '../support/eventually.ts'
+import { eventually, untilNone } from '../support/eventually.ts'
 import { NatsProxy, type Struck, type Which } from '../support/nats-proxy.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase, ownNats } from '../support/servers.ts'
 import { createInstallation, type Installation, untilHealthy } from '../support/service.ts'
 import { inSeveralProcesses } from '../support/shape.ts'
+import { tempFolder } from '../support/temp-folders.ts'
 import { readDatabase, readLeftDatabase } from './aftermath.ts'
 import { type BufferPatch, Buffers } from './buffers.ts'
 import { check } from './checker.ts'
@@ -37,6 +40,8 @@ export interface TrialOptions {
 /** Servers beside the service. */
 export interface OwnServers {
   readonly nats: Awaited<ReturnType<typeof ownNats>>
+  /** Folder of that NATS. */
+  readonly dir: string
   readonly proxy: NatsProxy
   readonly databaseUrl: string
 }
@@ -125,6 +130,14 @@ export class Trial {
     await untilHealthy(service).catch((error: unknown) => {
       throw this.failure([{ rule: 'start', detail: String(error).slice(-600) }])
     })
+    this.#url = service.url
+  }
+
+  /** Resolves when the service answers, whatever its health. */
+  async startUnhealthy(): Promise<void> {
+    await this.spawn()
+    const { service } = this.installation
+    await eventually(async () => (await fetch(`${service.url}/health`)).ok || true, { timeoutMs: 60_000 })
     this.#url = service.url
   }
 
@@ -233,8 +246,9 @@ export class Trial {
 }
 
 async function openServers(sync = '2m'): Promise<OwnServers> {
-  const nats = await ownNats({ sync })
-  return { nats, proxy: await NatsProxy.to(nats.port), databaseUrl: await freshDatabase() }
+  const dir = join(tempFolder('trial-nats'), 'nats')
+  const nats = await ownNats({ sync, dir })
+  return { nats, dir, proxy: await NatsProxy.to(nats.port), databaseUrl: await freshDatabase() }
 }
 
 export async function within<T>(work: Promise<T>, ms: number, otherwise: string): Promise<T> {
