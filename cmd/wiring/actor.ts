@@ -5,7 +5,7 @@ import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
 import { systemRandomness } from '../../internal/runtime/system-clock.ts'
-import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/limits.ts'
+import { HOUSEKEEPING_LIMITS, type HousekeepingLimits } from '../../internal/shard/housekeeping/limits.ts'
 import type { Membership } from '../../internal/shard/ownership/membership.ts'
 import { ActorNode } from '../../internal/shard/ownership/node.ts'
 import {
@@ -45,6 +45,7 @@ export async function startActor(
   meter: Meter,
   deliveries: DeliveryClient,
   nodes: { leases: Membership; isOver: (boot: string) => boolean },
+  housekeeping: Omit<HousekeepingLimits, 'syncLagMs'> = HOUSEKEEPING_LIMITS,
 ): Promise<ActorNode> {
   const { config, lifecycle, clock, log, boot, watched } = node
   const actor = await lifecycle.acquire(
@@ -69,7 +70,7 @@ export async function startActor(
           payloadMs: PAYLOAD_MS,
           attemptsPerBuffer: ATTEMPTS_PER_BUFFER,
           factsAtOnce: FACTS_AT_ONCE,
-          housekeeping: { ...HOUSEKEEPING_LIMITS, syncLagMs: syncLagMs(config.sync) },
+          housekeeping: { ...housekeeping, syncLagMs: syncLagMs(config.sync) },
         },
       })
       await actor.start()

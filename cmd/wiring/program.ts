@@ -11,6 +11,7 @@ import { createHandler } from '../../internal/http/server.ts'
 import { isOutage } from '../../internal/postgres/outage.ts'
 import { runService, type ServiceProcess } from '../../internal/runtime/process.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
+import type { HousekeepingLimits } from '../../internal/shard/housekeeping/limits.ts'
 import type { ShardTable } from '../../internal/shard/status/shard-table.ts'
 import { createHttpTelemetry } from '../../internal/telemetry/http-telemetry.ts'
 import { createLogger } from '../../internal/telemetry/logger.ts'
@@ -62,6 +63,8 @@ export interface Program {
   readonly routes?: (node: Node) => readonly Middleware[]
   /** Of an installation that is configured with no other. */
   readonly ownProvider?: OwnProvider
+  /** Default: `HOUSEKEEPING_LIMITS`. */
+  readonly housekeeping?: Omit<HousekeepingLimits, 'syncLagMs'>
   /** Whether somebody reads the log on a terminal, to see what becomes of webhooks. */
   readonly watched?: (config: Config) => boolean
   /** Once it is ready. */
@@ -156,7 +159,7 @@ async function start(
   const deliveries = await openDeliveries(node, version, metrics.meter)
   const isOver = (boot: string) => backends.overBoots.includes(boot)
   const actor = hasShards
-    ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver })
+    ? await startActor(node, store, logs, metrics.meter, deliveries, { leases, isOver }, program.housekeeping)
     : undefined
   if (program.actor || prepared) {
     const table = createTable(node, logs, leases, () => actor?.supervisors() ?? [])

@@ -5,7 +5,7 @@
 import { connect, type NatsConnection } from 'nats'
 
 import { Api, type BufferFields } from '../support/api.ts'
-import { Cluster, type ClusterRole } from '../support/cluster.ts'
+import { Cluster, type ClusterRole, type Programs } from '../support/cluster.ts'
 import { eventually, untilNone } from '../support/eventually.ts'
 import { seededFractions } from '../support/seeded.ts'
 import { freshDatabase } from '../support/servers.ts'
@@ -41,6 +41,7 @@ export interface ClusterTrialOptions {
   readonly brokers?: number
   /** Default: of this machine. */
   readonly servers?: TrialServers
+  readonly programs?: Programs
   /** How long the cluster may take to heal and to drain, ms; default 60,000 each. */
   readonly patienceMs?: number
 }
@@ -105,15 +106,18 @@ export class ClusterTrial {
       databaseUrl,
       sync,
     }: TrialServers = options.servers ?? (await ownServers(brokers))
-    const cluster = await Cluster.create({
-      PENSTOCK_NATS_URL: servers.natsUrls.join(','),
-      PENSTOCK_DATABASE_URL: databaseUrl,
-      PENSTOCK_REPLICAS: String(servers.brokers.length),
-      ...(sync !== undefined && { PENSTOCK_SYNC: sync }),
-      PENSTOCK_SHARDS: String(shards),
-      PENSTOCK_INITIAL_CREDITS: String(CREDITS),
-      PENSTOCK_LOG_LEVEL: 'info',
-    })
+    const cluster = await Cluster.create(
+      {
+        PENSTOCK_NATS_URL: servers.natsUrls.join(','),
+        PENSTOCK_DATABASE_URL: databaseUrl,
+        PENSTOCK_REPLICAS: String(servers.brokers.length),
+        ...(sync !== undefined && { PENSTOCK_SYNC: sync }),
+        PENSTOCK_SHARDS: String(shards),
+        PENSTOCK_INITIAL_CREDITS: String(CREDITS),
+        PENSTOCK_LOG_LEVEL: 'info',
+      },
+      options.programs,
+    )
     const [history, random] = [newHistory({ shards, shape: 'cluster' }), seededFractions(seed)]
     const destination = await Destination.open(history, random, () => true)
     const destinationProxy = await TcpProxy.to(Number(new URL(destination.url).port))

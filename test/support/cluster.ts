@@ -8,6 +8,9 @@ import { tempFolder } from './temp-folders.ts'
 
 export type ClusterRole = 'ingress' | 'admin' | 'actor'
 
+/** From the root of the repository; default: those of the installation. */
+export type Programs = Readonly<Partial<Record<ClusterRole | 'migrate', string>>>
+
 export interface ClusterNode {
   readonly role: ClusterRole
   readonly service: Service
@@ -22,14 +25,16 @@ export class Cluster {
   readonly nodes: ClusterNode[] = []
   readonly #env: Record<string, string>
   readonly #key: string
+  readonly #programs: Programs
 
-  private constructor(env: Record<string, string>, key: string) {
+  private constructor(env: Record<string, string>, key: string, programs: Programs) {
     this.#env = env
     this.#key = key
+    this.#programs = programs
   }
 
   /** Servers and settings; no node runs yet. */
-  static async create(env: Record<string, string> = {}): Promise<Cluster> {
+  static async create(env: Record<string, string> = {}, programs: Programs = {}): Promise<Cluster> {
     const key = `svk_${randomBytes(24).toString('hex')}`
     const shared = {
       PENSTOCK_NATS_URL: env.PENSTOCK_NATS_URL ?? (await natsAccount()).url,
@@ -45,7 +50,7 @@ export class Cluster {
       PENSTOCK_ALLOW_DESTINATIONS: '127.0.0.0/8',
       PENSTOCK_LOG_LEVEL: 'debug',
     }
-    return new Cluster({ ...shared, ...env }, key)
+    return new Cluster({ ...shared, ...env }, key, programs)
   }
 
   get databaseUrl(): string {
@@ -63,7 +68,7 @@ export class Cluster {
 
   /** Starts a program of the installation and resolves as soon as its process is there; an empty variable is unset. */
   spawn(role: ClusterRole | 'migrate', env: Record<string, string> = {}): Promise<Service> {
-    const program = `cmd/${role}/main.ts`
+    const program = this.#programs[role] ?? `cmd/${role}/main.ts`
     return startService({ dataDir: tempFolder(role), program, env: { ...this.#env, ...env } })
   }
 
