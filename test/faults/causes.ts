@@ -35,6 +35,11 @@ export function standsStill({ kind }: Fault): boolean {
   return kind.startsWith('freeze actor-') || kind === 'stall'
 }
 
+/** A server of the broker that is cut off from its peers has no new items for the owners that it serves. */
+export function hidesItems({ kind }: Fault): boolean {
+  return /^nats-blackhole nats-\d+$/.test(kind)
+}
+
 /** What a buffer was told is not known to an owner meanwhile, or what it sent before is on its way for long. */
 export function hidesChanges(fault: Fault): boolean {
   const role = roleOf(fault)

@@ -95,6 +95,12 @@ describe('the checker of duplicates', () => {
       Object.assign(history.deliveries[0]!, { at: LONG })
     }
     expect(broken(bothLater, duplicates())).to.deep.equal(['duplicate-missed'])
+    const cutOff = (to: number) => (history: History) => {
+      bothLater(history)
+      history.faults.push({ kind: 'nats-blackhole nats-2', from: SENT + 10, to })
+    }
+    expect(broken(cutOff(LONG - 100), duplicates()), 'perhaps not read before').to.deep.equal([])
+    expect(broken(cutOff(SENT + 600), duplicates()), 'read behind it').to.deep.equal(['duplicate-missed'])
     const together = (history: History) => {
       history.sent[1]!.answer = null
       history.deliveries.splice(0, 1, delivery(10, [withId(1), withId(2)]))

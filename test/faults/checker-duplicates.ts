@@ -1,6 +1,6 @@
 /** Deduplication (docs/reference/buffers.md, "Deduplication"): exact while the original is buffered, and only then. */
 import { versionOf } from './batch-key.ts'
-import { isOnTheWay } from './causes.ts'
+import { hidesItems, isOnTheWay } from './causes.ts'
 import type { Evidence, Violation } from './evidence.ts'
 import type { SentItem } from './history.ts'
 
@@ -77,9 +77,15 @@ function wasReadBefore(evidence: Evidence, seals: Seals, original: SentItem, sin
 function wasBufferedLong(evidence: Evidence, { n }: SentItem, since: number): boolean {
   const [first, last] = [evidence.firstSeen(n), evidence.lastSeen(n)]
   if (first === undefined || last === undefined) return false
-  const soon = since + LAG_MS + evidence.stalledMs(since, last)
+  const soon = since + LAG_MS + evidence.stalledMs(since, last) + hiddenMs(evidence, since, last)
   const faulty = evidence.faultsBetween(since, last).some((fault) => !isOnTheWay(fault))
   return first > soon || (last > soon && !faulty)
+}
+
+/** So long between these times no owner may have had anything to read, ms. */
+function hiddenMs(evidence: Evidence, from: number, to: number): number {
+  const hiding = evidence.faultsBetween(from, to).filter(hidesItems)
+  return hiding.reduce((sum, fault) => sum + Math.min(fault.to, to) - Math.max(fault.from, from), 0)
 }
 
 /** When the latest item of all batches of a shard, up to a place in its journal, was sent. */
