@@ -7,26 +7,23 @@ import { expect } from 'chai'
 
 import { eventually } from '../support/eventually.ts'
 import { readMetrics } from '../support/metrics.ts'
+import { freshDatabase } from '../support/servers.ts'
 import { perform, release } from './acts.ts'
 import { ClusterTrial, type ClusterTrialOptions } from './cluster-trial.ts'
 import { startLoad } from './crash.ts'
 import { duplicatesByFault } from './duplicates.ts'
 import type { Fault } from './history.ts'
-import type { Load } from './load.ts'
 import { createLoadBuffers, whileSwitching } from './load-buffers.ts'
 import type { NodePlace } from './node-place.ts'
+import { type PartedBrokers, partedBrokers } from './parted-brokers.ts'
 import { goesOn, longestOver, longestPause, releases, seals } from './pauses.ts'
+import { accepts, leaderOf, type RowContext, WAIT } from './row-acts.ts'
 import type { SelfEnd } from './self-ends.ts'
+import { serverCutOff } from './server-cut-off.ts'
 import { within } from './trial.ts'
 
 /** Three times the TTL of a lease, ms. */
 const LONG_MS = 15_000
-const WAIT = { timeoutMs: 60_000, everyMs: 20 }
-
-interface RowContext {
-  readonly trial: ClusterTrial
-  readonly load: Load
-}
 
 /** What a row shows beside that it holds. */
 export interface RowSummary {
@@ -43,16 +40,24 @@ export interface RowSummary {
 
 /** Rejects with what does not hold. */
 export async function runRow(row: string, seed: number): Promise<RowSummary> {
-  const { play, options } = ROWS[row]!
-  const trial = await ClusterTrial.open({ ...options, label: `row-${row}`, seed })
+  const { play, options, parted } = ROWS[row]!
+  const brokers = parted ? await partedBrokers() : null
+  const servers = brokers && { broker: brokers, databaseUrl: await freshDatabase() }
+  const trial = await ClusterTrial.open({
+    ...options,
+    ...(servers && { servers }),
+    label: `row-${row}`,
+    seed,
+  })
   try {
-    return await trial.keeping(() => playOn(trial, play))
+    const playRow = parted && brokers ? (context: RowContext) => parted(context, brokers) : play!
+    return await trial.keeping(() => playOn(trial, playRow))
   } finally {
     await trial.close()
   }
 }
 
-async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummary> {
+async function playOn(trial: ClusterTrial, play: NonNullable<Row['play']>): Promise<RowSummary> {
   await createLoadBuffers(trial)
   const load = startLoad(trial, { writers: 16, pauseMs: 100 })
   await whileSwitching(trial, async () => {
@@ -78,8 +83,10 @@ async function playOn(trial: ClusterTrial, play: Row['play']): Promise<RowSummar
 interface Row {
   /** What it shows, as the table of the README has it. */
   readonly title: string
-  readonly play: (context: RowContext) => Promise<void>
-  readonly options?: Pick<ClusterTrialOptions, 'actors' | 'brokers' | 'shards'>
+  readonly play?: (context: RowContext) => Promise<void>
+  /** Instead of `play`, on servers that can be cut off from each other. */
+  readonly parted?: (context: RowContext, brokers: PartedBrokers) => Promise<void>
+  readonly options?: Pick<ClusterTrialOptions, 'actors' | 'brokers' | 'shards' | 'programs'>
 }
 
 export const ROWS: Readonly<Record<string, Row>> = {
@@ -113,6 +120,11 @@ export const ROWS: Readonly<Record<string, Row>> = {
     title:
       'an ingress stands still past its lease, and its statements are cut twenty times: credits are right',
     play: ingressStandsStill,
+  },
+  26: {
+    title: 'one of three servers is cut off during snapshots and claims: nothing is lost',
+    parted: serverCutOff,
+    options: { programs: { actor: 'test/faults/keeping-actor.ts' } },
   },
 }
 
@@ -248,11 +260,6 @@ async function ingressStandsStill({ trial, load }: RowContext): Promise<void> {
   fault.to = Date.now()
 }
 
-async function accepts(load: Load, items: number): Promise<void> {
-  const target = load.accepted + items
-  await eventually(() => load.accepted >= target, WAIT)
-}
-
 async function healedAfter(trial: ClusterTrial, faulty: Promise<Fault | null>): Promise<void> {
   const fault = await faulty
   await trial.untilHealed()
@@ -268,14 +275,4 @@ async function othersRunAll(trial: ClusterTrial, place: NodePlace): Promise<bool
 /** Batches that this node delivered. */
 async function deliveriesOf(place: NodePlace): Promise<number> {
   return readMetrics(await place.metrics(), 'penstock_deliveries_total')
-}
-
-async function leaderOf(trial: ClusterTrial, stream: string): Promise<string | false> {
-  const connection = await trial.brokerConnection()
-  try {
-    const manager = await connection.jetstreamManager()
-    return (await manager.streams.info(stream)).cluster?.leader ?? false
-  } finally {
-    await connection.close()
-  }
 }
