@@ -13,10 +13,12 @@ export interface PowerKind {
   readonly sync: string
   /** The same interval, ms: so old may be what a cut takes. 0: it takes nothing that was acknowledged. */
   readonly losesMs: number
+  /** Snapshots come after a few KB of journal, and the power goes at one, or behind a cut of a journal (`moments.ts`). */
+  readonly archives: boolean
   readonly cache: Cache
 }
 
-const NATS = { server: 'nats', inside: 1, beside: 0, sync: 'always', losesMs: 0 } as const
+const NATS = { server: 'nats', inside: 1, beside: 0, sync: 'always', losesMs: 0, archives: false } as const
 
 const WITHOUT_CACHE = {
   always: { ...NATS, title: 'one NATS, sync `always`: nothing is lost, and nothing goes under two keys' },
@@ -25,6 +27,14 @@ const WITHOUT_CACHE = {
     sync: '5s',
     losesMs: 5_000,
     title: 'one NATS, sync 5 s: the loss is noticed, a repair brings the shards back, no key has two bodies',
+  },
+  archive: {
+    ...NATS,
+    sync: '5s',
+    losesMs: 5_000,
+    archives: true,
+    title:
+      'one NATS, sync 5 s, cut at a snapshot or behind a cut of a journal: the loss is noticed, a repair brings the shards back, no key has two bodies',
   },
   'one-of-three': {
     ...NATS,

@@ -20,6 +20,7 @@ import {
 } from './judgement.ts'
 import { POWER_KINDS, type PowerKind } from './kinds.ts'
 import { bringBack, type Repair, readTails, repairAll, shortened, stopLost, type Tails } from './lost-tail.ts'
+import { atMoment, MOMENTS, type Moment } from './moments.ts'
 import { giveLead } from './nats-machine.ts'
 import { openStores, type PowerStores } from './stores.ts'
 
@@ -94,7 +95,7 @@ interface Run {
 export async function powerRun({ seed, kind: name, cuts, guest }: PowerRunOptions): Promise<PowerSummary> {
   const kind = POWER_KINDS[name]!
   const stores = await openStores(guest, kind)
-  const trial = await openTrial(stores, name, seed)
+  const trial = await openTrial(stores, kind, name, seed)
   try {
     return await trial.keeping(() => runOn({ kind, stores, trial }, cuts))
   } finally {
@@ -102,9 +103,15 @@ export async function powerRun({ seed, kind: name, cuts, guest }: PowerRunOption
   }
 }
 
-async function openTrial({ servers }: PowerStores, kind: string, seed: number): Promise<ClusterTrial> {
-  const size = { ingresses: 1, actors: 2, shards: SHARDS }
-  const options = { label: `power-${kind}`, seed, servers, patienceMs: PATIENCE_MS, ...size }
+async function openTrial(
+  { servers }: PowerStores,
+  { archives }: PowerKind,
+  name: string,
+  seed: number,
+): Promise<ClusterTrial> {
+  const programs = archives ? { actor: 'test/faults/keeping-actor.ts' } : {}
+  const size = { ingresses: 1, actors: 2, shards: SHARDS, programs }
+  const options = { label: `power-${name}`, seed, servers, patienceMs: PATIENCE_MS, ...size }
   return ClusterTrial.open(options).catch(async (error: unknown) => {
     await servers.broker.stop()
     throw error
@@ -118,9 +125,10 @@ async function runOn(on: Omit<Run, 'load'>, count: number): Promise<PowerSummary
   const load = startLoad(trial, { writers: WRITERS, pauseMs: PAUSE_MS })
   const run = { ...on, load }
   const cuts: Cut[] = []
+  const moments = kind.archives ? Math.floor(trial.random() * MOMENTS.length) : 0
   for (let cut = 0; cut < count; cut++) {
     await accepted(run)
-    cuts.push(await cutOnce(run))
+    cuts.push(await cutOnce(run, MOMENTS[(moments + cut) % MOMENTS.length]!))
   }
   await accepted(run)
   await within(load.stop(), PATIENCE_MS, 'the writers do not end')
@@ -141,10 +149,11 @@ async function accepted({ trial, load }: Run): Promise<void> {
   await delay(trial.random() * 100)
 }
 
-async function cutOnce(run: Run): Promise<Cut> {
+/** `moment`: where the kind is about archives. */
+async function cutOnce(run: Run, moment: Moment): Promise<Cut> {
   const { kind, stores, trial } = run
   if (stores.member !== null && trial.random() < TO_LEAD) await lead(trial, stores.member)
-  const before = await tailsOf(run)
+  const before = kind.archives ? await atMoment(trial, moment, SHARDS) : await tailsOf(run)
   const [began, since] = [performance.now(), Date.now()]
   const first = await cutPower(run)
   const back = performance.now()
