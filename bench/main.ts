@@ -22,6 +22,7 @@ import { measureSecrets } from './operator-secrets.ts'
 import { comparePeers } from './peers.ts'
 import { keep, whereNow } from './results.ts'
 import { measureStarts } from './start.ts'
+import { measureTurns } from './turns.ts'
 
 /** With goals of p99, ms. */
 const OPEN_GROUPS: Numbers = [[1_000], [10_000, 10], [100_000, 25]]
@@ -29,6 +30,7 @@ const HEAP = { groups: 100_000, rounds: 3 }
 const STARTS = 5
 const CHANGES = 100
 const HELD_ITEMS = 1_000_000
+const TURNS = { rounds: 3, finished: 1_500_000, kept: 500_000, openBatches: 10_000, dueItems: 100_000 }
 const SCALE_OUT = { rounds: 5, measureMs: 4_000 }
 const TAKE_OVER = { liveItems: [1_000, 10_000, 50_000, 200_000], rounds: 3 }
 /** 1 MB each is what a Secret may have in all. */
@@ -48,6 +50,7 @@ const SECTIONS: Record<string, () => Promise<string>> = {
   start: () => measureStarts(STARTS),
   config: () => measureChanges(CHANGES),
   million: () => measureMillion(HELD_ITEMS),
+  turns: () => measureTurns(TURNS),
   'scale-out': () => measureScaleOut(SCALE_OUT.rounds, SCALE_OUT.measureMs),
   'hand-over': () => measureHandOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
   'take-over': () => measureTakeOver(TAKE_OVER.liveItems, TAKE_OVER.rounds),
