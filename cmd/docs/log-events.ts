@@ -143,12 +143,14 @@ export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Reco
     'the logs cannot be checked': 'After a reconnect: the broker did not answer what it still has.',
     'the shard is quarantined': 'The shard failed. It is claimed again after a pause.',
     'the shard was fenced': 'Another node has claimed the shard.',
-    'the shard stands still': 'The journal takes no commits.',
+    'the shard stands still':
+      'The journal takes no commits, or was not seen again for 5 s after a reconnect.',
     'a hand-over failed': 'The next owner takes over as after a crash.',
     'the owner of a shard cannot be read': 'It is not claimed before the broker tells its owner.',
     'reading the inbox': 'The reader of the inbox failed and begins anew.',
     'a stored message cannot be read': 'A batch waits for its bytes.',
-    housekeeping: 'A step of cleaning up the logs failed. The next one follows.',
+    housekeeping:
+      'A step of cleaning up the logs failed. It is tried again each second, and the same failure is told every 30 s.',
     'the configuration of a buffer cannot be read': 'Its groups are held until Postgres answers.',
     'items of a buffer that does not exist are held':
       'Postgres never had the row of the buffer: it may be an older copy.',
