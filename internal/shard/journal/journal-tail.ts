@@ -15,10 +15,13 @@ export interface OwnTail {
   readonly lastSeq: number
 }
 
-/** Rejects with LostTailError when another commit stands in its place. A purged one is no loss. */
+/** Rejects with LostTailError when another commit stands in its place, and otherwise when a server was behind. A purged one is no loss. */
 export async function checkOwnCommit(log: Log, { shard, boot, epoch, lastSeq }: OwnTail): Promise<void> {
   const message = await log.get(lastSeq)
-  if (message === undefined) return
+  if (message === undefined) {
+    if ((await log.state()).firstSeq > lastSeq) return
+    throw new Error(`a server that was behind does not have ${lastSeq} of the journal`)
+  }
   const found = decodeCommit(message.data)
   // A claim does not know its own epoch yet.
   if (found.boot === boot && (found.epoch === epoch || lastSeq === epoch)) return

@@ -186,12 +186,14 @@ describe('journal', () => {
     const { log, answer } = heldLog()
     const clock = new SteppedClock()
     const ends: (() => void)[] = []
-    let claims = 0
+    let [claims, asked] = [0, 0]
     const journal = journalOn(
       Object.assign(log, {
         state: () => {
           const lastSeq = journal.lastSeq
-          return new Promise((resolve) => ends.push(() => resolve({ lastSeq })))
+          const state = { firstSeq: lastSeq + 1, lastSeq }
+          // Where it begins is asked at once, because the commit was purged.
+          return asked++ % 2 > 0 ? state : new Promise((resolve) => ends.push(() => resolve(state)))
         },
         get: async () => undefined,
       }),
@@ -209,6 +211,19 @@ describe('journal', () => {
       await clock.pass(60_000, 60_000)
     }
     expect(claims).to.equal(0)
+  })
+
+  it('does not take its last commit for purged where a server does not have it yet', async () => {
+    let firstSeq = 1
+    const log = {
+      state: async () => ({ firstSeq, lastSeq: EPOCH }),
+      get: async () => undefined,
+    } as unknown as Log
+    const journal = journalOn(log)
+    const error = await journal.checkTail().catch((reason: unknown) => reason)
+    expect(error).to.be.instanceOf(Error).and.not.instanceOf(LostTailError)
+    firstSeq = EPOCH + 1
+    await journal.checkTail()
   })
 
   it('goes on when that leader is up to date in time', async () => {
@@ -241,7 +256,7 @@ describe('journal', () => {
         },
         state: async () => {
           await tail.promise
-          return { lastSeq: EPOCH + 100 }
+          return { firstSeq: EPOCH + 50, lastSeq: EPOCH + 100 }
         },
         get: async () => undefined,
       } as unknown as Log
