@@ -38,10 +38,7 @@ export async function assembleShard(options: ShardOptions, given: ShardEvents): 
   const background = startBackground(options, events, logs, acting, intake)
   const reading = new InboxReading({ inbox: options.broker.inbox(options.shard), intake, ...logs, ...events })
   const stopListening = listen(options, events, logs, acting)
-  const stopReconnects = options.broker.onReconnect(() => {
-    reading.followAnew()
-    background.housekeeping.reconnected()
-  })
+  const stopReconnects = options.broker.onReconnect(() => background.housekeeping.reconnected())
   return {
     epoch: logs.claim.epoch,
     state: logs.claim.state,
@@ -49,7 +46,10 @@ export async function assembleShard(options: ShardOptions, given: ShardEvents): 
     replay: logs.replay,
     housekeeping: background.housekeeping,
     ...acting,
-    begin: () => reading.begin(),
+    begin() {
+      reading.begin()
+      logs.watch.attend(reading)
+    },
     stopReading: () => reading.stop(),
     stop() {
       acting.batches.stop()

@@ -1,6 +1,6 @@
 /**
  * After every reconnect the broker must still have what this owner saw and wrote (docs/architecture/protocol.md, "Lost tail").
- * Until it was seen again, nothing is committed.
+ * Until it was seen again, nothing is read or committed.
  *
  * Invariant: it listens from the claim on, before anything is looked at. Else a power cut between a look and the first
  * reconnect that is heard would go unseen.
@@ -9,6 +9,7 @@ import { sleep } from '../runtime/sleep.ts'
 import { messageOf } from '../runtime/thrown.ts'
 import { rememberLoss } from './claim/epoch.ts'
 import { probeInbox, sureOfInbox } from './claim/fresh-inbox.ts'
+import type { InboxReading } from './claim/inbox-reading.ts'
 import { checkHighWater, checkInboxHead } from './claim/takeover.ts'
 import type { ReplayState } from './held/replay.ts'
 import type { Journal } from './journal/journal.ts'
@@ -35,8 +36,10 @@ export class LogWatch {
   readonly #end: () => void
   /** null: nothing of the inbox was seen yet. */
   #seen: Seen | null = null
-  /** Since the first reconnect that no check followed; null: all were checked. */
-  #unseen: { readonly mark: HighWater | null } | null = null
+  /** A reconnect was followed by no check yet. */
+  #unseen = false
+  /** It reads only while both logs were seen. */
+  #reading: Pick<InboxReading, 'pause' | 'goOn'> | null = null
   /** What ends the shard once the logs are seen again. */
   #failed: Error | null = null
   /** A later check replaces an earlier one. */
@@ -50,12 +53,15 @@ export class LogWatch {
     })
   }
 
-  /**
-   * The highest message of the inbox that was seen, by this owner or by one before it. Behind a reconnect it stays what it was until the
-   * inbox was seen again: what is read meanwhile may stand where others were lost.
-   */
+  /** The highest message of the inbox that was seen, by this owner or by one before it. */
   get mark(): HighWater | null {
-    return this.#unseen ? this.#unseen.mark : (this.#seen?.replay.highWater ?? null)
+    return this.#seen?.replay.highWater ?? null
+  }
+
+  /** It has begun. What it would read before a check may stand where others were lost. */
+  attend(reading: Pick<InboxReading, 'pause' | 'goOn'>): void {
+    this.#reading = reading
+    if (this.#unseen) reading.pause()
   }
 
   /**
@@ -63,7 +69,7 @@ export class LogWatch {
    * to be told then.
    */
   fail(error: Error): void {
-    if (this.#unseen === null || error instanceof FencedError) this.#events.onFatal(error)
+    if (!this.#unseen || error instanceof FencedError) this.#events.onFatal(error)
     else this.#failed ??= error
   }
 
@@ -89,7 +95,8 @@ export class LogWatch {
     const { ended, onProblem, onRefused } = this.#events
     const number = ++this.#checks
     journal.reconnected()
-    this.#unseen ??= { mark: this.mark }
+    this.#unseen = true
+    this.#reading?.pause()
     const stopped = () => number !== this.#checks || ended()
     let [told, refused] = [false, false]
     const refusals = new Refusals(clock, (error) => {
@@ -102,8 +109,9 @@ export class LogWatch {
         // A shard at rest commits nothing else that tells that it goes on.
         if (refused) await journal.prove()
         if (number !== this.#checks) return
-        this.#unseen = null
+        this.#unseen = false
         if (this.#failed) this.#events.onFatal(this.#failed)
+        else this.#reading?.goOn()
         return
       } catch (error) {
         if (!ended() && error instanceof LostTailError) return await endOf(this.#options, this.#events, error)
@@ -120,14 +128,12 @@ export class LogWatch {
     const seen = this.#seen
     if (seen === null) return
     const asking = { ...this.#options, inbox: broker.inbox(shard), journal, stopped }
-    // A message that is read meanwhile may stand behind the probe.
-    const mark = this.mark
     await sureOfInbox(asking, async (inbox) => {
-      await checkHighWater(inbox, shard, mark)
+      await checkHighWater(inbox, shard, this.mark)
       await checkInboxHead(inbox, shard, seen.state)
     })
     if (!seen.replay.replaying) return
-    // What nobody had read of it may be lost, and with it the message that the replay waits for. The reader comes to this one.
+    // What nobody had read of it may be lost, and with it the message that the replay waits for. The reading comes to this one.
     const end = await probeInbox(asking)
     if (end !== null) seen.replay.until = Math.min(seen.replay.until, end)
   }

@@ -54,14 +54,26 @@ describe('the watch over the logs of an owner', () => {
     await turn()
   }
 
-  it('keeps the mark, behind a reconnect, until the inbox was seen again', async () => {
+  it('lets nothing be read, behind a reconnect, until both logs were seen', async () => {
+    const steps: string[] = []
+    watch.attend({ pause: () => steps.push('pause'), goOn: () => steps.push('go on') })
+    expect(steps).to.deep.equal([])
     reconnect()
-    replay.highWater = markAt(20)
-    expect(watch.mark).to.deep.equal(markAt(10))
+    const first = seen
     reconnect()
-    expect(watch.mark, 'behind another one').to.deep.equal(markAt(10))
+    first()
+    await turn()
+    expect(steps, 'behind another one').to.deep.equal(['pause', 'pause'])
     await checked()
-    expect(watch.mark).to.deep.equal(markAt(20))
+    expect(steps.slice(2)).to.deep.equal(['go on'])
+  })
+
+  it('holds a reading that begins behind a reconnect', async () => {
+    const steps: string[] = []
+    reconnect()
+    watch.attend({ pause: () => steps.push('pause'), goOn: () => steps.push('go on') })
+    await checked()
+    expect(steps).to.deep.equal(['pause', 'go on'])
   })
 
   it('ends an owner at once, and behind a reconnect once the logs were seen', async () => {

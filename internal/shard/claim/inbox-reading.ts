@@ -20,6 +20,7 @@ export interface InboxReadingOptions {
 export class InboxReading {
   readonly #options: InboxReadingOptions
   #reading: Reading | null = null
+  #isPaused = false
   /** What was handed over is taken in turn, also from one reading to the next. */
   #taking: Promise<void> = Promise.resolve()
 
@@ -35,19 +36,28 @@ export class InboxReading {
     if (!ended()) this.#follow()
   }
 
-  /** The broker was away: what was read and has no place yet may be lost, so it is read again. */
-  followAnew(): void {
-    const old = this.#reading
-    if (old === null) return
+  /** Until `goOn`. What was read and has no place yet may be lost: it is read again. */
+  pause(): void {
+    this.#isPaused ||= this.#reading !== null
+    void this.#leave()
+  }
+
+  goOn(): void {
+    if (!this.#isPaused || this.#options.ended()) return
+    this.#isPaused = false
     this.#follow()
-    void old.stop()
   }
 
   /** Nothing is taken any more once this resolves. */
   async stop(): Promise<void> {
+    this.#isPaused = false
+    this.#options.intake.stop()
+    await this.#leave()
+  }
+
+  async #leave(): Promise<void> {
     const reading = this.#reading
     this.#reading = null
-    this.#options.intake.stop()
     await reading?.stop()
   }
 

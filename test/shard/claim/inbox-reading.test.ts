@@ -46,10 +46,11 @@ describe('the reading of an inbox', () => {
   it('reads again, behind a reconnect, what was handed over and has no place yet', async () => {
     const { made, follows, placed } = reading()
     const handed = follows[0]!.take([message(5), message(6)])
-    made.followAnew()
+    made.pause()
     await handed
     expect(placed).to.deep.equal([])
-    expect(follows[0]!.stopped).to.equal(true)
+    expect([follows.length, follows[0]!.stopped]).to.deep.equal([1, true])
+    made.goOn()
     expect(follows[1]!.from).to.equal(5)
     await follows[1]!.take([message(5)])
     expect(placed).to.deep.equal([5])
@@ -57,7 +58,9 @@ describe('the reading of an inbox', () => {
 
   it('takes nothing more of what was read before', async () => {
     const { made, follows, placed } = reading()
-    made.followAnew()
+    made.pause()
+    await follows[0]!.take([message(5)])
+    made.goOn()
     await follows[0]!.take([message(5)])
     expect(placed).to.deep.equal([])
   })
@@ -65,7 +68,8 @@ describe('the reading of an inbox', () => {
   it('does not begin to read at a reconnect', async () => {
     const { made, follows } = reading()
     await made.stop()
-    made.followAnew()
+    made.pause()
+    made.goOn()
     expect(follows).to.have.length(1)
   })
 })
