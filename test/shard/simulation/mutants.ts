@@ -14,8 +14,10 @@
  * that of a later claim (`test/shard/claim/journal-reading.test.ts`), and a reading is seldom short twice in a row
  * (`test/shard/claim/claiming.test.ts`). Counters hardly lag behind a cut (`test/shard/housekeeping/cut.test.ts`). Old lists and
  * sizes come seldom where they matter (`test/shard/archive/snapshot-archive.test.ts`, `test/shard/journal/journal.test.ts`).
- * A power cut seldom takes just what allows a purge (`test/shard/housekeeping/allowed-purges.test.ts`, `test/shard/housekeeping/cut.test.ts`),
- * or leaves a snapshot alone to tell of lost commits (`test/shard/claim/claiming.test.ts`).
+ * Two power cuts are seldom so close that an owner reads between them (`test/shard/log-watch.test.ts`), and a server is seldom
+ * behind just when a commit is looked for (`test/shard/journal/journal.test.ts`). A power cut seldom takes just what allows a purge
+ * (`test/shard/housekeeping/allowed-purges.test.ts`, `test/shard/housekeeping/cut.test.ts`), or leaves a snapshot alone to tell of
+ * lost commits (`test/shard/claim/claiming.test.ts`).
  */
 export interface Mutant {
   readonly name: string
@@ -599,7 +601,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a replay ends at the end of an inbox that lost more',
     breaks: /something is still buffered/,
     power: true,
-    seed: 400,
+    seed: 589,
     file: 'shard/log-watch.ts',
     edits: [['    if (!seen.replay.replaying) return\n', '    if (seen) return\n']],
   },
