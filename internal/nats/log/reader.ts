@@ -15,7 +15,7 @@ import type { StreamApi } from '../streams/stream-api.ts'
 import { msgIdOfMessage, readDelivery, sizeOf } from './delivered.ts'
 
 /** One pull; the next one follows when it is done and the handler has not fallen behind. All of one may come in one turn of the event loop. */
-const PULL_MESSAGES = 256
+const PULL_MESSAGES = 4_096
 const PULL_BYTES = 1024 * 1024
 const PULL_EXPIRES_MS = 30_000
 /** The broker says this often that a pull still stands; after two and a half of silence it does not. */
