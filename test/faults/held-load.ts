@@ -1,4 +1,6 @@
-/** A load beside a buffer that holds what it gets, until it is told to let go. */
+/** A load beside a buffer that holds what it gets, until it is told to let go: its snapshots are never empty. */
+import { SNAPSHOTS, snapshotsOf } from '../../internal/shard/archive/snapshot-subjects.ts'
+import type { Archive } from '../../internal/shard/broker.ts'
 import { eventually } from '../support/eventually.ts'
 import { startLoad } from './crash.ts'
 import type { Load } from './load.ts'
@@ -18,4 +20,19 @@ export async function startLoadBesideHeld(trial: Trial): Promise<Load> {
 
 export async function letGo(trial: Trial): Promise<void> {
   await trial.patchBuffer('held', { batch: DUE })
+}
+
+/** Resolves once items are accepted and delivered that were not when it was called. */
+export async function goesOn(trial: Trial, load: Load): Promise<void> {
+  const [{ accepted }, { length }] = [load, trial.history.deliveries]
+  await eventually(() => load.accepted > accepted + 100)
+  await eventually(() => trial.history.deliveries.length > length + 40)
+}
+
+/** Sequence of the newest complete snapshot; rejects when there is none. */
+export async function newestIn(archive: Archive): Promise<number> {
+  const { subjects } = await archive.list(SNAPSHOTS)
+  const newest = snapshotsOf(subjects).find(({ hasEnd }) => hasEnd)
+  if (!newest) throw new Error('there is no snapshot')
+  return newest.name.seq
 }

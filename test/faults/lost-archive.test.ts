@@ -11,7 +11,7 @@ import { appendEpoch } from '../../internal/shard/claim/takeover.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import type { LogEvent } from '../support/service.ts'
-import { letGo, startLoadBesideHeld } from './held-load.ts'
+import { goesOn, letGo, newestIn, startLoadBesideHeld } from './held-load.ts'
 import type { Fault } from './history.ts'
 import type { Load } from './load.ts'
 import { Trial, within } from './trial.ts'
@@ -54,20 +54,20 @@ describe('an archive', function () {
   const told = (shard: number, what: string): LogEvent[] =>
     trial.installation.service.events.filter((event) => event.shard === shard && event.what === what)
 
-  /** Sequence of the newest complete snapshot; rejects when there is none. */
-  async function newest(shard: number): Promise<number> {
-    const { subjects } = await logs.broker.archive(shard).list(SNAPSHOTS)
-    const found = snapshotsOf(subjects).find(({ hasEnd }) => hasEnd)
-    if (!found) throw new Error('there is no snapshot')
-    return found.name.seq
-  }
+  const newest = (shard: number) => newestIn(logs.broker.archive(shard))
 
   const beginning = async (shard: number) => (await logs.broker.journal(shard).state()).firstSeq
 
-  async function goesOn(): Promise<void> {
-    const [{ accepted }, { length }] = [load, trial.history.deliveries]
-    await eventually(() => load.accepted > accepted + 100)
-    await eventually(() => trial.history.deliveries.length > length + 40)
+  /** Leaves ROOM in it. While it holds a second snapshot, that one's bytes become room later: then it waits. */
+  async function fill(shard: number): Promise<void> {
+    const archive = logs.broker.archive(shard)
+    await eventually(async () => {
+      const before = await archive.list(SNAPSHOTS)
+      const { bytes } = await archive.state()
+      expect(snapshotsOf(before.subjects)).to.have.length(1)
+      expect(await archive.list(SNAPSHOTS)).to.deep.equal(before)
+      await streams.update(`ARCHIVE_${shard}`, { max_bytes: bytes + ROOM })
+    })
   }
 
   async function takeBackup(stream: string): Promise<void> {
@@ -82,14 +82,10 @@ describe('an archive', function () {
   }
 
   it('delays no delivery while it is full, and its owner reports it', async () => {
-    for (const shard of [FULL, GONE]) {
-      await eventually(() => newest(shard))
-      const { bytes } = await logs.broker.archive(shard).state()
-      await streams.update(`ARCHIVE_${shard}`, { max_bytes: bytes + ROOM })
-    }
+    for (const shard of [FULL, GONE]) await fill(shard)
     const what = 'the archive does not take a snapshot'
     for (const shard of [FULL, GONE]) await eventually(() => expect(told(shard, what)).not.to.have.length(0))
-    await goesOn()
+    await goesOn(trial, load)
     for (const shard of [FULL, GONE])
       expect(await beginning(shard), 'cut behind no other').to.be.at.most(await newest(shard))
     expect((await fetch(`${trial.installation.service.url}/health`)).status).to.equal(200)
@@ -98,7 +94,7 @@ describe('an archive', function () {
   it('delays no delivery when it is deleted under its owner', async () => {
     await takeBackup(`ARCHIVE_${GONE}`)
     await streams.delete(`ARCHIVE_${GONE}`)
-    await goesOn()
+    await goesOn(trial, load)
     expect((await fetch(`${trial.installation.service.url}/health`)).status).to.equal(200)
   })
 
@@ -114,7 +110,7 @@ describe('an archive', function () {
       () => expect(told(GONE, 'housekeeping').at(-1)?.error).to.include('the archive takes no probe'),
       AGAIN,
     )
-    await goesOn()
+    await goesOn(trial, load)
   })
 
   it('that was deleted holds the next claim, which reports it and repeats', async () => {
@@ -129,7 +125,7 @@ describe('an archive', function () {
     await eventually(() => expect(waits()).to.have.length.above(1))
     for (const { error } of waits()) expect(error).to.include('the archive takes no probe')
     expect((await fetch(`${trial.installation.service.url}/health`)).status).to.equal(503)
-    await goesOn()
+    await goesOn(trial, load)
   })
 
   it('lets its shard go on by itself once it is restored', async () => {

@@ -6,12 +6,11 @@ import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { SNAPSHOTS, snapshotsOf } from '../../internal/shard/archive/snapshot-subjects.ts'
 import { decodeCommit } from '../../internal/shard/journal/codec.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { tempFolder } from '../support/temp-folders.ts'
-import { letGo, startLoadBesideHeld } from './held-load.ts'
+import { goesOn, letGo, newestIn, startLoadBesideHeld } from './held-load.ts'
 import type { Load } from './load.ts'
 import { purging } from './strikes.ts'
 import { Trial, within } from './trial.ts'
@@ -47,13 +46,7 @@ describe('an archive that is restored from an old backup', function () {
 
   const journal = () => logs.broker.journal(SHARD)
 
-  /** Sequence of the newest complete snapshot; rejects when there is none. */
-  async function newest(): Promise<number> {
-    const { subjects } = await logs.broker.archive(SHARD).list(SNAPSHOTS)
-    const found = snapshotsOf(subjects).find(({ hasEnd }) => hasEnd)
-    if (!found) throw new Error('there is no snapshot')
-    return found.name.seq
-  }
+  const newest = () => newestIn(logs.broker.archive(SHARD))
 
   /** Kills the service where it runs, and changes files while NATS is down. */
   async function whileDown(work: () => void): Promise<void> {
@@ -83,12 +76,6 @@ describe('an archive that is restored from an old backup', function () {
     cpSync(join(backups, name), folder, { recursive: true })
   }
 
-  async function goesOn(): Promise<void> {
-    const [{ accepted }, { length }] = [load, trial.history.deliveries]
-    await eventually(() => load.accepted > accepted + 50)
-    await eventually(() => trial.history.deliveries.length > length + 20)
-  }
-
   it('lets its shard go on where the journal was not cut since', async () => {
     await eventually(newest)
     await whileDown(() => backUp('old'))
@@ -101,7 +88,7 @@ describe('an archive that is restored from an old backup', function () {
     expect(await newest()).to.equal(old)
     expect((await journal().state()).firstSeq).to.be.at.most(old)
     await trial.start()
-    await goesOn()
+    await goesOn(trial, load)
   })
 
   it('stops its shard with a loss where the journal was cut since', async () => {
@@ -126,7 +113,7 @@ describe('an archive that is restored from an old backup', function () {
       return events.find(({ shard, what }) => shard === SHARD && what === 'the broker lost messages') ?? false
     })
     expect(told.error).to.match(/shard 0: the journal misses commits from \d+ to \d+: see "A lost tail" in /)
-    await goesOn()
+    await goesOn(trial, load)
     const health = await fetch(`${trial.installation.service.url}/health`)
     expect(health.status).to.equal(503)
     const types: string[] = []
@@ -138,7 +125,7 @@ describe('an archive that is restored from an old backup', function () {
   it('lets its shard go on again with its present content', async () => {
     await whileDown(() => putBack('present'))
     await trial.start()
-    await goesOn()
+    await goesOn(trial, load)
     await within(load.stop(), 30_000, 'the writers do not end')
     await letGo(trial)
     await trial.judge()
