@@ -20,12 +20,12 @@ import { type ClaimedLogs, claimLogs } from './claimed-logs.ts'
 import { Duplicates } from './held/duplicates.ts'
 import { Groups } from './held/groups.ts'
 import { LiveItems } from './held/live.ts'
-import { messageReader } from './held/message-reader.ts'
 import { PackMemory } from './held/pack-memory.ts'
 import { PayloadCache } from './held/payload-cache.ts'
 import { DeletedBufferReports } from './housekeeping/deleted-buffers.ts'
 import { Housekeeping } from './housekeeping/housekeeping.ts'
 import type { Journal } from './journal/journal.ts'
+import { messageReader } from './message-reader.ts'
 import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 import type { Fence } from './ports.ts'
 
@@ -72,8 +72,7 @@ type Acting = ReturnType<typeof joinActing>
 function joinHeld(options: ShardOptions, events: ShardEvents, { claim, journal }: ClaimedLogs) {
   const { shard, broker, clock, limits, telemetry, policies } = options
   const kept = { budget: limits.payloadBudget, keepMs: limits.payloadMs }
-  const read = messageReader({ broker, shard, clock, ...events })
-  const payloads = new PayloadCache(kept, clock, read, () => journal.prove())
+  const payloads = new PayloadCache(kept, clock, messageReader({ ...options, journal, ...events }))
   const live = new LiveItems(payloads)
   const groups = new Groups({ policies, clock, onProblem: events.onProblem })
   const onDropped = (dropped: number) => telemetry.dropped({ shard, duplicates: dropped })

@@ -199,9 +199,9 @@ export class Batches {
 
   /** Its body cannot be had again. Nothing follows from that before a commit: a stale owner sees the purges of its successor. */
   async #giveUp(sealed: SealedBatch, error: unknown): Promise<void> {
-    if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
     // The next owner finds that out for itself.
     if (this.#draining) return
+    if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
     await this.#options.journal.prove()
     if (!this.#stopped) this.#options.settlement.giveUp(sealed, error, this.#options.onFatal)
   }

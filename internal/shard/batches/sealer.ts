@@ -6,7 +6,7 @@
 import type { Batch } from '../../group/model.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
-import { type BytesOf, MissingMessageError, type PayloadCache } from '../held/payload-cache.ts'
+import type { BytesOf, PayloadCache } from '../held/payload-cache.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { ShardTelemetry } from '../ports.ts'
 import { type BatchBody, buildBody, SERIALIZER } from './body.ts'
@@ -34,33 +34,14 @@ export class Sealer {
     this.#options = options
   }
 
-  /**
-   * Builds the body and commits the seal. Rejects with MissingMessageError after a commit proved that it is no successor's purge, or with
-   * what the proof rejects with.
-   */
+  /** Builds the body and commits the seal. Rejects with MissingMessageError, and as reading does; not once the batch is wanted no more. */
   async seal(group: OpenGroup, batch: Batch<LiveItem>, events: SealEvents): Promise<void> {
     const owner = group.buffer.record!.buffer
     const build = (data: BytesOf) => buildBody(owner, group.id, batch.segment, batch.items, data)
     const ready = this.#options.payloads.with(batch.items, build)
-    const built = ready instanceof Promise ? await this.#proven(ready, events) : ready
+    const built = ready instanceof Promise ? await unlessUnwanted(ready, events) : ready
     if (built === undefined || !events.wanted()) return
     this.#commit(group, batch, built, events)
-  }
-
-  /**
-   * Nothing follows from a missing message before a successful commit: a stale owner sees the purges of its successor.
-   * undefined: there was none, and no batch is wanted any more.
-   */
-  async #proven<T>(reading: Promise<T>, events: SealEvents): Promise<T | undefined> {
-    try {
-      return await reading
-    } catch (error) {
-      if (error instanceof MissingMessageError) {
-        if (!events.wanted()) return undefined
-        await this.#options.journal.prove()
-      }
-      throw error
-    }
   }
 
   #commit(group: OpenGroup, batch: Batch<LiveItem>, built: BatchBody, events: SealEvents): void {
@@ -100,4 +81,12 @@ export class Sealer {
       segment: batch.segment,
     })
   }
+}
+
+/** undefined: it failed, and nobody wants it any more. */
+function unlessUnwanted<T>(work: Promise<T>, { wanted }: SealEvents): Promise<T | undefined> {
+  return work.catch((error: unknown) => {
+    if (wanted()) throw error
+    return undefined
+  })
 }

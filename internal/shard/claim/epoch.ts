@@ -11,6 +11,7 @@ import { type CommitName, commitName } from '../journal/commit-name.ts'
 import type { Journal } from '../journal/journal.ts'
 import { proven } from '../journal/proven.ts'
 import { LostTailError, WAY_OUT } from '../lost-tail.ts'
+import { messageAt } from '../message-at.ts'
 import { type DeadLetters, type Fence, FencedError } from '../ports.ts'
 import type { ReadSnapshot } from './journal-reading.ts'
 
@@ -96,9 +97,8 @@ async function compare(
 }
 
 /**
- * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. Purges take the
- * beginning of a log, and losses its end, so a commit below one that is there was purged. `to`: a commit that is there. Rejects when a
- * server answers that is behind.
+ * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. `to`: a commit
+ * that is there. Rejects when a server answers that is behind.
  */
 export async function faultOf(
   log: Pick<Log, 'range'>,
@@ -106,11 +106,9 @@ export async function faultOf(
   to: number,
 ): Promise<string | null> {
   if (seq === 0) return null
-  for await (const first of log.range(seq, to)) {
-    const isSame = first.seq > seq || identity === null || commitName(seq, first.data).identity === identity
-    return isSame ? null : `another commit stands at ${seq}, where Postgres knows one`
-  }
-  throw new Error(`a server that was behind has no commits from ${seq} to ${to}`)
+  const found = await messageAt(log, seq, to)
+  const isSame = !found || identity === null || commitName(seq, found.data).identity === identity
+  return isSame ? null : `another commit stands at ${seq}, where Postgres knows one`
 }
 
 function formerLogs(counted: number, origin: number): Error {

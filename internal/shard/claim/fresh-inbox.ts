@@ -9,6 +9,7 @@ import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Log } from '../broker.ts'
 import type { Journal } from '../journal/journal.ts'
+import { messageAt } from '../message-at.ts'
 import type { InboxAnswers } from './takeover.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
@@ -77,7 +78,7 @@ function probe(packId: Buffer): Parameters<Log['append']> {
 
 function asNewAs(inbox: Log, seq: number): InboxAnswers {
   return {
-    get: (at) => inbox.get(at),
+    get: (at) => messageAt(inbox, at, Math.max(at, seq)),
     state: async () => {
       const state = await inbox.state()
       if (state.lastSeq < seq)

@@ -6,7 +6,7 @@
 import { type ItemView, readItem } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { TurnBudget } from '../../runtime/in-turns.ts'
-import type { Log } from '../broker.ts'
+import type { Log, LogMessage } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import type { StoredCommit } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -14,6 +14,7 @@ import type { KeptAt } from '../journal/kept-places.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
+import { messageAt } from '../message-at.ts'
 import { CachedMessage } from './payload-cache.ts'
 
 /** Items that are listed in one turn of the event loop: some ms. */
@@ -121,7 +122,7 @@ export interface ListingOptions {
   readonly log: Log
   readonly clock: Clock
   /** Of the claim. */
-  readonly journal: Pick<Journal, 'prove' | 'look'>
+  readonly journal: Pick<Journal, 'prove' | 'lastSeq'>
 }
 
 /**
@@ -149,20 +150,16 @@ async function readMissing(
   state: FoldState,
   { shard, log, journal }: ListingOptions,
 ): Promise<NotedItem> {
-  const read = async () => {
-    const message = await log.get(commit)
+  const note = (message: LogMessage | undefined) => {
     if (message) notes.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
     const found = state.kept.get(seq, index)
     return found instanceof NotedItem ? found : undefined
   }
-  const found = await read()
+  const found = note(await log.get(commit))
   if (found) return found
   await journal.prove()
-  // Around the reading: a server that was behind tells so, before or afterwards.
-  await journal.look()
-  const again = await read()
-  if (again) return again
-  await journal.look()
+  const surely = note(await messageAt(log, commit, journal.lastSeq))
+  if (surely) return surely
   await journal.prove()
   throw lostMessages(shard, `journal commit ${commit} holds kept items and is gone`)
 }

@@ -29,10 +29,17 @@ export class CachedMessage {
   }
 }
 
-/** A message that must be stored is gone: the broker lost it, or a successor purged it. */
+/** A message that must be stored is gone, by a fresh answer, and the owner's claim is proven behind that: the broker lost it. */
 export class MissingMessageError extends Error {
   override readonly name = 'MissingMessageError'
 }
+
+/** A stored message. undefined: it is gone, and nothing in it is needed any more. Rejects with MissingMessageError. */
+export type ReadMessage = (
+  source: MessageLog,
+  seq: number,
+  isNeeded: () => boolean,
+) => Promise<LogMessage | undefined>
 
 export type BytesOf = (message: CachedMessage) => Buffer
 
@@ -58,8 +65,7 @@ export interface PayloadCacheLimits {
 export class PayloadCache {
   readonly #limits: PayloadCacheLimits
   readonly #clock: Clock
-  readonly #load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>
-  readonly #prove: () => Promise<void>
+  readonly #stored: ReadMessage
   #resident = 0
   /** Kept since they were read first, oldest first. What came long ago and still waits will wait on: it goes first. */
   readonly #fresh = new Set<CachedMessage>()
@@ -70,16 +76,10 @@ export class PayloadCache {
   readonly #reading = new Map<CachedMessage, Promise<Buffer | null>>()
   readonly #readers = new Semaphore(READERS_AT_ONCE)
 
-  constructor(
-    limits: PayloadCacheLimits,
-    clock: Clock,
-    load: (source: MessageLog, seq: number) => Promise<LogMessage | undefined>,
-    prove: () => Promise<void>,
-  ) {
+  constructor(limits: PayloadCacheLimits, clock: Clock, stored: ReadMessage) {
     this.#limits = limits
     this.#clock = clock
-    this.#load = load
-    this.#prove = prove
+    this.#stored = stored
   }
 
   get residentBytes(): number {
@@ -103,15 +103,8 @@ export class PayloadCache {
 
   /** The bytes of a stored message. null: it is gone, and nothing in it is needed any more. Rejects with MissingMessageError. */
   async read(source: MessageLog, seq: number, isNeeded: () => boolean): Promise<Buffer | null> {
-    let stored = await this.#load(source, seq)
-    if (!stored && isNeeded()) {
-      // A server that is cut off from its peers lacks what came since. Whoever hears of a missing message proves again.
-      await this.#prove().catch(() => {})
-      stored = await this.#load(source, seq)
-    }
-    if (stored) return asBuffer(stored.data)
-    if (isNeeded()) throw new MissingMessageError(`${source} message ${seq} is gone`)
-    return null
+    const message = await this.#stored(source, seq, isNeeded)
+    return message ? asBuffer(message.data) : null
   }
 
   /** One item of it is over. */

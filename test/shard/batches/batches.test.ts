@@ -5,13 +5,18 @@ import { SERIALIZER } from '../../../internal/shard/batches/body.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
 import type { LiveItem } from '../../../internal/shard/held/live.ts'
 import { MissingMessageError } from '../../../internal/shard/held/payload-cache.ts'
+import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { storedBuffer } from '../../domain/sample-buffer.ts'
 import { settled } from '../../ingest/support.ts'
 
-/** An owner that restores a batch of which a message is gone; `proof`: what its commit answers. */
-async function ownerOf(proof: Promise<void>) {
+/** An owner that restores a batch of which a message is gone; `proof`: what its commit answers. `meanwhile`: before that is known. */
+async function ownerOf(
+  proof: Promise<void>,
+  fault: Error = new MissingMessageError('inbox message 1 is gone'),
+  meanwhile = (_: Batches) => {},
+) {
   const clock = new ManualClock()
   const buffer = { ...storedBuffer(), enabled: true }
   const record = { uid: 'u', version: 1, deleted: false, suspended: false, buffer }
@@ -19,7 +24,8 @@ async function ownerOf(proof: Promise<void>) {
   const groups = new Groups({ policies, clock, onProblem: () => {} })
   const did: string[] = []
   const attempt = async () => {
-    throw new MissingMessageError('inbox message 1 is gone')
+    await settled()
+    throw fault
   }
   const batches = new Batches({
     clock,
@@ -38,6 +44,8 @@ async function ownerOf(proof: Promise<void>) {
   const group = groups.open('g', 'u', true)
   batches.restore(group, batch)
   batches.resume(group)
+  meanwhile(batches)
+  await settled()
   await settled()
   return did
 }
@@ -51,6 +59,11 @@ describe('a sealed batch of which a message is gone', () => {
     await settled()
     expect(did).to.deep.equal(['gave up'])
   })
+
+  for (const fault of [new MissingMessageError('gone'), new JournalClosedError('closed')])
+    it(`is left to the next owner where this one lets go meanwhile (${fault.name})`, async () => {
+      expect(await ownerOf(Promise.resolve(), fault, (batches) => batches.drain())).to.deep.equal([])
+    })
 
   it('is left to the successor of an owner that was fenced', async () => {
     const fenced = Promise.reject(new FencedError('the journal'))

@@ -11,10 +11,7 @@ describe('a batch whose body has to be read', () => {
     const asked: string[] = []
     const options = {
       payloads: { with: comes },
-      journal: {
-        write: ({ type }: JournalRecord) => asked.push(type),
-        prove: async () => asked.push('proof'),
-      },
+      journal: { write: ({ type }: JournalRecord) => asked.push(type) },
     }
     const sealer = new Sealer(options as unknown as SealerOptions)
     const group = { id: 'g', buffer: { uid: 'u', record: { buffer: {} } } }
@@ -34,11 +31,11 @@ describe('a batch whose body has to be read', () => {
     expect(await asked(async () => ({}), false)).to.deep.equal([])
   })
 
-  it('is missing only after a proof', async () => {
-    expect(await asked(missing, true)).to.deep.equal(['proof', 'MissingMessageError'])
+  it('fails when the body is missing', async () => {
+    expect(await asked(missing, true)).to.deep.equal(['MissingMessageError'])
   })
 
-  it('proves nothing when its owner lets go meanwhile', async () => {
+  it('fails no more when its owner lets go meanwhile', async () => {
     expect(await asked(missing, false)).to.deep.equal([])
   })
 })

@@ -26,6 +26,14 @@ class Inbox {
 
   /** Whether it has the message `seq`. */
   holds(seq: number): Promise<string> {
+    return this.sure(async (inbox) => {
+      this.asked.push('look')
+      if ((await inbox.state()).lastSeq < seq) throw new LostTailError('too short')
+    })
+  }
+
+  /** What an owner is sure of behind `check`. */
+  sure(check: (inbox: InboxAnswers) => Promise<void>): Promise<string> {
     const { asked } = this
     const log = {
       append: async (data: Uint8Array) => {
@@ -36,6 +44,8 @@ class Inbox {
         return this.answers.shift() ?? { kind: 'stored', seq: ++this.lastSeq, duplicate: false }
       },
       state: async () => ({ lastSeq: this.lastSeq - this.behind }),
+      get: async () => undefined,
+      async *range() {},
     } as unknown as Log
     const prove = async () => {
       asked.push('proof')
@@ -43,18 +53,22 @@ class Inbox {
     }
     const randomness = { bytes: randomBytes }
     const asking = { inbox: log, journal: { prove }, clock: systemClock(), randomness, stopped: () => false }
-    const check = async (inbox: InboxAnswers) => {
-      asked.push('look')
-      if ((await inbox.state()).lastSeq < seq) throw new LostTailError('too short')
-      return 'there'
-    }
-    return sureOfInbox(asking, check).catch((error: Error) =>
-      error instanceof LostTailError ? 'lost' : error.message,
+    return sureOfInbox(asking, check).then(
+      () => 'there',
+      (error: Error) => (error instanceof LostTailError ? 'lost' : error.message),
     )
   }
 }
 
 describe('an owner that misses a message of the inbox', () => {
+  it('takes no message for missing where a server has nothing from there on', async () => {
+    const inbox = new Inbox(7)
+    const check = async (answers: InboxAnswers) => {
+      if (!(await answers.get(3))) throw new LostTailError('gone')
+    }
+    expect(await inbox.sure(check)).to.equal('a server that was behind has no messages from 3 to 8')
+  })
+
   it('asks no more when it is there', async () => {
     const inbox = new Inbox(7)
     expect(await inbox.holds(7)).to.equal('there')

@@ -5,8 +5,8 @@
  * Some rules of the core have none. Nothing reaches these alone: a commit seals a group once at most, but the group
  * machine seals one batch at a time anyway; a drop of what is sealed is void, but items are dropped when they are read
  * first, before anything can seal them. That a verdict on new items waits for older drops shows once in hundreds of runs
- * (`test/shard/held/duplicates.test.ts`). A batch of which a message is missing is given up behind a commit, but the
- * message was read again behind another commit already (`test/shard/batches/batches.test.ts`). A horizon that is never
+ * (`test/shard/held/duplicates.test.ts`). A batch of which a message is missing is given up behind a commit, but another one
+ * told already that it is missing (`test/shard/batches/batches.test.ts`). A horizon that is never
  * committed would cost memory only: what is over is in the fold by its own record. So `horizon-before-purge` purges what was
  * read, committed or not.
  *
@@ -510,12 +510,21 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [['  if (claim <= lastSeq)\n', '  if (claim > 0)\n']],
   },
   {
-    name: 'missing-read-again',
-    rule: 'a message that is missing is read again behind a commit',
+    name: 'missing-by-two-answers',
+    rule: 'a message is missing only where a server has a later one',
     breaks: /MissingMessageError|cannot be rebuilt/,
-    seed: 163,
-    file: 'shard/held/payload-cache.ts',
-    edits: [['    if (!stored && isNeeded()) {', '    if (stored && isNeeded()) {']],
+    seed: 348,
+    file: 'shard/message-reader.ts',
+    edits: [['await messageAt(log, seq, await newEndOf(source))', 'await log.get(seq)']],
+  },
+  {
+    name: 'nothing-is-missing',
+    rule: 'a server that has nothing from a message on was behind',
+    breaks: /MissingMessageError|cannot be rebuilt/,
+    seed: 180,
+    power: true,
+    file: 'shard/message-at.ts',
+    edits: [['  throw new Error(', '  if (seq > to) throw new Error(']],
   },
   {
     name: 'cut-above-s',
@@ -535,7 +544,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'cut-above-kept',
     rule: 'the journal is cut only below the oldest commit that holds a kept item',
     breaks: /kept items and is gone/,
-    seed: 5,
+    seed: 1,
     file: 'shard/housekeeping/cut.ts',
     edits: [['Math.min(behind, state.kept.oldestCommit)', 'behind']],
   },

@@ -1,6 +1,5 @@
 /** One seeded run: load and faults, then rest until everything is settled, then the checker. */
 import { proofSubject } from '../../../internal/shard/claim/takeover.ts'
-import { MissingMessageError } from '../../../internal/shard/held/payload-cache.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
 import { seededFractions } from '../../support/seeded.ts'
 import { BUFFERS, record } from './buffers.ts'
@@ -337,8 +336,7 @@ class Simulation {
     const settled = this.#settled()
     const errors = [...world.wrong, ...check({ world, accepted, all, told, settled, unanswered })]
     for (const { ended } of this.#owners)
-      if (ended && !isExpectedEnd(ended, this.#power) && world.losses.told === null)
-        errors.push(`ended: ${ended.stack}`)
+      if (ended && !isExpectedEnd(ended) && world.losses.told === null) errors.push(`ended: ${ended.stack}`)
     return errors
   }
 
@@ -363,9 +361,7 @@ class Simulation {
 }
 
 /** Fenced, or a claim that the network cut short, or a server that was behind: the node claims again. */
-function isExpectedEnd(error: Error, power: boolean): boolean {
-  // An old leader that answers twice in turn hides a message: the owner ends, and nothing is concluded from it.
-  if (power && error instanceof MissingMessageError) return true
+function isExpectedEnd(error: Error): boolean {
   // The claim was told to end, or the network cut it short.
   if (/^stopped before|takes no probe/.test(error.message)) return true
   return error instanceof FencedError || error.message === 'no answer' || error.message.includes('was behind')
