@@ -7,6 +7,8 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { Heap } from '../../runtime/heap.ts'
 
+/** In one turn of the event loop: after a time in which the process stood still, very many may be due. */
+const WOKEN_AT_ONCE = 500
 /** A clock that is set back by less makes nobody wait for long, ms. */
 const SET_BACK_MS = 100
 
@@ -82,11 +84,9 @@ export class Wakes<T extends Wakeable> {
   #run(): void {
     this.#timer = null
     const now = this.#clock.now()
-    for (
-      let first = this.#heap.first;
-      first && first.wakeAt <= now && !this.#stopped;
-      first = this.#heap.first
-    ) {
+    for (let woken = 0; woken < WOKEN_AT_ONCE && !this.#stopped; woken++) {
+      const { first } = this.#heap
+      if (!first || first.wakeAt > now) break
       this.disarm(first)
       this.#wake(first, now)
     }

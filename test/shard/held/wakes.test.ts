@@ -49,6 +49,16 @@ describe('shard: wakes', () => {
     expect(woken).to.deep.equal(['earlier at 200', 'later at 300'])
   })
 
+  it('come 500 a turn when many are due: a process that stood still has other work, too', () => {
+    for (let n = 0; n < 1_200; n++) wakes.arm(target(`${n}`), 100)
+    const counts = Array.from({ length: 4 }, () => {
+      clock.advance(woken.length === 0 ? 100 : 0)
+      return woken.length
+    })
+    expect(counts).to.deep.equal([500, 1_000, 1_200, 1_200])
+    expect(clock.pending).to.equal(0)
+  })
+
   it('leave the target unarmed', () => {
     const one = target('one')
     wakes.arm(one, 100)
