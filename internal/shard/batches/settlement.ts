@@ -80,11 +80,18 @@ export class Settlement {
 
   /** Items of such a buffer that were not sealed. */
   discardItems(group: OpenGroup, items: readonly LiveItem[]): void {
-    for (let from = 0; from < items.length; from += DISCARD_SLICE) {
-      const positions = items.slice(from, from + DISCARD_SLICE)
-      this.#options.journal.write({ type: 'discard', batch: null, positions }, () => this.#forget(positions))
-    }
+    this.#discardFrom(items, 0)
     this.#tellDiscarded(group, items.length)
+  }
+
+  /** A slice behind the other: a million of them would take one turn. */
+  #discardFrom(items: readonly LiveItem[], from: number): void {
+    const positions = items.slice(from, from + DISCARD_SLICE)
+    if (positions.length === 0) return
+    this.#options.journal.write({ type: 'discard', batch: null, positions }, () => {
+      this.#forget(positions)
+      this.#discardFrom(items, from + DISCARD_SLICE)
+    })
   }
 
   /**

@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { SealedBatch } from '../../../internal/shard/batches/delivery-scheduler.ts'
 import { Settlement, type SettlementOptions } from '../../../internal/shard/batches/settlement.ts'
+import type { LiveItem } from '../../../internal/shard/held/live.ts'
 
 const sealed = {
   group: { id: 'g', buffer: { uid: randomUUID(), record: { buffer: { bufferId: 'b' } } } },
@@ -29,6 +30,34 @@ function settlement() {
   }
   return { written, settlement: new Settlement(options as unknown as SettlementOptions) }
 }
+
+describe('items that are discarded', () => {
+  it('go 5,000 a commit, one commit after the other', () => {
+    const written: number[] = []
+    let committed = () => {}
+    const options = {
+      journal: {
+        write({ positions }: { positions: unknown[] }, then: () => void) {
+          written.push(positions.length)
+          committed = then
+        },
+      },
+      duplicates: { remove: () => forgotten++ },
+      live: { remove: () => {} },
+      fence: { shard: 0 },
+      telemetry: { discarded: () => {} },
+    }
+    let forgotten = 0
+    const items = Array.from({ length: 12_000 }, () => ({}) as LiveItem)
+    new Settlement(options as unknown as SettlementOptions).discardItems(sealed.group, items)
+    for (const all of [5_000, 10_000, 12_000]) {
+      expect(written.reduce((sum, count) => sum + count)).to.equal(all)
+      committed()
+      expect(forgotten).to.equal(all)
+    }
+    expect(written).to.deep.equal([5_000, 5_000, 2_000])
+  })
+})
 
 describe('the end of a batch', () => {
   it('by a 2xx shares a later commit, for nobody waits for it', () => {
