@@ -2,8 +2,8 @@
 
 import { SnapshotArchive } from './archive/snapshot-archive.ts'
 import type { LogState } from './broker.ts'
-import { sureOfInbox } from './claim/fresh-inbox.ts'
-import { appendEpoch, type Claim, checkInbox, claimShard } from './claim/takeover.ts'
+import { checkInbox } from './claim/inbox-check.ts'
+import { appendEpoch, type Claim, claimShard } from './claim/takeover.ts'
 import { listKept, type NotedItem } from './held/noted-items.ts'
 import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal, type JournalOptions } from './journal/journal.ts'
@@ -51,12 +51,13 @@ async function claimWatched(
   })
   const asked = { ...options, archive, stopped: events.ended, onRefused: events.onRefused }
   const { claim, journal } = await claimShard(asked, (epoch, state) =>
-    watch.begin(openJournal(options, { epoch, state, highWater: () => watch.mark }, events)),
+    watch.begin(openJournal(options, { writer, epoch, state, highWater: () => watch.mark }, events)),
   )
   const replay = replayOf(claim.state)
   watch.saw({ state: claim.state, replay })
-  const asking = { ...options, inbox: broker.inbox(shard), journal, stopped: events.ended }
-  const head = await sureOfInbox(asking, (inbox) => checkInbox(inbox, shard, claim.state))
+  const { onRefused } = events
+  const check = { ...options, inbox: broker.inbox(shard), journal, stopped: events.ended, onRefused }
+  const head = await checkInbox(check, claim.state)
   replay.until = Math.min(replay.until, head.lastSeq)
   const kept = await listKept(claim.state, { shard, clock, log: broker.journal(shard), journal })
   await proven(journal, () => journal.look())
@@ -65,7 +66,7 @@ async function claimWatched(
 
 function openJournal(
   options: ShardOptions,
-  own: Pick<JournalOptions, 'epoch' | 'state' | 'highWater'>,
+  own: Pick<JournalOptions, 'writer' | 'epoch' | 'state' | 'highWater'>,
   events: ShardEvents,
 ): Journal {
   const { broker, shard, clock, boot, claim, telemetry } = options

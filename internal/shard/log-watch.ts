@@ -8,9 +8,8 @@
 import { sleep } from '../runtime/sleep.ts'
 import { messageOf } from '../runtime/thrown.ts'
 import { rememberLoss } from './claim/epoch.ts'
-import { probeInbox, sureOfInbox } from './claim/fresh-inbox.ts'
+import { checkInbox, probeInbox } from './claim/inbox-check.ts'
 import type { InboxReading } from './claim/inbox-reading.ts'
-import { checkHighWater, checkInboxHead } from './claim/takeover.ts'
 import type { ReplayState } from './held/replay.ts'
 import type { Journal } from './journal/journal.ts'
 import type { HighWater } from './journal/records.ts'
@@ -99,19 +98,23 @@ export class LogWatch {
     this.#reading?.pause()
     const stopped = () => number !== this.#checks || ended()
     let [told, refused] = [false, false]
-    const refusals = new Refusals(clock, (error) => {
+    const tell = (error: Error) => {
       refused = true
       onRefused(error)
-    })
+    }
+    const refusals = new Refusals(clock, tell)
     while (number === this.#checks) {
       try {
-        await journal.seeAgain(() => this.#seeInbox(journal, stopped))
+        await journal.seeAgain(async () => {
+          await this.#seeInbox(journal, stopped, tell)
+          // Before the journal goes on.
+          if (this.#failed && !stopped()) this.#events.onFatal(this.#failed)
+        })
         // A shard at rest commits nothing else that tells that it goes on.
         if (refused) await journal.prove()
         if (number !== this.#checks) return
         this.#unseen = false
-        if (this.#failed) this.#events.onFatal(this.#failed)
-        else this.#reading?.goOn()
+        this.#reading?.goOn()
         return
       } catch (error) {
         if (!ended() && error instanceof LostTailError) return await endOf(this.#options, this.#events, error)
@@ -123,18 +126,19 @@ export class LogWatch {
     }
   }
 
-  async #seeInbox(journal: Journal, stopped: () => boolean): Promise<void> {
+  async #seeInbox(
+    journal: Journal,
+    stopped: () => boolean,
+    onRefused: (error: Error) => void,
+  ): Promise<void> {
     const { broker, shard } = this.#options
     const seen = this.#seen
     if (seen === null) return
-    const asking = { ...this.#options, inbox: broker.inbox(shard), journal, stopped }
-    await sureOfInbox(asking, async (inbox) => {
-      await checkHighWater(inbox, shard, this.mark)
-      await checkInboxHead(inbox, shard, seen.state)
-    })
+    const check = { ...this.#options, inbox: broker.inbox(shard), journal, stopped, onRefused }
+    await checkInbox(check, seen.state, this.mark)
     if (!seen.replay.replaying) return
     // What nobody had read of it may be lost, and with it the message that the replay waits for. The reading comes to this one.
-    const end = await probeInbox(asking)
+    const end = await probeInbox(check)
     if (end !== null) seen.replay.until = Math.min(seen.replay.until, end)
   }
 }

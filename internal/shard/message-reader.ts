@@ -2,15 +2,14 @@
  * Reads messages again that memory gave up, until the broker answers: a batch can wait for its bytes, but a shard that
  * ended for one late answer would have to read everything anew.
  *
- * Invariant: a message is missing only by an answer that is as new as the question, of an owner whose claim is proven behind it. A server
- * that is cut off from its peers lacks what came since, and a stale owner sees the purges of its successor.
+ * Invariant: a message is missing only where a server has a later one, and a proof follows: a server that is cut off from its peers
+ * lacks what came since, and a stale owner sees the purges of its successor.
  */
 
-import type { Clock, Randomness } from '../runtime/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { retry } from '../runtime/retry.ts'
 import type { Broker } from './broker.ts'
-import { probeInbox } from './claim/fresh-inbox.ts'
-import { type MessageLog, MissingMessageError, type ReadMessage } from './held/payload-cache.ts'
+import { MissingMessageError, type ReadMessage } from './held/payload-cache.ts'
 import { type Journal, JournalClosedError } from './journal/journal.ts'
 import { messageAt } from './message-at.ts'
 
@@ -19,9 +18,8 @@ const RETRY_MS = 500
 export interface MessageReaderOptions {
   readonly broker: Pick<Broker, 'inbox' | 'journal'>
   readonly shard: number
-  readonly journal: Pick<Journal, 'prove' | 'lastSeq'>
+  readonly journal: Pick<Journal, 'prove'>
   readonly clock: Clock
-  readonly randomness: Pick<Randomness, 'bytes'>
   readonly ended: () => boolean
   readonly onProblem: (what: string, error: unknown) => void
 }
@@ -29,22 +27,11 @@ export interface MessageReaderOptions {
 /** Rejects with MissingMessageError, and otherwise only once the owner has ended or its journal takes no proof any more. */
 export function messageReader(options: MessageReaderOptions): ReadMessage {
   const { broker, shard, journal, clock, ended, onProblem } = options
-  const [inbox, commits] = [broker.inbox(shard), broker.journal(shard)]
-  /** Of a message that is stored from now on. */
-  const newEndOf = async (source: MessageLog): Promise<number> => {
-    if (source === 'journal') {
-      await journal.prove()
-      return journal.lastSeq
-    }
-    const probe = await probeInbox({ ...options, inbox, stopped: ended })
-    if (probe === null) throw new Error('the inbox takes no probe')
-    return probe
-  }
   const read: ReadMessage = async (source, seq, isNeeded) => {
-    const log = source === 'inbox' ? inbox : commits
+    const log = source === 'inbox' ? broker.inbox(shard) : broker.journal(shard)
     const message = await log.get(seq)
     if (message || !isNeeded()) return message
-    const found = await messageAt(log, seq, await newEndOf(source))
+    const found = await messageAt(log, seq)
     if (found || !isNeeded()) return found
     await journal.prove()
     throw new MissingMessageError(`${source} message ${seq} is gone`)

@@ -1,21 +1,19 @@
 /** How a stored message is read again, and what must be known before it is missing (docs/architecture/protocol.md, "Memory"). */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import type { AppendAnswer, Broker, Log, LogMessage } from '../../internal/shard/broker.ts'
+import type { Broker, Log, LogMessage } from '../../internal/shard/broker.ts'
 import type { MessageLog } from '../../internal/shard/held/payload-cache.ts'
 import { JournalClosedError } from '../../internal/shard/journal/journal.ts'
 import { messageReader } from '../../internal/shard/message-reader.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 
-/** The last message of both logs, before a proof or a probe. */
-const END = 10
 const MESSAGE = 3
+const LATER = 10
 
 /** Two logs without the message that is asked for. */
 class Logs {
   /** Of the servers that answer, one after the other; the last one answers on. */
   servers: ('has it' | 'has it not' | 'is behind')[] = ['has it not']
-  readonly probes: AppendAnswer[] = []
   closed = false
   needed = true
   /** In the order in which they came. */
@@ -28,9 +26,8 @@ class Logs {
     const read = messageReader({
       broker,
       shard: 0,
-      journal: { prove: () => this.#prove(), lastSeq: END + 1 },
+      journal: { prove: () => this.#prove() },
       clock,
-      randomness: { bytes: (count) => new Uint8Array(count) },
       ended: () => false,
       onProblem: (_, error) => this.told.push((error as Error).message),
     })
@@ -57,7 +54,7 @@ class Logs {
 
   #answer(from: number, to: number): LogMessage[] {
     const server = this.servers.length > 1 ? this.servers.shift() : this.servers[0]
-    const seqs = server === 'is behind' ? [] : server === 'has it' ? [MESSAGE, END + 1] : [END + 1]
+    const seqs = server === 'is behind' ? [] : server === 'has it' ? [MESSAGE, LATER] : [LATER]
     const messages = seqs.map((seq) => ({ seq, at: 0, data: Buffer.alloc(1), msgId: null }))
     return messages.filter(({ seq }) => seq >= from && seq <= to)
   }
@@ -67,10 +64,6 @@ class Logs {
       this.asked.push('get')
       return this.#answer(seq, seq)[0]
     },
-    append: async () => {
-      this.asked.push('probe')
-      return this.probes.shift() ?? { kind: 'stored', seq: END + 1, duplicate: false }
-    },
     range: async function* (this: Logs, from: number, to: number) {
       this.asked.push('range')
       yield* this.#answer(from, to)
@@ -78,10 +71,7 @@ class Logs {
   } as unknown as Log
 }
 
-for (const [source, fresh] of [
-  ['journal', 'proof'],
-  ['inbox', 'probe'],
-] as const) {
+for (const source of ['journal', 'inbox'] as const) {
   describe(`a message of the ${source} that memory gave up`, () => {
     it('is read once when it is there', async () => {
       const logs = new Logs()
@@ -90,10 +80,10 @@ for (const [source, fresh] of [
       expect(logs.asked).to.deep.equal(['get'])
     })
 
-    it(`is missing where a server has the ${fresh}, and a proof follows`, async () => {
+    it('is missing where a server has a later one, and a proof follows', async () => {
       const logs = new Logs()
       expect(await logs.read(source)).to.equal('MissingMessageError')
-      expect(logs.asked).to.deep.equal(['get', fresh, 'range', 'proof'])
+      expect(logs.asked).to.deep.equal(['get', 'range', 'proof'])
       expect(logs.told).to.deep.equal([])
     })
 
@@ -101,7 +91,7 @@ for (const [source, fresh] of [
       const logs = new Logs()
       logs.servers = ['is behind', 'is behind', 'is behind', 'is behind', 'has it']
       expect(await logs.read(source)).to.equal('found')
-      expect(logs.told).to.deep.equal(['a server that was behind has no messages from 3 to 11'])
+      expect(logs.told).to.deep.equal(['a server that was behind has no messages from 3 on'])
     })
 
     it('is not asked for again when nothing in it is needed any more', async () => {
@@ -118,12 +108,3 @@ for (const [source, fresh] of [
     })
   })
 }
-
-describe('a message of a full inbox that memory gave up', () => {
-  it('is read again until the inbox has room for a probe, and that is told once', async () => {
-    const logs = new Logs()
-    logs.probes.push({ kind: 'full' }, { kind: 'full' })
-    expect(await logs.read('inbox')).to.equal('MissingMessageError')
-    expect(logs.told).to.deep.equal(['the inbox takes no probe'])
-  })
-})

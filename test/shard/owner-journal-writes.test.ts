@@ -64,6 +64,7 @@ describe('the journal writes of an owner', () => {
       log,
       clock,
       boot,
+      writer: `${boot}-1`,
       epoch,
       lastSeq: epoch,
       state: () => state,

@@ -89,7 +89,7 @@ async function compare(
   const { shard, epoch, identity } = fence
   const isOther = known.seq >= epoch && known.identity !== identity
   const other = isOther ? `Postgres knows ${known.seq} of another` : missing
-  const fault = other ?? (await faultOf(log, known, epoch))
+  const fault = other ?? (await faultOf(log, known))
   if (fault !== null)
     throw new LostTailError(
       `shard ${shard}: the journal lost messages, its last claim is ${epoch} (${fault}): ${WAY_OUT}`,
@@ -97,16 +97,15 @@ async function compare(
 }
 
 /**
- * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. `to`: a commit
- * that is there. Rejects when a server answers that is behind.
+ * Why the journal is not one in which the commit was stored; null when it may be: the commit is there, or it was purged. Rejects when a
+ * server answers that is behind.
  */
 export async function faultOf(
   log: Pick<Log, 'range'>,
   { seq, identity }: CommitName,
-  to: number,
 ): Promise<string | null> {
   if (seq === 0) return null
-  const found = await messageAt(log, seq, to)
+  const found = await messageAt(log, seq)
   const isSame = !found || identity === null || commitName(seq, found.data).identity === identity
   return isSame ? null : `another commit stands at ${seq}, where Postgres knows one`
 }

@@ -1,19 +1,17 @@
 /**
  * Claiming a shard (docs/architecture/protocol.md, "Claims"): epoch record without expectation, the fold up to it,
- * one conditional commit that proves the claim, and the check that the broker did not lose its tail.
+ * and one conditional commit that proves the claim.
  */
 
-import { readPackHeader } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log, LogState } from '../broker.ts'
+import type { Broker, Log } from '../broker.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { HighWater } from '../journal/records.ts'
 import { Refusals } from '../journal/refusals.ts'
-import { type FoldState, highestNamed } from '../journal/state.ts'
-import { LostTailError, lostMessages, WAY_OUT } from '../lost-tail.ts'
+import { emptyState, type FoldState } from '../journal/state.ts'
+import { LostTailError, WAY_OUT } from '../lost-tail.ts'
 import { type JournalReading, readJournal } from './journal-reading.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
@@ -60,10 +58,12 @@ export async function claimShard<Proven extends Pick<Journal, 'prove'>>(
   const journalLog = broker.journal(shard)
   const epoch = await appendEpoch(journalLog, options)
   const read = () => readJournal({ journal: journalLog, archive, clock }, epoch)
-  // Before it is read: from now on each reconnect stops the journal.
-  const journal = open(epoch, () => found.state)
+  // Before the journal is read: from now on each reconnect stops it. A proof that is stored meanwhile changes no state.
+  let state = emptyState()
+  const journal = open(epoch, () => state)
   let found = await read()
   for (;;) {
+    state = found.state
     await journal.prove()
     const { fault, denied, last, ...claim } = found
     const missing = fault ?? (repairs ? null : denied)
@@ -93,61 +93,4 @@ export async function appendEpoch(
     await sleep(clock, RETRY_PAUSE_MS)
   }
   throw new Error('stopped before the claim was stored')
-}
-
-/** What an inbox is asked for, when something of it may be lost. */
-export type InboxAnswers = Pick<Log, 'state' | 'get'>
-
-/**
- * The inbox at the claim. Rejects with LostTailError when it begins above a message that may hold an item which is not over, ends
- * before a position that the journal names, or as `checkHighWater`. All follows from one answer: the replay ends where it says, and
- * must have passed each item that the journal names.
- */
-export async function checkInbox(inbox: InboxAnswers, shard: number, state: FoldState): Promise<LogState> {
-  const head = await inbox.state()
-  checkBeginning(head, shard, state)
-  const named = highestNamed(state)
-  if (named > head.lastSeq) throw lostTail(shard, head.lastSeq, named)
-  await checkHighWater(inbox, shard, state.highWater)
-  return head
-}
-
-/**
- * The first message of an inbox that was purged, or made anew, beyond what its journal says is over: what stood below it is lost.
- * null: nothing is. Owners purge only what is below a horizon that is stored.
- */
-export function lostBelow({ firstSeq, origin = firstSeq }: LogState, state: FoldState): number | null {
-  const { horizon, highWater } = state
-  const needed = horizon > 0 ? horizon : Math.min(origin, highWater?.seq ?? origin)
-  return firstSeq > needed ? firstSeq : null
-}
-
-/** Rejects with LostTailError when the inbox begins above a message that may hold an item which is not over. `state` is read last. */
-export async function checkInboxHead(inbox: InboxAnswers, shard: number, state: FoldState): Promise<void> {
-  checkBeginning(await inbox.state(), shard, state)
-}
-
-function checkBeginning(head: LogState, shard: number, state: FoldState): void {
-  const first = lostBelow(head, state)
-  if (first !== null)
-    throw lostMessages(shard, `the inbox begins at ${first}, and what stood below was not over`)
-}
-
-function lostTail(shard: number, lastSeq: number, seen: number): LostTailError {
-  return lostMessages(shard, `the inbox ends at ${lastSeq}, an owner saw ${seen}`)
-}
-
-/** Rejects with LostTailError when the highest inbox message that an owner saw is neither there nor purged. */
-export async function checkHighWater(
-  inbox: InboxAnswers,
-  shard: number,
-  mark: HighWater | null,
-): Promise<void> {
-  if (!mark) return
-  const { firstSeq, lastSeq } = await inbox.state()
-  if (mark.seq < firstSeq && mark.seq <= lastSeq) return
-  const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
-  if (message && readPackHeader(message.data).packId === mark.packId) return
-  if (!message && mark.seq <= lastSeq && mark.seq < (await inbox.state()).firstSeq) return
-  throw lostTail(shard, lastSeq, mark.seq)
 }

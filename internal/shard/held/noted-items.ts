@@ -6,11 +6,12 @@
 import { type ItemView, readItem } from '../../domain/pack.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { TurnBudget } from '../../runtime/in-turns.ts'
-import type { Log, LogMessage } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import type { StoredCommit } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { KeptAt } from '../journal/kept-places.ts'
+import { proven } from '../journal/proven.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
@@ -122,13 +123,13 @@ export interface ListingOptions {
   readonly log: Log
   readonly clock: Clock
   /** Of the claim. */
-  readonly journal: Pick<Journal, 'prove' | 'lastSeq'>
+  readonly journal: Pick<Journal, 'prove'>
 }
 
 /**
  * The items that the state names, in ascending order of their positions; the state holds no notes then. What was not noted is read by
- * its commit. Rejects with LostTailError when it is missing there, too, by an answer as new as a proof and with one more proof
- * behind it. Nothing may change the state meanwhile.
+ * its commit. Rejects with LostTailError when it is missing there, too, with a proof before and one behind that answer. Nothing may
+ * change the state meanwhile.
  */
 export async function listKept(state: FoldState, options: ListingOptions): Promise<NotedItem[]> {
   const notes = new Notes()
@@ -143,23 +144,18 @@ export async function listKept(state: FoldState, options: ListingOptions): Promi
   return items
 }
 
-async function readMissing(
+function readMissing(
   { seq, index }: Position,
   { commit }: KeptAt,
   notes: Notes,
   state: FoldState,
   { shard, log, journal }: ListingOptions,
 ): Promise<NotedItem> {
-  const note = (message: LogMessage | undefined) => {
+  return proven(journal, async () => {
+    const message = await messageAt(log, commit)
     if (message) notes.take({ seq: commit, commit: decodeCommit(message.data) }, message.data, state)
     const found = state.kept.get(seq, index)
-    return found instanceof NotedItem ? found : undefined
-  }
-  const found = note(await log.get(commit))
-  if (found) return found
-  await journal.prove()
-  const surely = note(await messageAt(log, commit, journal.lastSeq))
-  if (surely) return surely
-  await journal.prove()
-  throw lostMessages(shard, `journal commit ${commit} holds kept items and is gone`)
+    if (found instanceof NotedItem) return found
+    throw lostMessages(shard, `journal commit ${commit} holds kept items and is gone`)
+  })
 }

@@ -8,6 +8,7 @@
  */
 
 import type { Clock } from '../../runtime/clock.ts'
+import { Fifo } from '../../runtime/fifo.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { asError } from '../../runtime/thrown.ts'
 import type { AppendAnswer, Log, LogState } from '../broker.ts'
@@ -63,6 +64,8 @@ export interface JournalOptions {
   readonly log: Log
   readonly clock: Clock
   readonly boot: string
+  /** In front of message ids: no other claim or process has it. Behind a loss two claims may have one epoch. */
+  readonly writer: string
   readonly epoch: number
   /** The sequence that the next commit expects: the claim's. */
   readonly lastSeq: number
@@ -97,7 +100,7 @@ export class Journal {
   #bytes = 0
   readonly #room = new JournalRoom()
   /** What waits for room, in the order of the writes. */
-  readonly #held: Queued[] = []
+  readonly #held = new Fifo<Queued>()
   #refusals: Refusals | null = null
   /** Since when it ends before the last own commit, monotonic ms; null: it does not. */
   #shortSince: number | null = null
@@ -131,7 +134,7 @@ export class Journal {
 
   /** Records wait for room. */
   get holdsBack(): boolean {
-    return this.#held.length > 0
+    return this.#held.size > 0
   }
 
   /** What is written waits until the log is cut. */
@@ -338,7 +341,7 @@ export class Journal {
   }
 
   async #commit(taken: Queued[]): Promise<void> {
-    const { clock, boot, epoch, state, onCommit } = this.#options
+    const { clock, boot, writer, epoch, state, onCommit } = this.#options
     const number = ++this.#number
     const seen = this.#options.highWater()
     // Whatever the commit names stands at or below the last mark: whoever claims sees by it when the inbox lost that.
@@ -350,7 +353,7 @@ export class Journal {
       taken.map(({ bytes }) => bytes),
     )
     this.#room.sent()
-    const seq = await this.#store(data, `${epoch}:${number}`, taken.every(isProof))
+    const seq = await this.#store(data, `${writer}:${number}`, taken.every(isProof))
     this.#room.stored(taken.reduce((sum, { bytes }) => sum + bytes.length, 0))
     this.#lastSeq = seq
     this.#lastData = data
@@ -457,7 +460,8 @@ export class Journal {
     this.#closed = true
     this.#cancelPatience?.()
     this.#cancelPatience = null
-    for (const { lost } of [this.#queue, this.#held].flatMap((queue) => queue.splice(0))) lost?.(error)
+    for (const { lost } of this.#queue.splice(0)) lost?.(error)
+    for (let held = this.#held.shift(); held; held = this.#held.shift()) held.lost?.(error)
   }
 }
 

@@ -6,9 +6,9 @@
  * all below it.
  */
 import { createHash } from 'node:crypto'
-import { decodePack, readItem, readPackHeader } from '../../domain/pack.ts'
+import { decodePack, readItem } from '../../domain/pack.ts'
 import type { Log, LogMessage, LogState } from '../broker.ts'
-import { lostBelow } from '../claim/takeover.ts'
+import { lostBelow, packIdOf } from '../claim/inbox-check.ts'
 import { decodeCommit } from '../journal/codec.ts'
 import type { HighWater, JournalRecord, Position, SealRecord } from '../journal/records.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
@@ -85,15 +85,6 @@ async function inspectMark(
   if (mark === null || (mark.seq < firstSeq && mark.seq <= lastSeq)) return 'purged'
   const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
   return message && packIdOf(message) === mark.packId ? 'there' : 'gone'
-}
-
-/** undefined: it is no pack. */
-export function packIdOf({ data }: LogMessage): string | undefined {
-  try {
-    return readPackHeader(data).packId
-  } catch {
-    return undefined
-  }
 }
 
 /** Highest first. */

@@ -5,11 +5,12 @@ import type { Clock } from '../../runtime/clock.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Broker, Log } from '../broker.ts'
 import { faultOf } from '../claim/epoch.ts'
+import { packIdOf } from '../claim/inbox-check.ts'
 import { type JournalReading, readJournal, type ShardLogs } from '../claim/journal-reading.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
-import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
+import { itemIdsOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
 import type { JournalCopies, Remembered } from './ports.ts'
 
@@ -125,7 +126,7 @@ async function contradiction(
 ): Promise<string | null> {
   if (claim.seq > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${claim.seq}`
   if (counted.seq > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted.seq}`
-  return (await faultOf(journal, claim, lastSeq)) ?? (await faultOf(journal, counted, lastSeq))
+  return (await faultOf(journal, claim)) ?? (await faultOf(journal, counted))
 }
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {

@@ -6,13 +6,14 @@ import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Broker, Log } from '../broker.ts'
+import { packIdOf } from '../claim/inbox-check.ts'
 import { deadRecord } from '../claim/restoration.ts'
 import { appendEpoch, claimShard } from '../claim/takeover.ts'
 import { batchKey } from '../journal/batch-name.ts'
 import { Journal } from '../journal/journal.ts'
 import type { HighWater, Position } from '../journal/records.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
-import { packIdOf, weighInbox } from './evidence.ts'
+import { weighInbox } from './evidence.ts'
 import { ambiguousPacks, copyIdOf, isLost, packsAbove } from './examination.ts'
 import type { Remembered } from './ports.ts'
 
@@ -45,7 +46,8 @@ interface Owned extends InboxRepairOptions {
 export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
   let mark: HighWater | null = null
-  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: `${boot}-inbox` })
+  const writer = `${boot}-inbox`
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer })
   const asked = { broker, archive, shard, clock, boot, claim: 1, stopped: () => false, repairs: true }
   const { claim, journal } = await claimShard(
     asked,
@@ -55,6 +57,7 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
         log: broker.journal(shard),
         clock,
         boot,
+        writer,
         epoch,
         lastSeq: epoch,
         state,

@@ -48,7 +48,11 @@ class Stored {
     const { archive } = this
     const asked = { broker, archive, shard: 0, clock: systemClock(), boot: randomUUID(), claim: 1 }
     const prove = async () => void this.proofs++
-    return claimShard({ ...asked, repairs, stopped: () => false }, () => ({ prove }))
+    return claimShard({ ...asked, repairs, stopped: () => false }, (_, state) => {
+      // A reconnect makes its journal prove before anything is read.
+      expect(state()).to.deep.equal(emptyState())
+      return { prove }
+    })
   }
 }
 

@@ -54,6 +54,7 @@ function heldJournal(state: FoldState) {
     log: { append } as Partial<Log> as Log,
     clock: new ManualClock(),
     boot: BOOT,
+    writer: 'w',
     epoch: EPOCH,
     lastSeq: EPOCH,
     state: () => state,

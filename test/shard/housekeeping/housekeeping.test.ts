@@ -62,6 +62,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     log: stored,
     clock,
     boot: BOOT,
+    writer: 'w',
     epoch: CLAIM,
     lastSeq: CLAIM,
     state: () => state,

@@ -26,6 +26,7 @@ async function snapshotAmongSeals() {
     log: { append } as unknown as Log,
     clock,
     boot: BOOT,
+    writer: 'w',
     epoch: FIRST,
     lastSeq: FIRST,
     state: () => state,

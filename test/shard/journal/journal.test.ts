@@ -42,6 +42,7 @@ describe('journal', () => {
       log,
       clock,
       boot: randomUUID(),
+      writer: 'w',
       epoch: EPOCH,
       lastSeq: EPOCH,
       state: () => state,
