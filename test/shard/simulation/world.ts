@@ -139,7 +139,10 @@ export class World {
     const { items, truth, wrong } = this
     const now = () => events.now
     const rowOf = (batch: string) => this.rows.get(batch) ?? this.deletedRows.get(batch)
-    this.attempts = new AttemptJudge(truth, wrong, now, (batch) => rowOf(batch) !== undefined)
+    // Its tombstone goes with its `dead` record, and a power cut may take that: then nothing tells of a deleted row.
+    const isDead = (batch: string) =>
+      this.rows.has(batch) || (this.deletedRows.has(batch) && !this.losses.lost.journal)
+    this.attempts = new AttemptJudge(truth, wrong, now, isDead)
     this.flushes = new FlushJudge(wrong)
     const dropMemoryMs = clocksStep ? 0 : DROP_MEMORY_MS
     this.verdicts = new VerdictJudge(items, truth, wrong, { now, dropMemoryMs })

@@ -36,7 +36,7 @@ export class AttemptJudge implements Judge {
   /** What the last release named, with its attempt: nobody repeats it before the deadline. */
   #released = new Map<string, { readonly attempt: Attempt | undefined; readonly deadline: number }>()
 
-  /** `isDead`: Postgres holds it as a dead letter, or held it until a user deleted it. */
+  /** `isDead`: Postgres holds it as a dead letter, or held it until a user deleted it, and its record was not lost. */
   constructor(truth: Truth, wrong: string[], now: () => number, isDead: (batch: string) => boolean) {
     this.#truth = truth
     this.#wrong = wrong
