@@ -71,6 +71,7 @@ describe('the journal writes of an owner', () => {
       highWater: () => null,
       claimAgain: async () => Number.NaN,
       onCommit: () => {},
+      onRefused: () => {},
       onLost: (error) => lost.push(error),
     })
     return { journal, lost }

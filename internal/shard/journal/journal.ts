@@ -78,7 +78,7 @@ export interface JournalOptions {
   /** Round trip of a commit, ms. */
   readonly onCommit: (event: { ms: number; records: number; bytes: number }) => void
   /** A commit is not taken, and tried again; told after 5 s and every 30 s. */
-  readonly onRefused?: (error: Error) => void
+  readonly onRefused: (error: Error) => void
   /** Called once, when this owner lost its shard or the journal broke; nothing is written afterwards. */
   readonly onLost: (error: Error) => void
 }
@@ -172,7 +172,7 @@ export class Journal {
     if (this.#queue.length > before) this.#hurry()
     if (!this.holdsBack) this.#refusals = null
     else {
-      this.#refusals ??= new Refusals(this.#options.clock, this.#options.onRefused ?? (() => {}))
+      this.#refusals ??= new Refusals(this.#options.clock, this.#options.onRefused)
       this.#refusals.again({ kind: 'full' })
     }
   }
@@ -201,18 +201,10 @@ export class Journal {
    * claim again to know ends with it, as one does that lost its commit.
    */
   async checkTail(): Promise<void> {
-    const { log } = this.#options
     // Commits go on meanwhile, and the answer may be older than they are.
     const tail = this.#tail
-    const { lastSeq } = await log.state()
-    if (this.#mayGrow(lastSeq, tail)) throw wasBehind({ lastSeq })
-    try {
-      if (lastSeq < tail.lastSeq) await this.#claimAgain(tail)
-      await checkOwnCommit(log, tail)
-    } catch (error) {
-      if (error instanceof LostTailError) this.#lose(error, [])
-      throw error
-    }
+    const { lastSeq } = await this.#options.log.state()
+    await this.#checkEnd(lastSeq, tail)
   }
 
   /** To be called at each reconnect, for what it stops: then `seeAgain`. */
@@ -372,8 +364,8 @@ export class Journal {
   }
 
   async #store(data: Buffer, msgId: string, proves: boolean): Promise<number> {
-    const { log, clock } = this.#options
-    const refusals = new Refusals(clock, this.#options.onRefused ?? (() => {}))
+    const { log, clock, onRefused } = this.#options
+    const refusals = new Refusals(clock, onRefused)
     for (;;) {
       // Before each repetition, too: behind a reconnect the sequence that it expects may be that of another's commit.
       if (this.#isStopped(proves)) {
@@ -417,30 +409,34 @@ export class Journal {
     if (last === null) return undefined
     if (last?.msgId === msgId) return last.seq
     const end = last?.seq ?? 0
-    const tail = this.#tail
-    if (this.#mayGrow(end, tail)) return undefined
-    if (end < tail.lastSeq) return this.#claimAgain(tail)
-    const known = await checkOwnCommit(this.#options.log, tail).then(() => true, unlessLost)
-    if (!known || end === tail.lastSeq) return undefined
+    const unlessEnded = (error: unknown) => {
+      if (this.#closed) throw error
+      return false
+    }
+    const isOwn = await this.#checkEnd(end, this.#tail).then(() => true, unlessEnded)
+    if (!isOwn || end === this.#lastSeq) return undefined
     throw new FencedError(`the journal of epoch ${this.#options.epoch} has another claim or writer at ${end}`)
   }
 
-  /** It ends before the last own commit, and not for long yet. */
-  #mayGrow(end: number, { lastSeq }: OwnTail): boolean {
-    const now = this.#options.clock.monotonic()
-    this.#shortSince = end < lastSeq ? (this.#shortSince ?? now) : null
-    return this.#shortSince !== null && now - this.#shortSince < SHORT_MS
-  }
-
-  /** Whatever it finds: by another claim this owner is none any more. */
-  async #claimAgain(tail: OwnTail): Promise<never> {
+  /** As `checkTail`, of a journal that ends there. Whatever another claim finds: by it this owner is none any more. */
+  async #checkEnd(end: number, tail: OwnTail): Promise<void> {
     const { log, claimAgain } = this.#options
+    const isShort = end < tail.lastSeq
+    if (this.#mayGrow(isShort)) throw wasBehind({ lastSeq: end })
     try {
-      return await checkByClaim(log, tail, claimAgain)
+      if (isShort) await checkByClaim(log, tail, claimAgain)
+      await checkOwnCommit(log, tail)
     } catch (error) {
-      this.#lose(error, [])
+      if (isShort || error instanceof LostTailError) this.#lose(error, [])
       throw error
     }
+  }
+
+  /** It ends before the last own commit, and not for long yet. */
+  #mayGrow(isShort: boolean): boolean {
+    const now = this.#options.clock.monotonic()
+    this.#shortSince = isShort ? (this.#shortSince ?? now) : null
+    return this.#shortSince !== null && now - this.#shortSince < SHORT_MS
   }
 
   get #tail(): OwnTail {
@@ -475,10 +471,4 @@ function isProof({ record, passage }: Queued): boolean {
 
 function wasBehind({ lastSeq }: Pick<LogState, 'lastSeq'>): Error {
   return new Error(`a server that was behind answered that the journal ends at ${lastSeq}`)
-}
-
-/** false: the broker did not tell. */
-function unlessLost(error: unknown): false {
-  if (error instanceof LostTailError) throw error
-  return false
 }

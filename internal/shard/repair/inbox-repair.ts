@@ -64,6 +64,7 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
         highWater: () => mark,
         claimAgain: () => appendEpoch(broker.journal(shard), { ...asked, claim: 2 }),
         onCommit: () => {},
+        onRefused: () => {},
         // Whoever waits for a commit is told.
         onLost: () => {},
       }),

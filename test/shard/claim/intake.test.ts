@@ -61,6 +61,7 @@ function heldJournal(state: FoldState) {
     highWater: () => null,
     claimAgain: async () => Number.NaN,
     onCommit: () => {},
+    onRefused: () => {},
     onLost: () => {},
   })
   const answer = async () => {

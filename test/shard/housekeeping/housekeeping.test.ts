@@ -69,6 +69,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     highWater: () => null,
     claimAgain: async () => Number.NaN,
     onCommit: () => {},
+    onRefused: () => {},
     onLost: (error) => {
       throw error
     },

@@ -33,6 +33,7 @@ async function snapshotAmongSeals() {
     highWater: () => null,
     claimAgain: async () => Number.NaN,
     onCommit: () => {},
+    onRefused: () => {},
     onLost: (error) => {
       throw error
     },

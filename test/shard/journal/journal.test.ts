@@ -49,6 +49,7 @@ describe('journal', () => {
       highWater: () => null,
       claimAgain: async () => Number.NaN,
       onCommit: () => {},
+      onRefused: () => {},
       onLost: () => {},
       ...given,
     })
