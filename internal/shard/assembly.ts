@@ -26,7 +26,8 @@ import { DeletedBufferReports } from './housekeeping/deleted-buffers.ts'
 import { Housekeeping } from './housekeeping/housekeeping.ts'
 import type { Journal } from './journal/journal.ts'
 import { messageReader } from './message-reader.ts'
-import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
+import type { ShardParts } from './parts.ts'
 import type { Fence } from './ports.ts'
 
 /** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */

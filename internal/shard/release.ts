@@ -8,9 +8,9 @@ import { withDeadline } from '../runtime/deadline.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { ATTEMPT_MS } from './batches/attempts.ts'
 import { PassedResults, type Told } from './batches/handover.ts'
-import type { Broker } from './broker.ts'
 import { type BatchName, batchKey } from './journal/batch-name.ts'
 import type { ReleaseRecord } from './journal/records.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
 import type { ShardParts } from './parts.ts'
 
 const POLL_MS = 20
@@ -25,20 +25,12 @@ const MOST_NAMED = 16_384
 /** What a release record gets at least, ms. */
 const RELEASE_MS = 500
 
-export interface Releasing {
-  readonly shard: number
-  /** UUID of this process's boot. */
-  readonly boot: string
-  readonly broker: Broker
-  readonly clock: Clock
-}
+type Releasing = Pick<ShardOptions, 'shard' | 'boot' | 'broker' | 'clock'>
 
-export interface ReleaseHooks {
-  /** This owner has ended meanwhile: nothing is said any more. */
-  ended(): boolean
+/** Once this owner has ended, nothing is said any more. */
+export interface ReleaseHooks extends Pick<ShardEvents, 'ended' | 'onProblem'> {
   /** Resolves when nothing of the inbox is under way any more. */
   stopReading(): Promise<void>
-  onProblem(what: string, error: unknown): void
 }
 
 export class Release {

@@ -30,7 +30,7 @@ class Logs {
       shard: 0,
       journal: { prove: () => this.#prove(), lastSeq: END + 1 },
       clock,
-      randomness: { bytes: (count) => new Uint8Array(count) },
+      randomness: { bytes: (count) => new Uint8Array(count), fraction: () => 0 },
       ended: () => false,
       onProblem: (_, error) => this.told.push((error as Error).message),
     })

@@ -5,7 +5,6 @@
  * program sealed is left as it is, for a node that can build it. Groups without one do not wait for Postgres.
  */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { TurnBudget } from '../../runtime/in-turns.ts'
 import { retry } from '../../runtime/retry.ts'
 import type { Batches } from '../batches/batches.ts'
@@ -17,23 +16,21 @@ import { batchKey } from '../journal/batch-name.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { SettledRecord } from '../journal/records.ts'
 import type { OpenBatch } from '../journal/state.ts'
-import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
-import { FencedError } from '../ports.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
+import { type DeliveryFact, type Fence, FencedError } from '../ports.ts'
 
 const RETRY_MS = 500
 /** Items that are restored in one turn of the event loop, some ms. A batch by itself counts as so many. */
 const ITEMS_A_TURN = 2_500
 const BATCH_WEIGHT = 10
 
-export interface RestorationOptions {
+export interface RestorationOptions
+  extends Pick<ShardOptions, 'clock' | 'deadLetters' | 'telemetry'>,
+    Pick<ShardEvents, 'onFatal'> {
   readonly fence: Fence
-  readonly clock: Clock
   readonly outstanding: readonly OpenBatch[]
-  readonly deadLetters: DeadLetters
   /** Resolves when Postgres knows this epoch; rejects when it knows a higher one. */
   readonly raised: Promise<void>
-  readonly telemetry: ShardTelemetry
-  readonly onFatal: (error: Error) => void
 }
 
 export class Restoration {

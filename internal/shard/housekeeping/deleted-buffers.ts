@@ -8,26 +8,24 @@
  * its last items is committed. Then nothing of it is live here again, whoever owns the shard.
  */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Log } from '../broker.ts'
 import type { Groups } from '../held/groups.ts'
 import type { ReplayState } from '../held/replay.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
 import { type DeletedBuffers, type Fence, FencedError } from '../ports.ts'
 
-export interface DeletedBufferReportsOptions {
-  /** undefined: nothing is reported, and the rows stay. */
-  readonly deletedBuffers: DeletedBuffers | undefined
+export interface DeletedBufferReportsOptions
+  extends Pick<ShardOptions, 'deletedBuffers' | 'clock'>,
+    Pick<ShardEvents, 'onProblem'> {
   readonly fence: Fence
-  readonly clock: Clock
   /** Resolves when Postgres knows this epoch. */
   readonly raised: Promise<void>
   readonly inboxLog: Pick<Log, 'state'>
   readonly replay: Readonly<Pick<ReplayState, 'cursor' | 'replaying'>>
   readonly groups: Pick<Groups, 'buffers'>
   readonly journal: Pick<Journal, 'flush'>
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 const READ_POLL_MS = 100
