@@ -5,12 +5,8 @@
 import { askSubject } from '../domain/verdict.ts'
 import { asError } from '../runtime/thrown.ts'
 import { Batches } from './batches/batches.ts'
-import { DeadLetterWriter } from './batches/dead-letter-write.ts'
-import { DeliveryScheduler } from './batches/delivery-scheduler.ts'
 import { RemoteAttempts } from './batches/handover.ts'
 import { Projector } from './batches/projector.ts'
-import { Sealer } from './batches/sealer.ts'
-import { Settlement } from './batches/settlement.ts'
 import { raiseEpoch } from './claim/epoch.ts'
 import { InboxReading } from './claim/inbox-reading.ts'
 import { Intake } from './claim/intake.ts'
@@ -24,11 +20,9 @@ import { PackMemory } from './held/pack-memory.ts'
 import { PayloadCache } from './held/payload-cache.ts'
 import { DeletedBufferReports } from './housekeeping/deleted-buffers.ts'
 import { Housekeeping } from './housekeeping/housekeeping.ts'
-import type { Journal } from './journal/journal.ts'
 import { messageReader } from './message-reader.ts'
 import type { ShardEvents, ShardOptions } from './options.ts'
 import type { ShardParts } from './parts.ts'
-import type { Fence } from './ports.ts'
 
 /** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */
 export async function assembleShard(options: ShardOptions, given: ShardEvents): Promise<ShardParts> {
@@ -66,7 +60,6 @@ export async function assembleShard(options: ShardOptions, given: ShardEvents): 
   }
 }
 
-type Held = ReturnType<typeof joinHeld>
 type Acting = ReturnType<typeof joinActing>
 
 /** What holds buffered items: their payloads, their groups, the ids of their messages. */
@@ -84,26 +77,15 @@ function joinHeld(options: ShardOptions, events: ShardEvents, { claim, journal }
 
 /** What acts on them: batches, attempts, dead letters, counters. */
 function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLogs) {
-  const { shard, broker, clock, telemetry, deadLetters, projection, limits } = options
+  const { shard, broker, clock, telemetry, deadLetters } = options
   const { journal, replay } = logs
-  const { onFatal, onProblem } = events
   const { state, epoch, identity, origin, snapshot, settled } = logs.claim
   const fence = { shard, epoch, identity }
   const log = broker.journal(shard)
   const raised = raiseEpoch({ fence, snapshot, origin, deadLetters, clock, journal, log, ...events })
   const held = joinHeld(options, events, logs)
-  const projector = new Projector({
-    projection,
-    fence,
-    clock,
-    raised,
-    facts: settled.map(({ commit, record }) => ({ commit, fact: record.fact })),
-    reached: journal.last,
-    factsAtOnce: limits.factsAtOnce,
-    onFenced: onFatal,
-    onProblem: (error) => onProblem('delivery counters', error),
-  })
-  const { scheduler, settlement } = joinDelivery(options, events, held, { fence, journal, projector, raised })
+  const facts = settled.map(({ commit, record }) => ({ commit, fact: record.fact }))
+  const projector = new Projector({ ...options, ...events, fence, raised }, facts, journal.last)
   const remoteAttempts = new RemoteAttempts({
     messages: broker,
     clock,
@@ -112,46 +94,30 @@ function joinActing(options: ShardOptions, events: ShardEvents, logs: ClaimedLog
     attemptOf: (key) => state.batches.get(key)?.attempt,
   })
   const mayAct = () => !held.groups.paused && (options.holds?.() ?? true)
-  const batches = new Batches({
+  const owner = {
     ...options,
+    ...events,
     ...held,
+    fence,
+    raised,
     journal,
     replay,
-    scheduler,
-    settlement,
+    projector,
     remoteAttempts,
-    sealer: new Sealer({ shard, clock, journal, telemetry, payloads: held.payloads }),
     mayAct,
-    onFatal,
-  })
+  }
+  const batches = new Batches(owner)
   const outstanding = [...state.batches.values()]
-  const restoration = new Restoration({ fence, clock, outstanding, deadLetters, raised, telemetry, onFatal })
+  const restoration = new Restoration({
+    fence,
+    clock,
+    outstanding,
+    deadLetters,
+    raised,
+    telemetry,
+    ...events,
+  })
   return { ...held, raised, batches, restoration, projector, remoteAttempts, mayAct }
-}
-
-/** How batches go out, and how they end. */
-function joinDelivery(
-  options: ShardOptions,
-  events: ShardEvents,
-  held: Held,
-  own: { fence: Fence; journal: Journal; projector: Projector; raised: Promise<void> },
-) {
-  const { deliverer, limits } = options
-  const scheduler = new DeliveryScheduler({
-    payloads: held.payloads,
-    deliverer,
-    attemptsPerBuffer: limits.attemptsPerBuffer,
-    waitingBodyBudget: limits.payloadBudget / 4,
-  })
-  const deadLetterWriter = new DeadLetterWriter({
-    ...options,
-    ...own,
-    payloads: held.payloads,
-    scheduler,
-    onProblem: (error) => events.onProblem('a dead letter cannot be stored', error),
-  })
-  const settlement = new Settlement({ ...options, ...held, ...own, deadLetterWriter })
-  return { scheduler, settlement }
 }
 
 function joinIntake(

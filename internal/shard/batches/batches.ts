@@ -7,39 +7,18 @@ import { lastResponseOf } from '../../domain/last-response.ts'
 import type { DlqReason } from '../../domain/model.ts'
 import { step } from '../../group/machine.ts'
 import type { Batch, Effect, Input } from '../../group/model.ts'
-import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/thrown.ts'
-import type { Groups } from '../held/groups.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
 import { MissingMessageError } from '../held/payload-cache.ts'
-import type { ReplayState } from '../held/replay.ts'
 import { Wakes } from '../held/wakes.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { AttemptResult, ShardTelemetry } from '../ports.ts'
 import { Attempts } from './attempts.ts'
-import { BodyMismatchError, type DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
-import type { PassedResults, RemoteAttempts } from './handover.ts'
-import type { Sealer } from './sealer.ts'
-import type { BatchEvents, Settlement } from './settlement.ts'
-
-export interface BatchesOptions {
-  readonly shard: number
-  readonly clock: Clock
-  readonly randomness: Randomness
-  readonly journal: Journal
-  readonly groups: Groups
-  readonly replay: Pick<ReplayState, 'replaying'>
-  readonly sealer: Sealer
-  readonly scheduler: DeliveryScheduler
-  readonly settlement: Settlement
-  /** Attempts that the last owner released while they ran. */
-  readonly remoteAttempts: RemoteAttempts
-  readonly telemetry: ShardTelemetry
-  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
-  readonly mayAct: () => boolean
-  /** The shard cannot go on: it was lost, or an invariant is broken. */
-  readonly onFatal: (error: Error) => void
-}
+import { DeadLetterWriter } from './dead-letter-write.ts'
+import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
+import type { PassedResults } from './handover.ts'
+import type { BatchesOwner } from './owner.ts'
+import { Sealer } from './sealer.ts'
+import { type BatchEvents, Settlement } from './settlement.ts'
 
 /** A batch of the last owner, with all its items at hand. */
 export interface RestoredBatch {
@@ -53,7 +32,9 @@ export interface RestoredBatch {
 }
 
 export class Batches {
-  readonly #options: BatchesOptions
+  readonly #options: BatchesOwner
+  readonly #sealer: Sealer
+  readonly #settlement: Settlement
   readonly #attempts: Attempts
   readonly #wakes: Wakes<OpenGroup>
   readonly #events: BatchEvents
@@ -62,13 +43,20 @@ export class Batches {
   #draining = false
   #stopped = false
 
-  constructor(options: BatchesOptions) {
+  constructor(options: BatchesOwner) {
     this.#options = options
-    this.#attempts = new Attempts(options, {
-      ended: (sealed, result) => this.#attempted(sealed, result),
-      withdrawn: (sealed, pauseMs) => this.#withdraw(sealed, pauseMs),
-      unbuildable: (sealed, error) => this.#giveUp(sealed, error),
-    })
+    const scheduler = new DeliveryScheduler(options)
+    const deadLetterWriter = new DeadLetterWriter({ ...options, scheduler })
+    this.#sealer = new Sealer(options)
+    this.#settlement = new Settlement({ ...options, deadLetterWriter })
+    this.#attempts = new Attempts(
+      { ...options, scheduler },
+      {
+        ended: (sealed, result) => this.#attempted(sealed, result),
+        withdrawn: (sealed, pauseMs) => this.#withdraw(sealed, pauseMs),
+        unbuildable: (sealed, error) => this.#giveUp(sealed, error),
+      },
+    )
     this.#events = { stopped: () => this.#stopped, over: (sealed) => this.#over(sealed) }
     this.#wakes = new Wakes(options.clock, (group, at) => this.step(group, { kind: 'tick', at }))
     options.groups.follow((group) => this.resume(group))
@@ -159,7 +147,7 @@ export class Batches {
         this.#recordAttempt(group, effect.batch)
         break
       case 'ack':
-        this.#options.settlement.acknowledge(this.#sealedOf(group, effect.batch), this.#events)
+        this.#settlement.acknowledge(this.#sealedOf(group, effect.batch), this.#events)
         break
       case 'dead-letter':
         this.#guard(this.#deadLetter(this.#sealedOf(group, effect.batch), effect.reason))
@@ -188,7 +176,7 @@ export class Batches {
   }
 
   async #seal(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
-    await this.#options.sealer.seal(group, batch, {
+    await this.#sealer.seal(group, batch, {
       wanted: () => !this.#draining,
       sealed: (sealed, version) => {
         this.#sealed.set(batch, sealed)
@@ -203,7 +191,7 @@ export class Batches {
     if (this.#draining) return
     if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
     await this.#options.journal.prove()
-    if (!this.#stopped) this.#options.settlement.giveUp(sealed, error, this.#options.onFatal)
+    if (!this.#stopped) this.#settlement.giveUp(sealed, error, this.#options.onFatal)
   }
 
   /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
@@ -255,9 +243,8 @@ export class Batches {
   }
 
   #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
-    const { settlement } = this.#options
-    if (batch) settlement.discardBatch(this.#sealedOf(group, batch), this.#events)
-    else settlement.discardItems(group, items)
+    if (batch) this.#settlement.discardBatch(this.#sealedOf(group, batch), this.#events)
+    else this.#settlement.discardItems(group, items)
   }
 
   #over({ group, batch }: SealedBatch): void {
@@ -268,7 +255,7 @@ export class Batches {
   async #deadLetter(sealed: SealedBatch, reason: DlqReason): Promise<void> {
     this.#deadLettering++
     try {
-      await this.#options.settlement.deadLetter(sealed, reason, this.#events)
+      await this.#settlement.deadLetter(sealed, reason, this.#events)
     } catch (error) {
       await this.#giveUp(sealed, error)
     } finally {

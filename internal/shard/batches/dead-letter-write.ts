@@ -5,37 +5,17 @@
  */
 
 import type { DlqReason } from '../../domain/model.ts'
-import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
-import type { PayloadCache } from '../held/payload-cache.ts'
-import {
-  BodyConflictError,
-  type DeadBatch,
-  type DeadLetters,
-  type DeadWrite,
-  type Fence,
-  FencedError,
-} from '../ports.ts'
+import { BodyConflictError, type DeadBatch, type DeadWrite, FencedError } from '../ports.ts'
 import { summarize } from './body.ts'
 import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
-import type { Projector } from './projector.ts'
+import type { BatchesOwner } from './owner.ts'
 
 const RETRY_MS = 500
 
-export interface DeadLetterWriterOptions {
-  readonly fence: Fence
-  readonly clock: Clock
-  readonly randomness: Randomness
-  readonly payloads: PayloadCache
+export interface DeadLetterWriterOptions extends BatchesOwner {
   readonly scheduler: DeliveryScheduler
-  readonly deadLetters: DeadLetters
-  readonly projector: Projector
-  /** Of large dead letters, for all shards of the node. */
-  readonly largeWrites: Semaphore
-  /** Resolves when Postgres knows this epoch. */
-  readonly raised: Promise<void>
-  readonly onProblem: (error: unknown) => void
 }
 
 /** Bodies held at once while Postgres is slow or away; other batches wait without theirs. */
@@ -79,7 +59,7 @@ export class DeadLetterWriter {
     }
     const onFailure = (error: unknown) => {
       if (error instanceof FencedError || error instanceof BodyConflictError || stopped()) throw error
-      onProblem(error)
+      onProblem('a dead letter cannot be stored', error)
     }
     // Not in step: writes that came too late for one another would do so again.
     const fraction = () => randomness.fraction()

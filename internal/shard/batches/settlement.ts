@@ -4,29 +4,21 @@
  */
 
 import type { DlqReason } from '../../domain/model.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Duplicates } from '../held/duplicates.ts'
-import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
-import type { Committed, Journal } from '../journal/journal.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
+import type { Committed } from '../journal/journal.ts'
 import type { JournalRecord } from '../journal/records.ts'
-import type { DeadLetters, DeadWrite, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
+import type { DeadWrite, DeliveryFact } from '../ports.ts'
 import type { DeadLetterWriter } from './dead-letter-write.ts'
 import type { SealedBatch } from './delivery-scheduler.ts'
-import type { Projector } from './projector.ts'
+import type { BatchesOwner } from './owner.ts'
 
 /** Positions in one discard record. */
 const DISCARD_SLICE = 5_000
 
-export interface SettlementOptions {
-  readonly fence: Fence
-  readonly clock: Clock
-  readonly journal: Journal
-  readonly live: LiveItems
-  readonly duplicates: Duplicates
+type Taken = 'fence' | 'clock' | 'journal' | 'live' | 'duplicates' | 'projector' | 'deadLetters' | 'telemetry'
+
+export interface SettlementOptions extends Pick<BatchesOwner, Taken> {
   readonly deadLetterWriter: DeadLetterWriter
-  readonly projector: Projector
-  readonly deadLetters: Pick<DeadLetters, 'forgetTombstones'>
-  readonly telemetry: ShardTelemetry
 }
 
 /** What the end of a batch means to whoever runs its group. */
