@@ -442,7 +442,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: /not certain of its lease/,
     seed: 14,
     file: 'shard/assembly.ts',
-    edits: [['!held.groups.paused && (options.holds?.() ?? true)', '!held.groups.paused']],
+    edits: [['!held.groups.paused && (owner.holds?.() ?? true)', '!held.groups.paused']],
   },
   {
     name: 'proof-after-pause',
