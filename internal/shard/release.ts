@@ -56,7 +56,7 @@ export class Release {
     await this.#until(() => !awaited(), deadline)
     await this.#stopTaking()
     // With what runs at the last owner: there is nobody else to take note of its results.
-    const busy = () => batches.attempting > 0 || batches.deadLettering > 0 || !journal.idle
+    const busy = () => batches.attempts.count > 0 || batches.deadLettering > 0 || !journal.idle
     await this.#until(() => !busy(), deadline)
     this.#leaveRemoteAttempts()
     await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
@@ -84,10 +84,10 @@ export class Release {
       shard,
       boot,
       // The next owner awaits what is named, and confirms nothing else.
-      inFlight: among(named, [...batches.inFlight(now, 'here'), ...unclaimed]),
+      inFlight: among(named, [...batches.attempts.inFlight(now, 'here'), ...unclaimed]),
     })
     this.#leaveRemoteAttempts()
-    batches.passOn(passed)
+    batches.attempts.passOn(passed)
     for (const told of unclaimed) passed.tell(told, told.result)
     await this.#say(named, deadline)
     return passed
@@ -167,7 +167,7 @@ function inFlight(
   now: number,
   handedOn: readonly BatchName[] = [],
 ): ReleaseRecord['batches'] {
-  const running = batches.inFlight(now, 'anywhere')
+  const running = batches.attempts.inFlight(now, 'anywhere')
   if (restoration.finished) return running.slice(0, MOST_NAMED)
   const deadlines = new Map(state.released)
   for (const batch of handedOn) deadlines.set(batchKey(batch), now + ATTEMPT_MS)

@@ -15,7 +15,6 @@ import type { AttemptResult, ShardTelemetry } from '../ports.ts'
 import { Attempts } from './attempts.ts'
 import { DeadLetterWriter } from './dead-letter-write.ts'
 import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
-import type { PassedResults } from './handover.ts'
 import type { BatchesOwner } from './owner.ts'
 import { Sealer } from './sealer.ts'
 import { type BatchEvents, Settlement } from './settlement.ts'
@@ -32,10 +31,10 @@ export interface RestoredBatch {
 }
 
 export class Batches {
+  readonly attempts: Attempts
   readonly #options: BatchesOwner
   readonly #sealer: Sealer
   readonly #settlement: Settlement
-  readonly #attempts: Attempts
   readonly #wakes: Wakes<OpenGroup>
   readonly #events: BatchEvents
   readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
@@ -49,7 +48,7 @@ export class Batches {
     const deadLetterWriter = new DeadLetterWriter({ ...options, scheduler })
     this.#sealer = new Sealer(options)
     this.#settlement = new Settlement({ ...options, deadLetterWriter })
-    this.#attempts = new Attempts(
+    this.attempts = new Attempts(
       { ...options, scheduler },
       {
         ended: (sealed, result) => this.#attempted(sealed, result),
@@ -62,19 +61,9 @@ export class Batches {
     options.groups.follow((group) => this.resume(group))
   }
 
-  /** Attempts that run, here or at the last owner. */
-  get attempting(): number {
-    return this.#attempts.count
-  }
-
   /** Batches on their way into the dead letter queue. */
   get deadLettering(): number {
     return this.#deadLettering
-  }
-
-  /** Batches whose attempt runs, with the latest end of it, Unix ms. */
-  inFlight(now: number, where: 'here' | 'anywhere'): ReturnType<Attempts['inFlight']> {
-    return this.#attempts.inFlight(now, where)
   }
 
   /** To be called about once a second: a clock that was ahead may have been set back. */
@@ -85,18 +74,13 @@ export class Batches {
   /** From now on nothing is sealed and no attempt begins; what runs is finished. */
   drain(): void {
     this.#draining = true
-    this.#attempts.drain()
-  }
-
-  /** After `drain`: results of what still runs are no longer this owner's to commit. */
-  passOn(passed: PassedResults): void {
-    this.#attempts.passOn(passed)
+    this.attempts.drain()
   }
 
   stop(): void {
     this.#stopped = true
     this.#draining = true
-    this.#attempts.stop()
+    this.attempts.stop()
     this.#wakes.stop()
   }
 
@@ -131,7 +115,7 @@ export class Batches {
       if (before.has(batch)) continue
       const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
       this.#sealed.set(batch, sealed)
-      if (running) this.#guard(this.#attempts.awaitRemote(sealed))
+      if (running) this.#guard(this.attempts.awaitRemote(sealed))
     }
   }
 
@@ -141,7 +125,7 @@ export class Batches {
         if (!this.#draining) this.#guard(this.#seal(group, effect.batch))
         break
       case 'deliver':
-        if (!this.#draining) this.#guard(this.#attempts.begin(this.#sealedOf(group, effect.batch)))
+        if (!this.#draining) this.#guard(this.attempts.begin(this.#sealedOf(group, effect.batch)))
         break
       case 'record-attempt':
         this.#recordAttempt(group, effect.batch)
