@@ -112,7 +112,7 @@ function joinActing(owner: Owner, { snapshot, origin, settled }: Claim) {
   const mayAct = () => !held.groups.paused && (owner.holds?.() ?? true)
   const joined = { ...owner, ...held, raised, projector, remoteAttempts, mayAct }
   const batches = new Batches(joined)
-  const restoration = new Restoration({ ...joined, outstanding: [...state.batches.values()] })
+  const restoration = new Restoration({ ...joined, batches, outstanding: [...state.batches.values()] })
   return { ...joined, batches, restoration }
 }
 
@@ -130,7 +130,7 @@ function joinIntake(acting: Acting, kept: NotedItem[]): Intake {
     onReplayed: () => {
       onReplayed()
       groups.release()
-      restoration.finish(acting).catch((error: unknown) => {
+      restoration.finish().catch((error: unknown) => {
         if (!ended()) onFatal(asError(error))
       })
     },

@@ -17,7 +17,7 @@ import { DeadLetterWriter } from './dead-letter-write.ts'
 import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
 import type { BatchesOwner } from './owner.ts'
 import { Sealer } from './sealer.ts'
-import { type BatchEvents, Settlement } from './settlement.ts'
+import { Settlement } from './settlement.ts'
 
 /** A batch of the last owner, with all its items at hand. */
 export interface RestoredBatch {
@@ -32,11 +32,10 @@ export interface RestoredBatch {
 
 export class Batches {
   readonly attempts: Attempts
+  readonly settlement: Settlement
   readonly #options: BatchesOwner
   readonly #sealer: Sealer
-  readonly #settlement: Settlement
   readonly #wakes: Wakes<OpenGroup>
-  readonly #events: BatchEvents
   readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
   #deadLettering = 0
   #draining = false
@@ -47,7 +46,7 @@ export class Batches {
     const scheduler = new DeliveryScheduler(options)
     const deadLetterWriter = new DeadLetterWriter({ ...options, scheduler })
     this.#sealer = new Sealer(options)
-    this.#settlement = new Settlement({ ...options, deadLetterWriter })
+    this.settlement = new Settlement({ ...options, deadLetterWriter, over: (sealed) => this.#over(sealed) })
     this.attempts = new Attempts(
       { ...options, scheduler },
       {
@@ -56,7 +55,6 @@ export class Batches {
         unbuildable: (sealed, error) => this.#giveUp(sealed, error),
       },
     )
-    this.#events = { stopped: () => this.#stopped, over: (sealed) => this.#over(sealed) }
     this.#wakes = new Wakes(options.clock, (group, at) => this.step(group, { kind: 'tick', at }))
     options.groups.follow((group) => this.resume(group))
   }
@@ -131,7 +129,7 @@ export class Batches {
         this.#recordAttempt(group, effect.batch)
         break
       case 'ack':
-        this.#settlement.acknowledge(this.#sealedOf(group, effect.batch), this.#events)
+        this.settlement.acknowledge(this.#sealedOf(group, effect.batch))
         break
       case 'dead-letter':
         this.#guard(this.#deadLetter(this.#sealedOf(group, effect.batch), effect.reason))
@@ -175,7 +173,7 @@ export class Batches {
     if (this.#draining) return
     if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
     await this.#options.journal.prove()
-    if (!this.#stopped) this.#settlement.giveUp(sealed, error, this.#options.onFatal)
+    if (!this.#stopped) this.settlement.giveUp(sealed, error)
   }
 
   /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
@@ -227,8 +225,8 @@ export class Batches {
   }
 
   #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
-    if (batch) this.#settlement.discardBatch(this.#sealedOf(group, batch), this.#events)
-    else this.#settlement.discardItems(group, items)
+    if (batch) this.settlement.discardBatch(this.#sealedOf(group, batch))
+    else this.settlement.discardItems(group, items)
   }
 
   #over({ group, batch }: SealedBatch): void {
@@ -239,7 +237,7 @@ export class Batches {
   async #deadLetter(sealed: SealedBatch, reason: DlqReason): Promise<void> {
     this.#deadLettering++
     try {
-      await this.#settlement.deadLetter(sealed, reason, this.#events)
+      await this.settlement.deadLetter(sealed, reason)
     } catch (error) {
       await this.#giveUp(sealed, error)
     } finally {

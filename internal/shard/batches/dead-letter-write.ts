@@ -33,23 +33,24 @@ export class DeadLetterWriter {
     this.#options = options
   }
 
-  /** Resolves once Postgres holds it, or with null, nothing done, once `stopped`. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
-  async write(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<DeadWrite | null> {
-    const writes = isLarge(sealed) ? this.#options.largeWrites : this.#writes
+  /** Resolves once Postgres holds it, or with null, nothing done, once the owner has ended. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
+  async write(sealed: SealedBatch, reason: DlqReason): Promise<DeadWrite | null> {
+    const { largeWrites, ended } = this.#options
+    const writes = isLarge(sealed) ? largeWrites : this.#writes
     if (!writes.tryAcquire()) {
       sealed.body = null
       await writes.acquire()
     }
     try {
-      if (stopped()) return null
-      return await this.#store(await this.#row(sealed, reason), stopped)
+      if (ended()) return null
+      return await this.#store(await this.#row(sealed, reason))
     } finally {
       writes.release()
     }
   }
 
-  #store(row: DeadBatch, stopped: () => boolean): Promise<DeadWrite> {
-    const { fence, projector, deadLetters, raised, clock, randomness, onProblem } = this.#options
+  #store(row: DeadBatch): Promise<DeadWrite> {
+    const { fence, projector, deadLetters, raised, clock, randomness, ended, onProblem } = this.#options
     const write = async () => {
       await raised
       await deadLetters.upload(fence, row)
@@ -58,7 +59,7 @@ export class DeadLetterWriter {
       return await deadLetters.write(fence, row)
     }
     const onFailure = (error: unknown) => {
-      if (error instanceof FencedError || error instanceof BodyConflictError || stopped()) throw error
+      if (error instanceof FencedError || error instanceof BodyConflictError || ended()) throw error
       onProblem('a dead letter cannot be stored', error)
     }
     // Not in step: writes that came too late for one another would do so again.

@@ -20,7 +20,9 @@ type Given =
   | 'limits'
   | 'largeWrites'
 
-export interface BatchesOwner extends Pick<ShardOptions, Given>, Pick<ShardEvents, 'onFatal' | 'onProblem'> {
+export interface BatchesOwner
+  extends Pick<ShardOptions, Given>,
+    Pick<ShardEvents, 'onFatal' | 'onProblem' | 'ended'> {
   readonly fence: Fence
   /** Resolves when Postgres knows this epoch; rejects when it knows a higher one. */
   readonly raised: Promise<void>

@@ -208,7 +208,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       [
         "const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
-        "if (type === 'dead') this.#forgetTombstone(group, sealed.batch.version)\n    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
+        "if (type === 'dead') this.#forgetTombstone({ groupId: sealed.group.id, version: sealed.batch.version })\n    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
       ],
     ],
   },
