@@ -3,6 +3,7 @@
  * they reach are one transaction (docs/architecture/protocol.md, "Counters"). While Postgres is away facts wait in
  * memory; a crash finds them again in the journal, which is purged only behind the stored position.
  */
+import { Rounds } from '../../runtime/rounds.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
 import type { ShardEvents, ShardOptions } from '../options.ts'
 import { type DeliveryFact, type Fence, FencedError } from '../ports.ts'
@@ -24,13 +25,13 @@ export interface ProjectorOptions
 
 export class Projector {
   readonly #options: ProjectorOptions
+  readonly #rounds: Rounds
   #facts: Counted[]
   /** The last commit whose facts are here or stored. */
   #reached: CommitName
   /** Stored in Postgres; null until it was read. */
   #stored: number | null = null
   #flying: Promise<void> | null = null
-  #cancelTimer: (() => void) | null = null
   #stopped = false
 
   /** Begins with the facts found in the journal at the claim, and its last commit. */
@@ -38,7 +39,18 @@ export class Projector {
     this.#options = options
     this.#facts = facts
     this.#reached = reached
-    this.#arm()
+    this.#rounds = new Rounds({
+      clock: options.clock,
+      everyMs: FLUSH_EVERY_MS,
+      round: async () => {
+        if (this.#facts.length > 0 || this.#stored === null) await this.flush()
+      },
+      onProblem: (error) => {
+        if (error instanceof FencedError) options.onFatal(error)
+        else options.onProblem('delivery counters', error)
+      },
+    })
+    this.#rounds.startLater()
   }
 
   /** The journal may be purged up to here; 0 while unknown. */
@@ -72,7 +84,7 @@ export class Projector {
 
   stop(): void {
     this.#stopped = true
-    this.#cancelTimer?.()
+    void this.#rounds.stop()
   }
 
   async #store(): Promise<void> {
@@ -107,21 +119,5 @@ export class Projector {
     while (end < this.#facts.length && this.#facts[end]!.commit.seq === this.#facts[end - 1]!.commit.seq)
       end++
     return end
-  }
-
-  #arm(): void {
-    if (this.#stopped) return
-    this.#cancelTimer = this.#options.clock.after(FLUSH_EVERY_MS, () => void this.#tick())
-  }
-
-  async #tick(): Promise<void> {
-    try {
-      if (this.#facts.length > 0 || this.#stored === null) await this.flush()
-    } catch (error) {
-      if (this.#stopped) return
-      if (error instanceof FencedError) this.#options.onFatal(error)
-      else this.#options.onProblem('delivery counters', error)
-    }
-    this.#arm()
   }
 }
