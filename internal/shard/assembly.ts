@@ -89,7 +89,7 @@ function joinHeld(owner: Owner) {
   const payloads = new PayloadCache(kept, clock, messageReader(owner))
   const live = new LiveItems(payloads)
   const groups = new Groups(owner)
-  const onDropped = (dropped: number) => telemetry.dropped({ shard, duplicates: dropped })
+  const onDropped = () => telemetry.dropped({ shard, duplicates: 1 })
   const duplicates = new Duplicates({ ...owner, live, onDropped })
   const packs = new PackMemory(owner.state.seen)
   return { payloads, live, groups, duplicates, packs }
@@ -102,13 +102,7 @@ function joinActing(owner: Owner, { snapshot, origin, settled }: Claim) {
   const held = joinHeld(owner)
   const facts = settled.map(({ commit, record }) => ({ commit, fact: record.fact }))
   const projector = new Projector({ ...owner, raised }, facts, journal.last)
-  const attemptOf = (key: string) => state.batches.get(key)?.attempt
-  const remoteAttempts = new RemoteAttempts({
-    ...owner,
-    messages: owner.broker,
-    released: state.released,
-    attemptOf,
-  })
+  const remoteAttempts = new RemoteAttempts(owner)
   const mayAct = () => !held.groups.paused && (owner.holds?.() ?? true)
   const joined = { ...owner, ...held, raised, projector, remoteAttempts, mayAct }
   const batches = new Batches(joined)

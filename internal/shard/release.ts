@@ -68,7 +68,7 @@ export class Release {
    * were of no use here yet (only who has restored a batch can use its result): see `untilKnown`. `deadline`: monotonic ms.
    */
   async duringAttempts(deadline: number): Promise<PassedResults> {
-    const { clock, broker, shard, boot } = this.#options
+    const { clock } = this.#options
     const { batches, replay } = this.#parts
     batches.drain()
     await this.#stopTaking()
@@ -78,14 +78,9 @@ export class Release {
     const now = clock.now()
     const unclaimed = this.#unclaimed()
     const named = inFlight(this.#parts, now, unclaimed)
-    const passed = new PassedResults({
-      messages: broker,
-      clock,
-      shard,
-      boot,
-      // The next owner awaits what is named, and confirms nothing else.
-      inFlight: among(named, [...batches.attempts.inFlight(now, 'here'), ...unclaimed]),
-    })
+    // The next owner awaits what is named, and confirms nothing else.
+    const awaited = among(named, [...batches.attempts.inFlight(now, 'here'), ...unclaimed])
+    const passed = new PassedResults(this.#options, awaited)
     this.#leaveRemoteAttempts()
     batches.attempts.passOn(passed)
     for (const told of unclaimed) passed.tell(told, told.result)

@@ -160,8 +160,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'shard/held/duplicates.ts',
     edits: [
       [
-        "this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
-        "if (this.#live) return\n    this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+        "    journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+        "    if (journal) return\n    journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
       ],
     ],
   },
@@ -277,7 +277,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a pack of new items alone gets its verdict, too',
     breaks: /^no verdict/,
     file: 'shard/held/duplicates.ts',
-    edits: [['    else this.#broker.tell(verdict.replySubject, bytes)\n', '']],
+    edits: [['    else broker.tell(verdict.replySubject, bytes)\n', '']],
   },
   {
     name: 'answers',
