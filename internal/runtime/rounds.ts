@@ -23,14 +23,18 @@ export class Rounds {
 
   /** Begins the first round at once. */
   start(): void {
-    const { clock, everyMs, round, onProblem } = this.#options
+    const { round, onProblem } = this.#options
     this.#round = round(() => this.#stopped)
       .catch((error: unknown) => {
         if (!this.#stopped) onProblem(error)
       })
-      .finally(() => {
-        if (!this.#stopped) this.#cancelTimer = clock.after(everyMs, () => this.start())
-      })
+      .finally(() => this.startLater())
+  }
+
+  /** Begins the first round after the time between two of them. */
+  startLater(): void {
+    const { clock, everyMs } = this.#options
+    if (!this.#stopped) this.#cancelTimer = clock.after(everyMs, () => this.start())
   }
 
   /** Resolves when what runs is done; nothing begins afterwards. */

@@ -9,7 +9,7 @@ import { type ReplayState, replayOf } from './held/replay.ts'
 import { Journal, type JournalOptions } from './journal/journal.ts'
 import { proven } from './journal/proven.ts'
 import { endOf, LogWatch } from './log-watch.ts'
-import type { ShardEvents, ShardOptions } from './parts.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
 
 /** The logs in the hands of this owner: a commit has proved the claim, and nothing that it needs is missing. */
 export interface ClaimedLogs {

@@ -16,7 +16,7 @@ import type { HighWater } from './journal/records.ts'
 import { Refusals } from './journal/refusals.ts'
 import type { FoldState } from './journal/state.ts'
 import { LostTailError } from './lost-tail.ts'
-import type { ShardEvents, ShardOptions } from './parts.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
 import { FencedError } from './ports.ts'
 
 /** Between two checks of logs that do not answer, ms. */

@@ -6,22 +6,18 @@
  * lacks what came since, and a stale owner sees the purges of its successor.
  */
 
-import type { Clock } from '../runtime/clock.ts'
 import { retry } from '../runtime/retry.ts'
-import type { Broker } from './broker.ts'
 import { MissingMessageError, type ReadMessage } from './held/payload-cache.ts'
 import { type Journal, JournalClosedError } from './journal/journal.ts'
 import { messageAt } from './message-at.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
 
 const RETRY_MS = 500
 
-export interface MessageReaderOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal'>
-  readonly shard: number
+interface MessageReaderOptions
+  extends Pick<ShardOptions, 'broker' | 'shard' | 'clock'>,
+    Pick<ShardEvents, 'ended' | 'onProblem'> {
   readonly journal: Pick<Journal, 'prove'>
-  readonly clock: Clock
-  readonly ended: () => boolean
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 /** Rejects with MissingMessageError, and otherwise only once the owner has ended or its journal takes no proof any more. */

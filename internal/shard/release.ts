@@ -8,9 +8,9 @@ import { withDeadline } from '../runtime/deadline.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { ATTEMPT_MS } from './batches/attempts.ts'
 import { PassedResults, type Told } from './batches/handover.ts'
-import type { Broker } from './broker.ts'
 import { type BatchName, batchKey } from './journal/batch-name.ts'
 import type { ReleaseRecord } from './journal/records.ts'
+import type { ShardEvents, ShardOptions } from './options.ts'
 import type { ShardParts } from './parts.ts'
 
 const POLL_MS = 20
@@ -25,20 +25,12 @@ const MOST_NAMED = 16_384
 /** What a release record gets at least, ms. */
 const RELEASE_MS = 500
 
-export interface Releasing {
-  readonly shard: number
-  /** UUID of this process's boot. */
-  readonly boot: string
-  readonly broker: Broker
-  readonly clock: Clock
-}
+type Releasing = Pick<ShardOptions, 'shard' | 'boot' | 'broker' | 'clock'>
 
-export interface ReleaseHooks {
-  /** This owner has ended meanwhile: nothing is said any more. */
-  ended(): boolean
+/** Once this owner has ended, nothing is said any more. */
+export interface ReleaseHooks extends Pick<ShardEvents, 'ended' | 'onProblem'> {
   /** Resolves when nothing of the inbox is under way any more. */
   stopReading(): Promise<void>
-  onProblem(what: string, error: unknown): void
 }
 
 export class Release {
@@ -64,7 +56,7 @@ export class Release {
     await this.#until(() => !awaited(), deadline)
     await this.#stopTaking()
     // With what runs at the last owner: there is nobody else to take note of its results.
-    const busy = () => batches.attempting > 0 || batches.deadLettering > 0 || !journal.idle
+    const busy = () => batches.attempts.count > 0 || batches.deadLettering > 0 || !journal.idle
     await this.#until(() => !busy(), deadline)
     this.#leaveRemoteAttempts()
     await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
@@ -76,7 +68,7 @@ export class Release {
    * were of no use here yet (only who has restored a batch can use its result): see `untilKnown`. `deadline`: monotonic ms.
    */
   async duringAttempts(deadline: number): Promise<PassedResults> {
-    const { clock, broker, shard, boot } = this.#options
+    const { clock } = this.#options
     const { batches, replay } = this.#parts
     batches.drain()
     await this.#stopTaking()
@@ -86,16 +78,11 @@ export class Release {
     const now = clock.now()
     const unclaimed = this.#unclaimed()
     const named = inFlight(this.#parts, now, unclaimed)
-    const passed = new PassedResults({
-      messages: broker,
-      clock,
-      shard,
-      boot,
-      // The next owner awaits what is named, and confirms nothing else.
-      inFlight: among(named, [...batches.inFlight(now, 'here'), ...unclaimed]),
-    })
+    // The next owner awaits what is named, and confirms nothing else.
+    const awaited = among(named, [...batches.attempts.inFlight(now, 'here'), ...unclaimed])
+    const passed = new PassedResults(this.#options, awaited)
     this.#leaveRemoteAttempts()
-    batches.passOn(passed)
+    batches.attempts.passOn(passed)
     for (const told of unclaimed) passed.tell(told, told.result)
     await this.#say(named, deadline)
     return passed
@@ -175,7 +162,7 @@ function inFlight(
   now: number,
   handedOn: readonly BatchName[] = [],
 ): ReleaseRecord['batches'] {
-  const running = batches.inFlight(now, 'anywhere')
+  const running = batches.attempts.inFlight(now, 'anywhere')
   if (restoration.finished) return running.slice(0, MOST_NAMED)
   const deadlines = new Map(state.released)
   for (const batch of handedOn) deadlines.set(batchKey(batch), now + ATTEMPT_MS)

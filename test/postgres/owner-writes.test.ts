@@ -11,7 +11,7 @@ import { connect, type Database } from '../../internal/postgres/connection.ts'
 import { createDeadLetters } from '../../internal/postgres/dead-letters.ts'
 import { createDeletedBuffers } from '../../internal/postgres/deleted-buffers.ts'
 import { createProjection } from '../../internal/postgres/projection.ts'
-import type { ShardOptions } from '../../internal/shard/parts.ts'
+import type { ShardOptions } from '../../internal/shard/options.ts'
 import {
   type DeadBatch,
   type DeadLetters,

@@ -4,7 +4,7 @@ import { beforeEach, describe, it } from 'mocha'
 import type { Journal } from '../../internal/shard/journal/journal.ts'
 import { emptyState } from '../../internal/shard/journal/state.ts'
 import { LogWatch } from '../../internal/shard/log-watch.ts'
-import type { ShardEvents, ShardOptions } from '../../internal/shard/parts.ts'
+import type { ShardEvents, ShardOptions } from '../../internal/shard/options.ts'
 import { FencedError } from '../../internal/shard/ports.ts'
 import { ManualClock } from '../delivery/manual-clock.ts'
 

@@ -21,7 +21,7 @@ describe('the release of a shard', () => {
   async function released(running: number): Promise<JournalRecord> {
     const written: JournalRecord[] = []
     const parts = {
-      batches: { inFlight: () => Array.from({ length: running }, (_, n) => batch(n)) },
+      batches: { attempts: { inFlight: () => Array.from({ length: running }, (_, n) => batch(n)) } },
       restoration: { finished: true },
       journal: { commit: async (record: JournalRecord) => written.push(record) },
     }

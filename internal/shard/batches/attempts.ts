@@ -4,13 +4,13 @@
  *
  * Invariant: once results were passed on to the next owner, none of them is an event here any more.
  */
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { OpenGroup } from '../held/live.ts'
 import type { AttemptResult } from '../ports.ts'
 import { SERIALIZER, UnknownSerializerError } from './body.ts'
 import { type DeliveryScheduler, type SealedBatch, UNSENT } from './delivery-scheduler.ts'
-import type { AttemptName, PassedResults, RemoteAttempts } from './handover.ts'
+import type { AttemptName, PassedResults } from './handover.ts'
+import type { BatchesOwner } from './owner.ts'
 
 /** Before an attempt that could not begin is tried again; twice as long each further time, up to the longest. */
 const UNSENT_PAUSE_MS = 200
@@ -31,13 +31,8 @@ export interface AttemptEvents {
   unbuildable(sealed: SealedBatch, error: unknown): Promise<void>
 }
 
-export interface AttemptsOptions {
-  readonly clock: Clock
+export interface AttemptsOptions extends Pick<BatchesOwner, 'clock' | 'remoteAttempts' | 'mayAct'> {
   readonly scheduler: DeliveryScheduler
-  /** Attempts that the last owner released while they ran. */
-  readonly remoteAttempts: RemoteAttempts
-  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
-  readonly mayAct: () => boolean
 }
 
 export class Attempts {

@@ -7,39 +7,17 @@ import { lastResponseOf } from '../../domain/last-response.ts'
 import type { DlqReason } from '../../domain/model.ts'
 import { step } from '../../group/machine.ts'
 import type { Batch, Effect, Input } from '../../group/model.ts'
-import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/thrown.ts'
-import type { Groups } from '../held/groups.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
 import { MissingMessageError } from '../held/payload-cache.ts'
-import type { ReplayState } from '../held/replay.ts'
 import { Wakes } from '../held/wakes.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { AttemptResult, ShardTelemetry } from '../ports.ts'
 import { Attempts } from './attempts.ts'
-import { BodyMismatchError, type DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
-import type { PassedResults, RemoteAttempts } from './handover.ts'
-import type { Sealer } from './sealer.ts'
-import type { BatchEvents, Settlement } from './settlement.ts'
-
-export interface BatchesOptions {
-  readonly shard: number
-  readonly clock: Clock
-  readonly randomness: Randomness
-  readonly journal: Journal
-  readonly groups: Groups
-  readonly replay: Pick<ReplayState, 'replaying'>
-  readonly sealer: Sealer
-  readonly scheduler: DeliveryScheduler
-  readonly settlement: Settlement
-  /** Attempts that the last owner released while they ran. */
-  readonly remoteAttempts: RemoteAttempts
-  readonly telemetry: ShardTelemetry
-  /** Whether this owner may begin an attempt now: nothing says that it was replaced. */
-  readonly mayAct: () => boolean
-  /** The shard cannot go on: it was lost, or an invariant is broken. */
-  readonly onFatal: (error: Error) => void
-}
+import { DeadLetterWriter } from './dead-letter-write.ts'
+import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
+import type { BatchesOwner } from './owner.ts'
+import { Sealer } from './sealer.ts'
+import { Settlement } from './settlement.ts'
 
 /** A batch of the last owner, with all its items at hand. */
 export interface RestoredBatch {
@@ -53,40 +31,37 @@ export interface RestoredBatch {
 }
 
 export class Batches {
-  readonly #options: BatchesOptions
-  readonly #attempts: Attempts
+  readonly attempts: Attempts
+  readonly settlement: Settlement
+  readonly #options: BatchesOwner
+  readonly #sealer: Sealer
   readonly #wakes: Wakes<OpenGroup>
-  readonly #events: BatchEvents
   readonly #sealed = new Map<Batch<LiveItem>, SealedBatch>()
   #deadLettering = 0
   #draining = false
   #stopped = false
 
-  constructor(options: BatchesOptions) {
+  constructor(options: BatchesOwner) {
     this.#options = options
-    this.#attempts = new Attempts(options, {
-      ended: (sealed, result) => this.#attempted(sealed, result),
-      withdrawn: (sealed, pauseMs) => this.#withdraw(sealed, pauseMs),
-      unbuildable: (sealed, error) => this.#giveUp(sealed, error),
-    })
-    this.#events = { stopped: () => this.#stopped, over: (sealed) => this.#over(sealed) }
+    const scheduler = new DeliveryScheduler(options)
+    const deadLetterWriter = new DeadLetterWriter({ ...options, scheduler })
+    this.#sealer = new Sealer(options)
+    this.settlement = new Settlement({ ...options, deadLetterWriter, over: (sealed) => this.#over(sealed) })
+    this.attempts = new Attempts(
+      { ...options, scheduler },
+      {
+        ended: (sealed, result) => this.#attempted(sealed, result),
+        withdrawn: (sealed, pauseMs) => this.#withdraw(sealed, pauseMs),
+        unbuildable: (sealed, error) => this.#giveUp(sealed, error),
+      },
+    )
     this.#wakes = new Wakes(options.clock, (group, at) => this.step(group, { kind: 'tick', at }))
     options.groups.follow((group) => this.resume(group))
-  }
-
-  /** Attempts that run, here or at the last owner. */
-  get attempting(): number {
-    return this.#attempts.count
   }
 
   /** Batches on their way into the dead letter queue. */
   get deadLettering(): number {
     return this.#deadLettering
-  }
-
-  /** Batches whose attempt runs, with the latest end of it, Unix ms. */
-  inFlight(now: number, where: 'here' | 'anywhere'): ReturnType<Attempts['inFlight']> {
-    return this.#attempts.inFlight(now, where)
   }
 
   /** To be called about once a second: a clock that was ahead may have been set back. */
@@ -97,18 +72,13 @@ export class Batches {
   /** From now on nothing is sealed and no attempt begins; what runs is finished. */
   drain(): void {
     this.#draining = true
-    this.#attempts.drain()
-  }
-
-  /** After `drain`: results of what still runs are no longer this owner's to commit. */
-  passOn(passed: PassedResults): void {
-    this.#attempts.passOn(passed)
+    this.attempts.drain()
   }
 
   stop(): void {
     this.#stopped = true
     this.#draining = true
-    this.#attempts.stop()
+    this.attempts.stop()
     this.#wakes.stop()
   }
 
@@ -143,7 +113,7 @@ export class Batches {
       if (before.has(batch)) continue
       const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
       this.#sealed.set(batch, sealed)
-      if (running) this.#guard(this.#attempts.awaitRemote(sealed))
+      if (running) this.#guard(this.attempts.awaitRemote(sealed))
     }
   }
 
@@ -153,13 +123,13 @@ export class Batches {
         if (!this.#draining) this.#guard(this.#seal(group, effect.batch))
         break
       case 'deliver':
-        if (!this.#draining) this.#guard(this.#attempts.begin(this.#sealedOf(group, effect.batch)))
+        if (!this.#draining) this.#guard(this.attempts.begin(this.#sealedOf(group, effect.batch)))
         break
       case 'record-attempt':
         this.#recordAttempt(group, effect.batch)
         break
       case 'ack':
-        this.#options.settlement.acknowledge(this.#sealedOf(group, effect.batch), this.#events)
+        this.settlement.acknowledge(this.#sealedOf(group, effect.batch))
         break
       case 'dead-letter':
         this.#guard(this.#deadLetter(this.#sealedOf(group, effect.batch), effect.reason))
@@ -188,7 +158,7 @@ export class Batches {
   }
 
   async #seal(group: OpenGroup, batch: Batch<LiveItem>): Promise<void> {
-    await this.#options.sealer.seal(group, batch, {
+    await this.#sealer.seal(group, batch, {
       wanted: () => !this.#draining,
       sealed: (sealed, version) => {
         this.#sealed.set(batch, sealed)
@@ -203,7 +173,7 @@ export class Batches {
     if (this.#draining) return
     if (!(error instanceof BodyMismatchError || error instanceof MissingMessageError)) throw error
     await this.#options.journal.prove()
-    if (!this.#stopped) this.#options.settlement.giveUp(sealed, error, this.#options.onFatal)
+    if (!this.#stopped) this.settlement.giveUp(sealed, error)
   }
 
   /** Its turn came too late (the buffer was disabled), or the destination's queue is full. */
@@ -255,9 +225,8 @@ export class Batches {
   }
 
   #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
-    const { settlement } = this.#options
-    if (batch) settlement.discardBatch(this.#sealedOf(group, batch), this.#events)
-    else settlement.discardItems(group, items)
+    if (batch) this.settlement.discardBatch(this.#sealedOf(group, batch))
+    else this.settlement.discardItems(group, items)
   }
 
   #over({ group, batch }: SealedBatch): void {
@@ -268,7 +237,7 @@ export class Batches {
   async #deadLetter(sealed: SealedBatch, reason: DlqReason): Promise<void> {
     this.#deadLettering++
     try {
-      await this.#options.settlement.deadLetter(sealed, reason, this.#events)
+      await this.settlement.deadLetter(sealed, reason)
     } catch (error) {
       await this.#giveUp(sealed, error)
     } finally {

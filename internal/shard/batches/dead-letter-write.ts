@@ -5,37 +5,17 @@
  */
 
 import type { DlqReason } from '../../domain/model.ts'
-import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { retry } from '../../runtime/retry.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
-import type { PayloadCache } from '../held/payload-cache.ts'
-import {
-  BodyConflictError,
-  type DeadBatch,
-  type DeadLetters,
-  type DeadWrite,
-  type Fence,
-  FencedError,
-} from '../ports.ts'
+import { BodyConflictError, type DeadBatch, type DeadWrite, FencedError } from '../ports.ts'
 import { summarize } from './body.ts'
 import type { DeliveryScheduler, SealedBatch } from './delivery-scheduler.ts'
-import type { Projector } from './projector.ts'
+import type { BatchesOwner } from './owner.ts'
 
 const RETRY_MS = 500
 
-export interface DeadLetterWriterOptions {
-  readonly fence: Fence
-  readonly clock: Clock
-  readonly randomness: Randomness
-  readonly payloads: PayloadCache
+export interface DeadLetterWriterOptions extends BatchesOwner {
   readonly scheduler: DeliveryScheduler
-  readonly deadLetters: DeadLetters
-  readonly projector: Projector
-  /** Of large dead letters, for all shards of the node. */
-  readonly largeWrites: Semaphore
-  /** Resolves when Postgres knows this epoch. */
-  readonly raised: Promise<void>
-  readonly onProblem: (error: unknown) => void
 }
 
 /** Bodies held at once while Postgres is slow or away; other batches wait without theirs. */
@@ -53,23 +33,24 @@ export class DeadLetterWriter {
     this.#options = options
   }
 
-  /** Resolves once Postgres holds it, or with null, nothing done, once `stopped`. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
-  async write(sealed: SealedBatch, reason: DlqReason, stopped: () => boolean): Promise<DeadWrite | null> {
-    const writes = isLarge(sealed) ? this.#options.largeWrites : this.#writes
+  /** Resolves once Postgres holds it, or with null, nothing done, once the owner has ended. Rejects with FencedError, BodyConflictError, BodyMismatchError, MissingMessageError. */
+  async write(sealed: SealedBatch, reason: DlqReason): Promise<DeadWrite | null> {
+    const { largeWrites, ended } = this.#options
+    const writes = isLarge(sealed) ? largeWrites : this.#writes
     if (!writes.tryAcquire()) {
       sealed.body = null
       await writes.acquire()
     }
     try {
-      if (stopped()) return null
-      return await this.#store(await this.#row(sealed, reason), stopped)
+      if (ended()) return null
+      return await this.#store(await this.#row(sealed, reason))
     } finally {
       writes.release()
     }
   }
 
-  #store(row: DeadBatch, stopped: () => boolean): Promise<DeadWrite> {
-    const { fence, projector, deadLetters, raised, clock, randomness, onProblem } = this.#options
+  #store(row: DeadBatch): Promise<DeadWrite> {
+    const { fence, projector, deadLetters, raised, clock, randomness, ended, onProblem } = this.#options
     const write = async () => {
       await raised
       await deadLetters.upload(fence, row)
@@ -78,8 +59,8 @@ export class DeadLetterWriter {
       return await deadLetters.write(fence, row)
     }
     const onFailure = (error: unknown) => {
-      if (error instanceof FencedError || error instanceof BodyConflictError || stopped()) throw error
-      onProblem(error)
+      if (error instanceof FencedError || error instanceof BodyConflictError || ended()) throw error
+      onProblem('a dead letter cannot be stored', error)
     }
     // Not in step: writes that came too late for one another would do so again.
     const fraction = () => randomness.fraction()

@@ -9,9 +9,9 @@ import { idempotencyKey } from '../../domain/group.ts'
 import type { Batch } from '../../group/model.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
-import type { PayloadCache } from '../held/payload-cache.ts'
-import type { AttemptResult, Deliverer } from '../ports.ts'
+import type { AttemptResult } from '../ports.ts'
 import { builderOf } from './body.ts'
+import type { BatchesOwner } from './owner.ts'
 
 /** A sealed batch with what the seal promised of its body. */
 export interface SealedBatch {
@@ -59,14 +59,10 @@ export const UNSENT: AttemptResult = {
   unsent: true,
 }
 
-export interface DeliverySchedulerOptions {
-  readonly payloads: PayloadCache
-  readonly deliverer: Deliverer
-  /** Attempts at once a buffer and shard. */
-  readonly attemptsPerBuffer: number
-  /** Bytes of bodies that may wait for their turn. */
-  readonly waitingBodyBudget: number
-}
+/** Of the bytes of payloads in memory, for bodies that wait for their turn. */
+const WAITING_SHARE = 1 / 4
+
+export type DeliverySchedulerOptions = Pick<BatchesOwner, 'payloads' | 'deliverer' | 'limits'>
 
 export class DeliveryScheduler {
   readonly #options: DeliverySchedulerOptions
@@ -143,7 +139,7 @@ export class DeliveryScheduler {
   #attemptsOf(uid: string): Semaphore {
     let attempts = this.#attempts.get(uid)
     if (!attempts) {
-      attempts = new Semaphore(this.#options.attemptsPerBuffer)
+      attempts = new Semaphore(this.#options.limits.attemptsPerBuffer)
       this.#attempts.set(uid, attempts)
     }
     return attempts
@@ -151,7 +147,8 @@ export class DeliveryScheduler {
 
   async #turn(attempts: Semaphore, sealed: SealedBatch): Promise<void> {
     const bytes = sealed.body?.length ?? 0
-    if (this.#waitingBytes + bytes > this.#options.waitingBodyBudget) sealed.body = null
+    const most = this.#options.limits.payloadBudget * WAITING_SHARE
+    if (this.#waitingBytes + bytes > most) sealed.body = null
     const held = sealed.body ? bytes : 0
     this.#waitingBytes += held
     await attempts.acquire()

@@ -4,9 +4,9 @@
  * is there or its deadline has passed. The messages are not durable: a lost result costs one attempt of the same body
  * under the same key, as a crash would.
  */
-import type { Clock } from '../../runtime/clock.ts'
-import type { Broker } from '../broker.ts'
 import { type BatchName, batchKey } from '../journal/batch-name.ts'
+import type { FoldState } from '../journal/state.ts'
+import type { ShardOptions } from '../options.ts'
 import type { AttemptResult } from '../ports.ts'
 
 /** The last owner tells a result this often until the next one has it, ms. */
@@ -14,7 +14,8 @@ const TELL_EVERY_MS = 100
 /** No attempt takes longer, whatever the clock of the last owner says, ms. */
 const LONGEST_WAIT_MS = 15_000
 
-type Messages = Pick<Broker, 'publish' | 'subscribe'>
+type Outside = Pick<ShardOptions, 'broker' | 'shard' | 'clock'>
+type RemoteAttemptsOptions = Outside & { readonly state: Pick<FoldState, 'released' | 'batches'> }
 
 function resultsSubject(shard: number): string {
   return `shard.${shard}.results`
@@ -31,11 +32,9 @@ export interface Told extends AttemptName {
 
 /** The next owner's side. */
 export class RemoteAttempts {
-  readonly #clock: Clock
+  readonly #options: RemoteAttemptsOptions
   /** Deadlines of what may still run, monotonic ms, by `batchKey`: the clock may be set back meanwhile. */
   readonly #deadlines: ReadonlyMap<string, number>
-  readonly #attemptOf: (key: string) => number | undefined
-  readonly #messages: Messages
   /** Results that came, with what confirms them to the last owner. */
   readonly #results = new Map<string, { told: Told; confirm: () => void }>()
   readonly #waiting = new Map<string, { take: (result: AttemptResult) => void; cancel: () => void }>()
@@ -44,21 +43,10 @@ export class RemoteAttempts {
   readonly #taken = new Set<string>()
   readonly #unsubscribe: () => void
 
-  /**
-   * `released`: by `batchKey`, with deadlines, Unix ms. `attemptOf`: the attempt that a batch is at, as the journal says; what is
-   * told of an earlier one was known to somebody before.
-   */
-  constructor(options: {
-    messages: Messages
-    clock: Clock
-    shard: number
-    released: ReadonlyMap<string, number>
-    attemptOf: (key: string) => number | undefined
-  }) {
-    const { messages, clock, shard, released, attemptOf } = options
-    this.#messages = messages
-    this.#attemptOf = attemptOf
-    this.#clock = clock
+  constructor(options: RemoteAttemptsOptions) {
+    this.#options = options
+    const { broker, clock, shard, state } = options
+    const { released } = state
     const now = clock.now()
     const monotonic = clock.monotonic()
     this.#deadlines = new Map(
@@ -67,7 +55,7 @@ export class RemoteAttempts {
     this.#unsubscribe =
       released.size === 0
         ? () => {}
-        : messages.subscribe(resultsSubject(shard), (data, reply) => {
+        : broker.subscribe(resultsSubject(shard), (data, reply) => {
             const told = decode(data)
             if (told !== undefined) this.#learn(told, data, reply)
           })
@@ -80,6 +68,7 @@ export class RemoteAttempts {
 
   /** Its result; null once the deadline has passed without one. Never settles after `stop`. */
   result(name: BatchName): Promise<AttemptResult | null> {
+    const { clock } = this.#options
     const key = batchKey(name)
     if (this.#stopped) return new Promise(() => {})
     const known = this.#results.get(key)
@@ -88,9 +77,9 @@ export class RemoteAttempts {
       known.confirm()
       return Promise.resolve(known.told.result)
     }
-    const leftMs = (this.#deadlines.get(key) ?? 0) - this.#clock.monotonic()
+    const leftMs = (this.#deadlines.get(key) ?? 0) - clock.monotonic()
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(Math.max(0, leftMs), () => {
+      const cancel = clock.after(Math.max(0, leftMs), () => {
         this.#waiting.delete(key)
         resolve(null)
       })
@@ -116,12 +105,14 @@ export class RemoteAttempts {
   }
 
   #learn(told: Told, data: Uint8Array, reply: string | undefined): void {
+    const { broker, state } = this.#options
     const key = batchKey(told)
     if (this.#stopped || !this.#deadlines.has(key)) return
     const confirm = () => {
-      if (reply !== undefined) this.#messages.publish(reply, data)
+      if (reply !== undefined) broker.publish(reply, data)
     }
-    if (told.attempt < (this.#attemptOf(key) ?? 0)) {
+    // What is told of an earlier attempt than the journal has was known to somebody before.
+    if (told.attempt < (state.batches.get(key)?.attempt ?? 0)) {
       confirm()
       return
     }
@@ -139,9 +130,7 @@ export class RemoteAttempts {
 
 /** The last owner's side. */
 export class PassedResults {
-  readonly #messages: Messages
-  readonly #clock: Clock
-  readonly #shard: number
+  readonly #options: Outside
   readonly #inbox: string
   readonly #untold = new Map<string, Buffer>()
   #awaited: Set<string>
@@ -149,20 +138,12 @@ export class PassedResults {
   #cancelTelling: (() => void) | undefined
 
   /** `inFlight`: what the release record names. `boot`: makes the reply subject one's own. */
-  constructor(options: {
-    messages: Messages
-    clock: Clock
-    shard: number
-    boot: string
-    inFlight: readonly BatchName[]
-  }) {
-    const { messages, clock, shard, boot, inFlight } = options
-    this.#messages = messages
-    this.#clock = clock
-    this.#shard = shard
+  constructor(options: Outside & Pick<ShardOptions, 'boot'>, inFlight: readonly BatchName[]) {
+    const { broker, shard, boot } = options
+    this.#options = options
     this.#inbox = `shard.${shard}.told.${boot}`
     this.#awaited = new Set(inFlight.map(batchKey))
-    this.#unsubscribe = messages.subscribe(this.#inbox, (data) => {
+    this.#unsubscribe = broker.subscribe(this.#inbox, (data) => {
       const told = decode(data)
       if (told !== undefined) this.#untold.delete(batchKey(told))
     })
@@ -191,10 +172,9 @@ export class PassedResults {
   #repeat(): void {
     this.#cancelTelling = undefined
     if (this.#untold.size === 0) return
-    for (const data of this.#untold.values()) {
-      this.#messages.publish(resultsSubject(this.#shard), data, this.#inbox)
-    }
-    this.#cancelTelling = this.#clock.after(TELL_EVERY_MS, () => this.#repeat())
+    const { broker, shard, clock } = this.#options
+    for (const data of this.#untold.values()) broker.publish(resultsSubject(shard), data, this.#inbox)
+    this.#cancelTelling = clock.after(TELL_EVERY_MS, () => this.#repeat())
   }
 }
 

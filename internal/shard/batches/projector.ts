@@ -3,9 +3,10 @@
  * they reach are one transaction (docs/architecture/protocol.md, "Counters"). While Postgres is away facts wait in
  * memory; a crash finds them again in the journal, which is purged only behind the stored position.
  */
-import type { Clock } from '../../runtime/clock.ts'
+import { Rounds } from '../../runtime/rounds.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
-import { type DeliveryFact, type Fence, FencedError, type Projection } from '../ports.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
+import { type DeliveryFact, type Fence, FencedError } from '../ports.ts'
 
 const FLUSH_EVERY_MS = 1_000
 
@@ -14,47 +15,42 @@ interface Counted {
   readonly fact: DeliveryFact
 }
 
+export interface ProjectorOptions
+  extends Pick<ShardOptions, 'projection' | 'clock' | 'limits'>,
+    Pick<ShardEvents, 'onFatal' | 'onProblem'> {
+  readonly fence: Fence
+  /** Resolves when Postgres knows this epoch. */
+  readonly raised: Promise<void>
+}
+
 export class Projector {
-  readonly #projection: Projection
-  readonly #fence: Fence
-  readonly #clock: Clock
-  readonly #raised: Promise<void>
-  readonly #factsAtOnce: number
-  readonly #onFenced: (error: Error) => void
-  readonly #onProblem: (error: unknown) => void
-  #facts: Counted[] = []
+  readonly #options: ProjectorOptions
+  readonly #rounds: Rounds
+  #facts: Counted[]
   /** The last commit whose facts are here or stored. */
   #reached: CommitName
   /** Stored in Postgres; null until it was read. */
   #stored: number | null = null
   #flying: Promise<void> | null = null
-  #cancelTimer: (() => void) | null = null
   #stopped = false
 
-  constructor(options: {
-    projection: Projection
-    fence: Fence
-    clock: Clock
-    /** Facts found in the journal at the claim, and its last commit. */
-    facts: Counted[]
-    reached: CommitName
-    /** One transaction counts about so many facts at most. */
-    factsAtOnce: number
-    /** Resolves when Postgres knows this epoch. */
-    raised: Promise<void>
-    onFenced: (error: Error) => void
-    onProblem: (error: unknown) => void
-  }) {
-    this.#projection = options.projection
-    this.#fence = options.fence
-    this.#clock = options.clock
-    this.#facts = options.facts
-    this.#reached = options.reached
-    this.#raised = options.raised
-    this.#factsAtOnce = options.factsAtOnce
-    this.#onFenced = options.onFenced
-    this.#onProblem = options.onProblem
-    this.#arm()
+  /** Begins with the facts found in the journal at the claim, and its last commit. */
+  constructor(options: ProjectorOptions, facts: Counted[], reached: CommitName) {
+    this.#options = options
+    this.#facts = facts
+    this.#reached = reached
+    this.#rounds = new Rounds({
+      clock: options.clock,
+      everyMs: FLUSH_EVERY_MS,
+      round: async () => {
+        if (this.#facts.length > 0 || this.#stored === null) await this.flush()
+      },
+      onProblem: (error) => {
+        if (error instanceof FencedError) options.onFatal(error)
+        else options.onProblem('delivery counters', error)
+      },
+    })
+    this.#rounds.startLater()
   }
 
   /** The journal may be purged up to here; 0 while unknown. */
@@ -88,13 +84,14 @@ export class Projector {
 
   stop(): void {
     this.#stopped = true
-    this.#cancelTimer?.()
+    void this.#rounds.stop()
   }
 
   async #store(): Promise<void> {
-    await this.#raised
+    const { raised, projection, fence } = this.#options
+    await raised
     if (this.#stored === null) {
-      const stored = await this.#projection.position(this.#fence.shard)
+      const stored = await projection.position(fence.shard)
       this.#facts = this.#facts.filter(({ commit }) => commit.seq > stored)
       this.#stored = stored
     }
@@ -106,7 +103,7 @@ export class Projector {
     const position = taken.length < this.#facts.length ? taken.at(-1)!.commit : this.#reached
     try {
       const facts = taken.map(({ fact }) => fact)
-      await this.#projection.project(this.#fence, position, facts)
+      await this.#options.projection.project(this.#options.fence, position, facts)
     } catch (error) {
       // Stored or not, nobody knows: the position is read before anything is sent again.
       this.#stored = null
@@ -118,25 +115,9 @@ export class Projector {
 
   /** A position stands for whole commits: a cut never falls between two facts of one. */
   #wholeCommits(): number {
-    let end = Math.min(this.#factsAtOnce, this.#facts.length)
+    let end = Math.min(this.#options.limits.factsAtOnce, this.#facts.length)
     while (end < this.#facts.length && this.#facts[end]!.commit.seq === this.#facts[end - 1]!.commit.seq)
       end++
     return end
-  }
-
-  #arm(): void {
-    if (this.#stopped) return
-    this.#cancelTimer = this.#clock.after(FLUSH_EVERY_MS, () => void this.#tick())
-  }
-
-  async #tick(): Promise<void> {
-    try {
-      if (this.#facts.length > 0 || this.#stored === null) await this.flush()
-    } catch (error) {
-      if (this.#stopped) return
-      if (error instanceof FencedError) this.#onFenced(error)
-      else this.#onProblem(error)
-    }
-    this.#arm()
   }
 }

@@ -4,21 +4,13 @@
  */
 
 import type { Batch } from '../../group/model.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
-import type { BytesOf, PayloadCache } from '../held/payload-cache.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { ShardTelemetry } from '../ports.ts'
+import type { BytesOf } from '../held/payload-cache.ts'
 import { type BatchBody, buildBody, SERIALIZER } from './body.ts'
 import type { SealedBatch } from './delivery-scheduler.ts'
+import type { BatchesOwner } from './owner.ts'
 
-export interface SealerOptions {
-  readonly shard: number
-  readonly clock: Clock
-  readonly journal: Journal
-  readonly payloads: PayloadCache
-  readonly telemetry: ShardTelemetry
-}
+export type SealerOptions = Pick<BatchesOwner, 'shard' | 'clock' | 'journal' | 'payloads' | 'telemetry'>
 
 export interface SealEvents {
   /** Whether the batch is still to be sealed; asked when its body is there. */

@@ -4,37 +4,22 @@
  */
 
 import type { DlqReason } from '../../domain/model.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Duplicates } from '../held/duplicates.ts'
-import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
-import type { Committed, Journal } from '../journal/journal.ts'
-import type { JournalRecord } from '../journal/records.ts'
-import type { DeadLetters, DeadWrite, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
+import type { BatchName } from '../journal/batch-name.ts'
+import type { Committed } from '../journal/journal.ts'
+import type { SettledRecord } from '../journal/records.ts'
+import type { DeadWrite, DeliveryFact } from '../ports.ts'
 import type { DeadLetterWriter } from './dead-letter-write.ts'
 import type { SealedBatch } from './delivery-scheduler.ts'
-import type { Projector } from './projector.ts'
+import type { BatchesOwner } from './owner.ts'
 
 /** Positions in one discard record. */
 const DISCARD_SLICE = 5_000
 
-export interface SettlementOptions {
-  readonly fence: Fence
-  readonly clock: Clock
-  readonly journal: Journal
-  readonly live: LiveItems
-  readonly duplicates: Duplicates
+export interface SettlementOptions extends BatchesOwner {
   readonly deadLetterWriter: DeadLetterWriter
-  readonly projector: Projector
-  readonly deadLetters: Pick<DeadLetters, 'forgetTombstones'>
-  readonly telemetry: ShardTelemetry
-}
-
-/** What the end of a batch means to whoever runs its group. */
-export interface BatchEvents {
-  /** This owner has ended: nothing is committed any more. */
-  stopped(): boolean
-  /** The items of the batch are over. */
-  over(sealed: SealedBatch): void
+  /** The items of the batch are over: its group goes on. */
+  readonly over: (sealed: SealedBatch) => void
 }
 
 export class Settlement {
@@ -45,16 +30,17 @@ export class Settlement {
   }
 
   /** The destination acknowledged it. */
-  acknowledge(sealed: SealedBatch, events: BatchEvents): void {
-    this.#settle(sealed, 'done', events)
+  acknowledge(sealed: SealedBatch): void {
+    this.#settle(sealed, 'done')
   }
 
-  /** Rejects as `DeadLetterWriter.write`; nothing is committed when `stopped` by then. */
-  async deadLetter(sealed: SealedBatch, reason: DlqReason, events: BatchEvents): Promise<void> {
-    const written = await this.#options.deadLetterWriter.write(sealed, reason, () => events.stopped())
-    if (written === null || events.stopped()) return
+  /** Rejects as `DeadLetterWriter.write`; nothing is committed when the owner has ended by then. */
+  async deadLetter(sealed: SealedBatch, reason: DlqReason): Promise<void> {
+    const { deadLetterWriter, ended } = this.#options
+    const written = await deadLetterWriter.write(sealed, reason)
+    if (written === null || ended()) return
     this.#tellDead(sealed, reason, written)
-    this.#settle(sealed, 'dead', events)
+    this.#settle(sealed, 'dead')
   }
 
   #tellDead({ group, batch }: SealedBatch, reason: DlqReason, { dlqId, paused }: DeadWrite): void {
@@ -68,12 +54,12 @@ export class Settlement {
   }
 
   /** A sealed batch of a buffer that was deleted while disabled. */
-  discardBatch(sealed: SealedBatch, events: BatchEvents): void {
+  discardBatch(sealed: SealedBatch): void {
     const { group, batch } = sealed
     const name = { groupId: group.id, version: batch.version }
     this.#options.journal.write({ type: 'discard', batch: name, positions: [] }, () => {
       this.#forget(batch.items)
-      events.over(sealed)
+      this.#options.over(sealed)
     })
     this.#tellDiscarded(group, batch.items.length)
   }
@@ -94,33 +80,45 @@ export class Settlement {
     })
   }
 
-  /**
-   * The sealed body cannot be had again: never guess. The seal is given up under our own fence, and what is
-   * left of its items is sealed anew, under another version, by whoever replays: `then` ends this owner.
-   */
-  giveUp({ group, batch }: SealedBatch, error: Error, then: (error: Error) => void): void {
-    const { journal, telemetry, fence } = this.#options
-    const detail = { groupId: group.id, version: batch.version, items: batch.items.length }
+  /** The sealed body cannot be had again: never guess. */
+  giveUp({ group, batch }: SealedBatch, error: Error): void {
+    const { telemetry, fence } = this.#options
+    const name = { groupId: group.id, version: batch.version }
+    const detail = { ...name, items: batch.items.length }
     const what = 'a sealed batch cannot be rebuilt'
     telemetry.problem({ shard: fence.shard, what, error: error.message, detail })
-    journal.write({ type: 'unseal', groupId: group.id, version: batch.version }, () => {
-      then(new Error(`batch ${batch.version} of ${group.id} was given up: ${error.message}`))
-    })
+    this.unseal(name, error.message)
   }
 
-  #settle(sealed: SealedBatch, type: 'done' | 'dead', events: BatchEvents): void {
-    const { group, batch } = sealed
-    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
-    const record: JournalRecord = { type, groupId: group.id, version: batch.version, fact }
+  /**
+   * Gives a seal up under our own fence: a stale owner that misses purged items is refused here. What is left of
+   * its items is sealed anew, under another version, by whoever replays: this owner ends.
+   */
+  unseal({ groupId, version }: BatchName, why: string): void {
+    const { journal, onFatal } = this.#options
+    const given = new Error(`batch ${version} of ${groupId} was given up: ${why}`)
+    journal.write({ type: 'unseal', groupId, version }, () => onFatal(given))
+  }
+
+  /** Commits how a batch of these items ended. Then they are over, and `then` is called. */
+  end(record: SettledRecord, items: readonly LiveItem[], then: () => void): void {
+    const { journal, projector } = this.#options
     const committed: Committed = (seq, applied, data) => {
-      if (applied) this.#options.projector.add(seq, data, fact)
-      if (type === 'dead') this.#forgetTombstone(group, batch.version)
-      this.#forget(batch.items)
-      events.over(sealed)
+      if (applied) projector.add(seq, data, record.fact)
+      if (record.type === 'dead') this.#forgetTombstone(record)
+      this.#forget(items)
+      then()
     }
     // Of a delivered batch: its group goes on without it, so it rides with whatever is committed next.
-    if (type === 'done') this.#options.journal.writeSoon(record, committed)
-    else this.#options.journal.write(record, committed)
+    if (record.type === 'done') journal.writeSoon(record, committed)
+    else journal.write(record, committed)
+  }
+
+  #settle(sealed: SealedBatch, type: 'done' | 'dead'): void {
+    const { group, batch } = sealed
+    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')
+    const record = { type, groupId: group.id, version: batch.version, fact }
+    this.end(record, batch.items, () => this.#options.over(sealed))
   }
 
   #factOf({ group, batch, sealedAt, last }: SealedBatch, outcome: DeliveryFact['outcome']): DeliveryFact {
@@ -135,9 +133,10 @@ export class Settlement {
     }
   }
 
-  #forgetTombstone({ id }: OpenGroup, version: number): void {
+  /** Its row may have been deleted meanwhile: only until its `dead` record is there must nobody write it again. */
+  #forgetTombstone({ groupId, version }: BatchName): void {
     const { deadLetters, fence, telemetry } = this.#options
-    deadLetters.forgetTombstones(fence, [{ groupId: id, version }]).catch((error: unknown) => {
+    deadLetters.forgetTombstones(fence, [{ groupId, version }]).catch((error: unknown) => {
       telemetry.problem({ shard: fence.shard, what: 'a tombstone stays', error: String(error) })
     })
   }

@@ -12,6 +12,7 @@ import type { Journal } from '../journal/journal.ts'
 import { proven } from '../journal/proven.ts'
 import { LostTailError, WAY_OUT } from '../lost-tail.ts'
 import { messageAt } from '../message-at.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
 import { type DeadLetters, type Fence, FencedError } from '../ports.ts'
 import type { ReadSnapshot } from './journal-reading.ts'
 
@@ -20,20 +21,18 @@ const RETRY_MS = 500
 /** Nobody waits for the epoch any more. */
 class EndedError extends FencedError {}
 
-export interface RaiseOptions {
+export interface RaiseOptions
+  extends Pick<ShardOptions, 'clock'>,
+    Pick<ShardEvents, 'ended' | 'onFatal' | 'onProblem'> {
   readonly fence: Fence
   /** What the journal's reading began with; null: its first commit. */
   readonly snapshot: ReadSnapshot | null
   /** The sequence that the journal began with when its stream was made; undefined: not known. */
   readonly origin: number | undefined
   readonly deadLetters: Pick<DeadLetters, 'remembered' | 'replaceEpoch' | 'raiseEpoch'>
-  readonly clock: Clock
   readonly journal: Pick<Journal, 'prove'>
   /** The same journal as the broker has it. */
   readonly log: Pick<Log, 'range'>
-  readonly ended: () => boolean
-  readonly onFatal: (error: Error) => void
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 /**

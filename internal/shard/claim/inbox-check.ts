@@ -6,7 +6,6 @@
  */
 import { encodePack, readPackHeader } from '../../domain/pack.ts'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
-import type { Clock, Randomness } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Log, LogMessage, LogState } from '../broker.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -15,16 +14,14 @@ import { Refusals } from '../journal/refusals.ts'
 import { type FoldState, highestNamed } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
 import { messageAt } from '../message-at.ts'
+import type { ShardOptions } from '../options.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
 
-export interface InboxCheck {
+export interface InboxCheck extends Pick<ShardOptions, 'shard' | 'clock' | 'randomness'> {
   readonly inbox: Log
-  readonly shard: number
   readonly journal: Pick<Journal, 'prove'>
-  readonly clock: Clock
-  readonly randomness: Pick<Randomness, 'bytes'>
   /** Nobody waits for the answer any more. */
   readonly stopped: () => boolean
   /** The inbox takes no probe, and is asked again; told after 5 s and every 30 s. */

@@ -2,19 +2,15 @@
 import { asError } from '../../runtime/thrown.ts'
 import type { Log, LogMessage, LogState, Reading } from '../broker.ts'
 import type { ReplayState } from '../held/replay.ts'
+import type { ShardEvents } from '../options.ts'
 import type { Intake } from './intake.ts'
 
-export interface InboxReadingOptions {
+export interface InboxReadingOptions extends Pick<ShardEvents, 'ended' | 'onFatal' | 'onProblem'> {
   readonly inbox: Log
   readonly intake: Intake
   readonly replay: Readonly<ReplayState>
   /** The inbox at the claim. */
   readonly head: LogState
-  readonly ended: () => boolean
-  /** An item cannot be given its place. */
-  readonly onFatal: (error: Error) => void
-  /** The reader survived something. */
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 export class InboxReading {

@@ -5,35 +5,27 @@
  * program sealed is left as it is, for a node that can build it. Groups without one do not wait for Postgres.
  */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { TurnBudget } from '../../runtime/in-turns.ts'
 import { retry } from '../../runtime/retry.ts'
 import type { Batches } from '../batches/batches.ts'
 import { SERIALIZER } from '../batches/body.ts'
-import type { Projector } from '../batches/projector.ts'
-import type { Duplicates } from '../held/duplicates.ts'
+import type { BatchesOwner } from '../batches/owner.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
 import { batchKey } from '../journal/batch-name.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { SettledRecord } from '../journal/records.ts'
 import type { OpenBatch } from '../journal/state.ts'
-import type { DeadLetters, DeliveryFact, Fence, ShardTelemetry } from '../ports.ts'
-import { FencedError } from '../ports.ts'
+import { type DeliveryFact, FencedError } from '../ports.ts'
 
 const RETRY_MS = 500
 /** Items that are restored in one turn of the event loop, some ms. A batch by itself counts as so many. */
 const ITEMS_A_TURN = 2_500
 const BATCH_WEIGHT = 10
 
-export interface RestorationOptions {
-  readonly fence: Fence
-  readonly clock: Clock
+type Taken = 'clock' | 'deadLetters' | 'telemetry' | 'fence' | 'raised' | 'live'
+
+export interface RestorationOptions extends Pick<BatchesOwner, Taken> {
   readonly outstanding: readonly OpenBatch[]
-  readonly deadLetters: DeadLetters
-  /** Resolves when Postgres knows this epoch; rejects when it knows a higher one. */
-  readonly raised: Promise<void>
-  readonly telemetry: ShardTelemetry
-  readonly onFatal: (error: Error) => void
+  readonly batches: Batches
 }
 
 export class Restoration {
@@ -64,13 +56,7 @@ export class Restoration {
   }
 
   /** After the replay: gives every batch its way on, in turns, and lets its group go on with the last batch of it. */
-  async finish(into: {
-    batches: Batches
-    journal: Journal
-    projector: Projector
-    live: LiveItems
-    duplicates: Duplicates
-  }): Promise<void> {
+  async finish(): Promise<void> {
     const { outstanding, clock } = this.#options
     if (outstanding.length === 0) return
     const known = await this.#known()
@@ -79,8 +65,8 @@ export class Restoration {
     const turns = new TurnBudget(clock, ITEMS_A_TURN)
     for (const batch of outstanding) {
       if (this.#stopped) return
-      if (known.has(batchKey(batch))) this.#dead(batch, into)
-      else this.#restore(batch, into)
+      if (known.has(batchKey(batch))) this.#dead(batch)
+      else this.#restore(batch)
       if (turns.spend(BATCH_WEIGHT + batch.seal.positions.length)) await turns.next()
     }
     this.#finished = true
@@ -112,38 +98,22 @@ export class Restoration {
     })
   }
 
-  #dead(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
-    const items = itemsOf(batch, into.live)
-    const record = deadRecord(batch, this.#options.clock.now())
-    const { fact } = record
-    into.journal.write(record, (seq, applied, data) => {
-      if (applied) into.projector.add(seq, data, fact)
-      this.#forgetTombstone(batch)
-      for (const item of items) {
-        into.duplicates.remove(item)
-        into.live.remove(item)
-      }
-      this.#resume(batch, into.batches)
-    })
+  #dead(batch: OpenBatch): void {
+    const { clock, live, batches } = this.#options
+    const record = deadRecord(batch, clock.now())
+    batches.settlement.end(record, itemsOf(batch, live), () => this.#resume(batch))
   }
 
-  /** Its row may have been deleted meanwhile: only until its `dead` record is there must nobody write it again. */
-  #forgetTombstone({ groupId, version }: OpenBatch): void {
-    const { deadLetters, fence, telemetry } = this.#options
-    deadLetters.forgetTombstones(fence, [{ groupId, version }]).catch((error: unknown) => {
-      telemetry.problem({ shard: fence.shard, what: 'a tombstone stays', error: String(error) })
-    })
-  }
-
-  #restore(batch: OpenBatch, into: Parameters<Restoration['finish']>[0]): void {
+  #restore(batch: OpenBatch): void {
     const { version, seal, attempt, nextAt } = batch
-    const items = itemsOf(batch, into.live)
+    const { live, batches } = this.#options
+    const items = itemsOf(batch, live)
     const group = this.#groups.get(batch)
     if (!group || items.length < seal.positions.length) {
-      this.#giveUp(batch, items.length, into.journal)
+      this.#giveUp(batch, items.length)
       return
     }
-    into.batches.restore(group, {
+    batches.restore(group, {
       version,
       attempt,
       nextAt,
@@ -151,33 +121,23 @@ export class Restoration {
       segment: seal.segment,
       sealed: sealOf(batch),
     })
-    this.#resume(batch, into.batches)
+    this.#resume(batch)
   }
 
-  #resume(batch: OpenBatch, batches: Batches): void {
+  #resume(batch: OpenBatch): void {
     const group = this.#groups.get(batch)
     if (!group) return
     group.restoring--
-    if (group.restoring === 0) batches.resume(group)
+    if (group.restoring === 0) this.#options.batches.resume(group)
   }
 
-  /** Under our own fence: a stale owner that misses purged items is refused here. Then a fresh replay seals what is left anew. */
-  #giveUp({ groupId, version, seal }: OpenBatch, found: number, journal: Journal): void {
-    const { telemetry, fence, onFatal } = this.#options
-    const detail = { groupId, version, items: seal.positions.length, found }
-    telemetry.problem({
-      shard: fence.shard,
-      what: 'items of a sealed batch are missing',
-      error: 'given up',
-      detail,
-    })
-    journal.write({ type: 'unseal', groupId, version }, () =>
-      onFatal(
-        new Error(
-          `batch ${version} of ${groupId} was given up: ${found} of ${seal.positions.length} items left`,
-        ),
-      ),
-    )
+  #giveUp({ groupId, version, seal }: OpenBatch, found: number): void {
+    const { telemetry, fence, batches } = this.#options
+    const items = seal.positions.length
+    const what = 'items of a sealed batch are missing'
+    const detail = { groupId, version, items, found }
+    telemetry.problem({ shard: fence.shard, what, error: 'given up', detail })
+    batches.settlement.unseal({ groupId, version }, `${found} of ${items} items left`)
   }
 }
 

@@ -3,15 +3,15 @@
  * and one conditional commit that proves the claim.
  */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
 import { Refusals } from '../journal/refusals.ts'
 import { emptyState, type FoldState } from '../journal/state.ts'
 import { LostTailError, WAY_OUT } from '../lost-tail.ts'
+import type { ShardOptions } from '../options.ts'
 import { type JournalReading, readJournal } from './journal-reading.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
@@ -29,14 +29,8 @@ export interface Claim extends Omit<JournalReading, 'fault' | 'denied' | 'last'>
   readonly identity: string | null
 }
 
-export interface ClaimOptions {
-  readonly broker: Broker
+export interface ClaimOptions extends Pick<ShardOptions, 'broker' | 'shard' | 'clock' | 'boot' | 'claim'> {
   readonly archive: SnapshotArchive
-  readonly shard: number
-  readonly clock: Clock
-  readonly boot: string
-  /** Of this claim among all of this boot. */
-  readonly claim: number
   readonly stopped: () => boolean
   /** The claim is not taken, and tried again; told after 5 s and every 30 s. */
   readonly onRefused?: (error: Error) => void

@@ -33,12 +33,17 @@ export class PackVerdict {
   }
 }
 
+export interface DuplicatesOptions {
+  readonly broker: Pick<Broker, 'publish' | 'tell'>
+  readonly journal: Journal
+  readonly state: FoldState
+  readonly live: LiveItems
+  /** The drop of one duplicate is committed. */
+  readonly onDropped: () => void
+}
+
 export class Duplicates {
-  readonly #broker: Pick<Broker, 'publish' | 'tell'>
-  readonly #journal: Journal
-  readonly #state: FoldState
-  readonly #live: LiveItems
-  readonly #onDropped: (duplicates: number) => void
+  readonly #options: DuplicatesOptions
   /** By message id, which the items hold anyway; where groups share one, by group id below it. */
   readonly #originals = new Map<string, LiveItem | Map<string, LiveItem>>()
   /** Item ids whose drop is not committed yet, with their inbox sequences: they hold the horizon back. */
@@ -46,18 +51,8 @@ export class Duplicates {
   /** What waits for the youngest drop on its way: once that is committed, so are all older ones. null: none is. */
   #afterDrops: (() => void)[] | null = null
 
-  constructor(options: {
-    broker: Pick<Broker, 'publish' | 'tell'>
-    journal: Journal
-    state: FoldState
-    live: LiveItems
-    onDropped: (duplicates: number) => void
-  }) {
-    this.#broker = options.broker
-    this.#journal = options.journal
-    this.#state = options.state
-    this.#live = options.live
-    this.#onDropped = options.onDropped
+  constructor(options: DuplicatesOptions) {
+    this.#options = options
   }
 
   /** The lowest inbox sequence of a drop that is not committed. */
@@ -109,10 +104,10 @@ export class Duplicates {
     const waiting: (() => void)[] = []
     this.#afterDrops = waiting
     const record = { type: 'drop', position: { seq, index }, itemId, originalItemId } as const
-    this.#journal.write(record, (_seq, applied) => {
+    this.#options.journal.write(record, (_seq, applied) => {
       this.#dropping.delete(itemId)
       if (this.#afterDrops === waiting) this.#afterDrops = null
-      if (applied) this.#onDropped(1)
+      if (applied) this.#options.onDropped()
       if (verdict) {
         if (applied && originalItemId !== itemId) verdict.duplicates.push({ index, of: originalItemId })
         this.#settle(verdict)
@@ -126,14 +121,15 @@ export class Duplicates {
    * may pass it before the drop is committed.
    */
   refuse(position: Position, itemId: string): void {
-    this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }, (_seq, applied) => {
-      if (applied) this.#onDropped(1)
+    const { journal, onDropped } = this.#options
+    journal.write({ type: 'drop', position, itemId, originalItemId: itemId }, (_seq, applied) => {
+      if (applied) onDropped()
     })
   }
 
   /** An item that is over at a replay: when it was dropped, its ingress may not have heard it from the last owner. */
   tellAgain(itemId: string, index: number, verdict: PackVerdict): void {
-    const drop = this.#state.drops.get(itemId)
+    const drop = this.#options.state.drops.get(itemId)
     if (drop && drop.originalItemId !== itemId) verdict.duplicates.push({ index, of: drop.originalItemId })
   }
 
@@ -158,10 +154,11 @@ export class Duplicates {
    */
   #settle(verdict: PackVerdict): void {
     if (--verdict.pending > 0) return
+    const { broker } = this.#options
     const { packId, duplicates } = verdict
     const bytes = encodeVerdict({ packId, duplicates })
-    if (duplicates.length > 0) this.#broker.publish(verdict.replySubject, bytes)
-    else this.#broker.tell(verdict.replySubject, bytes)
+    if (duplicates.length > 0) broker.publish(verdict.replySubject, bytes)
+    else broker.tell(verdict.replySubject, bytes)
   }
 
   /**
@@ -171,12 +168,12 @@ export class Duplicates {
   answer(bytes: Uint8Array, reply: string | undefined, cursor: number): void {
     const ask = decodeAsk(bytes)
     if (!ask || !reply) return
-    const tell = (answer: Answer) => this.#broker.publish(reply, encodeAnswer(answer))
+    const tell = (answer: Answer) => this.#options.broker.publish(reply, encodeAnswer(answer))
     const answer = this.#answerTo(ask, cursor)
     // By this answer an item is accepted that is stored nowhere. Only a commit proves that no successor has sent the original.
     if (answer.kind === 'original' && answer.itemId !== null) {
       const proven = () => tell(this.#answerTo(ask, cursor))
-      this.#journal.prove().then(proven, () => {})
+      this.#options.journal.prove().then(proven, () => {})
     } else this.#whenNew(() => tell(answer))
   }
 
@@ -190,9 +187,9 @@ export class Duplicates {
   }
 
   #fateOf(seq: number, index: number, itemId: string, cursor: number): Fate {
-    const drop = this.#state.drops.get(itemId)
+    const drop = this.#options.state.drops.get(itemId)
     if (drop && drop.originalItemId !== itemId) return { kind: 'duplicate', of: drop.originalItemId }
-    if (this.#live.get({ seq, index })) return { kind: 'new' }
+    if (this.#options.live.get({ seq, index })) return { kind: 'new' }
     if (seq >= cursor || this.#dropping.has(itemId)) return { kind: 'unknown' }
     return { kind: 'new' }
   }

@@ -2,9 +2,8 @@
 
 import type { BufferRecord } from '../../domain/model.ts'
 import { createGroup, delayEndsAt } from '../../group/state.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { Policies } from '../ports.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
 import { BufferState } from './buffer-state.ts'
 import { LastFlushes } from './last-flushes.ts'
 import type { OpenGroup } from './live.ts'
@@ -12,11 +11,7 @@ import { type OpenBuffer, Telling } from './telling.ts'
 
 const LOAD_RETRY_MS = 500
 
-export interface GroupsOptions {
-  readonly policies: Policies
-  readonly clock: Clock
-  readonly onProblem: (what: string, error: unknown) => void
-}
+type GroupsOptions = Pick<ShardOptions, 'policies' | 'clock'> & Pick<ShardEvents, 'onProblem'>
 
 export class Groups {
   readonly #options: GroupsOptions

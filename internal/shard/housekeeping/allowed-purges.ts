@@ -1,15 +1,5 @@
-import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../broker.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { HousekeepingLimits } from './limits.ts'
-
-export interface AllowedPurgesOptions {
-  readonly clock: Pick<Clock, 'monotonic'>
-  /** `syncLagMs`: the broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
-  readonly limits: Pick<HousekeepingLimits, 'syncLagMs'>
-  readonly journal: Pick<Journal, 'checkTail'>
-  readonly stopped: () => boolean
-}
+import type { HousekeepingOwner } from './owner.ts'
 
 /**
  * Purges of a log that committed records allow, until these records are on the broker's disk (docs/architecture/protocol.md,
@@ -18,12 +8,12 @@ export interface AllowedPurgesOptions {
  */
 export class AllowedPurges {
   readonly #log: Pick<Log, 'purgeBelow'>
-  readonly #options: AllowedPurgesOptions
+  readonly #options: HousekeepingOwner
   /** By ascending sequence and time. The first is due, or will be due first. */
   #allowed: { readonly below: number; readonly at: number }[] = []
   #purged = 0
 
-  constructor(log: Pick<Log, 'purgeBelow'>, options: AllowedPurgesOptions) {
+  constructor(log: Pick<Log, 'purgeBelow'>, options: HousekeepingOwner) {
     this.#log = log
     this.#options = options
   }

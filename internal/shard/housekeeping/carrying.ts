@@ -2,25 +2,16 @@
  * Carries the oldest kept items forward in the journal (docs/architecture/protocol.md, "Housekeeping"): a journal is cut behind the oldest
  * commit that still holds one. Whole commits go, so that the cut behind them gives back what carrying took.
  */
-import type { Log, LogState } from '../broker.ts'
+import type { LogState } from '../broker.ts'
 import { keptPlaces } from '../held/kept.ts'
-import type { LiveItem, LiveItems } from '../held/live.ts'
-import type { PayloadCache } from '../held/payload-cache.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { FoldState } from '../journal/state.ts'
+import type { LiveItem } from '../held/live.ts'
 import type { Cut } from './cut.ts'
 import { CROWDED_RATIO, keepBytesOf, keepOf, moveTo, slices } from './keeping.ts'
-import { type HousekeepingLimits, isCrowded } from './limits.ts'
+import { isCrowded } from './limits.ts'
+import type { HousekeepingOwner } from './owner.ts'
 
-export interface CarryingOptions {
-  readonly limits: Pick<HousekeepingLimits, 'keepBytes' | 'keepRatio' | 'fullShare'>
-  readonly journalLog: Log
-  readonly journal: Journal
-  readonly state: FoldState
-  readonly live: LiveItems
-  readonly payloads: PayloadCache
+export interface CarryingOptions extends HousekeepingOwner {
   readonly cut: Cut
-  readonly stopped: () => boolean
 }
 
 /** The live items of some commits, with their bytes. */

@@ -4,31 +4,17 @@
  * Invariant: what a cut removes is in a snapshot that was read back from the disk of the broker, or over and counted. The owner proves
  * its claim in between, so nobody took that snapshot for an unended one since.
  */
-import type { Clock } from '../../runtime/clock.ts'
-import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Projector } from '../batches/projector.ts'
-import type { Log } from '../broker.ts'
 import type { KnownSnapshot } from '../claim/journal-reading.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { FoldState } from '../journal/state.ts'
 import { AllowedPurges } from './allowed-purges.ts'
-import { type HousekeepingLimits, nearlyFull } from './limits.ts'
+import { nearlyFull } from './limits.ts'
+import type { HousekeepingOwner } from './owner.ts'
 
 /** A cut waits so long for the position of the counters after a claim, and behind a snapshot for the counters, ms. */
 const COUNTED_MS = 10_000
 
-export interface CutOptions {
-  readonly clock: Clock
-  readonly limits: Pick<HousekeepingLimits, 'syncLagMs' | 'fullShare'>
-  readonly archive: SnapshotArchive
-  readonly journalLog: Log
-  readonly journal: Journal
-  readonly state: FoldState
-  readonly projector: Projector
-  readonly stopped: () => boolean
+export interface CutOptions extends HousekeepingOwner {
   /** The newest snapshot is not there any more. */
   readonly onMissing: () => void
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 export class Cut {

@@ -8,26 +8,25 @@
  * its last items is committed. Then nothing of it is live here again, whoever owns the shard.
  */
 
-import type { Clock } from '../../runtime/clock.ts'
+import { Rounds } from '../../runtime/rounds.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Log } from '../broker.ts'
 import type { Groups } from '../held/groups.ts'
 import type { ReplayState } from '../held/replay.ts'
 import { type Journal, JournalClosedError } from '../journal/journal.ts'
+import type { ShardEvents, ShardOptions } from '../options.ts'
 import { type DeletedBuffers, type Fence, FencedError } from '../ports.ts'
 
-export interface DeletedBufferReportsOptions {
-  /** undefined: nothing is reported, and the rows stay. */
-  readonly deletedBuffers: DeletedBuffers | undefined
+export interface DeletedBufferReportsOptions
+  extends Pick<ShardOptions, 'deletedBuffers' | 'clock'>,
+    Pick<ShardEvents, 'onProblem'> {
   readonly fence: Fence
-  readonly clock: Clock
   /** Resolves when Postgres knows this epoch. */
   readonly raised: Promise<void>
   readonly inboxLog: Pick<Log, 'state'>
   readonly replay: Readonly<Pick<ReplayState, 'cursor' | 'replaying'>>
   readonly groups: Pick<Groups, 'buffers'>
   readonly journal: Pick<Journal, 'flush'>
-  readonly onProblem: (what: string, error: unknown) => void
 }
 
 const READ_POLL_MS = 100
@@ -36,51 +35,48 @@ const READ_WAIT_MS = 10_000
 
 export class DeletedBufferReports {
   readonly #options: DeletedBufferReportsOptions
-  #cancel: (() => void) | null = null
-  #stopped = false
+  readonly #rounds: Rounds | undefined
 
   constructor(options: DeletedBufferReportsOptions) {
     this.#options = options
-    this.#arm()
+    const { deletedBuffers, clock, onProblem } = options
+    if (!deletedBuffers) return
+    this.#rounds = new Rounds({
+      clock,
+      everyMs: deletedBuffers.everyMs,
+      round: (stopped) => this.#round(deletedBuffers, stopped),
+      onProblem: (error) => {
+        const isOver = error instanceof FencedError || error instanceof JournalClosedError
+        if (!isOver) onProblem('deleted buffers cannot be reported', error)
+      },
+    })
+    this.#rounds.startLater()
   }
 
   stop(): void {
-    this.#stopped = true
-    this.#cancel?.()
+    void this.#rounds?.stop()
   }
 
-  #arm(): void {
-    const { deletedBuffers, clock } = this.#options
-    if (this.#stopped || !deletedBuffers) return
-    this.#cancel = clock.after(deletedBuffers.everyMs, () => {
-      void this.#round(deletedBuffers).then(() => this.#arm())
-    })
+  async #round(deletedBuffers: DeletedBuffers, stopped: () => boolean): Promise<void> {
+    const { raised, fence } = this.#options
+    await raised
+    await this.#report(deletedBuffers, stopped)
+    // One shard for all: it comes back to what a crash left between a report and the removal.
+    if (fence.shard === 0 && !stopped()) await deletedBuffers.remove()
   }
 
-  async #round(deletedBuffers: DeletedBuffers): Promise<void> {
-    try {
-      await this.#options.raised
-      await this.#report(deletedBuffers)
-      // One shard for all: it comes back to what a crash left between a report and the removal.
-      if (this.#options.fence.shard === 0 && !this.#stopped) await deletedBuffers.remove()
-    } catch (error) {
-      const over = this.#stopped || error instanceof FencedError || error instanceof JournalClosedError
-      if (!over) this.#options.onProblem('deleted buffers cannot be reported', error)
-    }
-  }
-
-  async #report(deletedBuffers: DeletedBuffers): Promise<void> {
+  async #report(deletedBuffers: DeletedBuffers, stopped: () => boolean): Promise<void> {
     const { fence, inboxLog, replay, journal } = this.#options
     const { before, uids } = await deletedBuffers.pending(fence.shard)
-    if (uids.length === 0 || this.#stopped) return
+    if (uids.length === 0 || stopped()) return
     // Asked after `before` was fixed: whatever was appended until then stands up to here.
     const { lastSeq } = await inboxLog.state()
-    if (!(await this.#readPast(lastSeq))) return
+    if (!(await this.#readPast(lastSeq, stopped))) return
     const position = replay.cursor - 1
     const held = this.#heldOf(new Set(uids))
     // A group may close before the record that ended its items is committed: all that was written until now.
     await journal.flush()
-    if (!this.#stopped) await deletedBuffers.report(fence, { before, position, held })
+    if (!stopped()) await deletedBuffers.report(fence, { before, position, held })
   }
 
   /** Every live item belongs to an open group, and every open group to a buffer state. */
@@ -88,11 +84,11 @@ export class DeletedBufferReports {
     return [...this.#options.groups.buffers()].flatMap(({ uid }) => (uids.has(uid) ? [uid] : []))
   }
 
-  async #readPast(seq: number): Promise<boolean> {
+  async #readPast(seq: number, stopped: () => boolean): Promise<boolean> {
     const { clock, replay } = this.#options
     const deadline = clock.monotonic() + READ_WAIT_MS
     for (;;) {
-      if (this.#stopped) return false
+      if (stopped()) return false
       if (!replay.replaying && replay.cursor > seq) return true
       if (clock.monotonic() >= deadline) return false
       await sleep(clock, READ_POLL_MS)

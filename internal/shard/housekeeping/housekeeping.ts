@@ -3,24 +3,20 @@
  * snapshots let the journal be cut, what holds it is carried forward. Each step runs by itself, so none waits for what another needs. A
  * purge is true whoever sends it, because it follows a committed record.
  */
-import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/thrown.ts'
 import type { KnownSnapshot } from '../claim/journal-reading.ts'
 import { JournalClosedError } from '../journal/journal.ts'
-import { Carrying, type CarryingOptions } from './carrying.ts'
-import { Cut, type CutOptions } from './cut.ts'
-import { InboxKeeper, type InboxOptions } from './inbox.ts'
-import { Keeping, type KeepingOptions } from './keeping.ts'
-import type { HousekeepingLimits } from './limits.ts'
-import { Snapshots, type SnapshotsOptions } from './snapshots.ts'
+import { Carrying } from './carrying.ts'
+import { Cut } from './cut.ts'
+import { InboxKeeper } from './inbox.ts'
+import { Keeping } from './keeping.ts'
+import type { HousekeepingOwner } from './owner.ts'
+import { Snapshots } from './snapshots.ts'
 
 /** The same failure of a step is told so often, ms. */
 const TOLD_EVERY_MS = 30_000
 
-export type HousekeepingOptions = Omit<
-  InboxOptions & KeepingOptions & SnapshotsOptions & CutOptions & CarryingOptions,
-  'stopped' | 'inbox' | 'cut' | 'onMissing'
-> & { readonly clock: Clock; readonly limits: HousekeepingLimits }
+export type HousekeepingOptions = Omit<HousekeepingOwner, 'stopped'>
 
 /** The journal as the claim found it. */
 export interface FoundJournal {
@@ -38,12 +34,12 @@ export class Housekeeping {
 
   constructor(options: HousekeepingOptions, { snapshot, bytesBehind }: FoundJournal) {
     this.#options = options
-    const stopped = () => this.#stopped
-    const inbox = new InboxKeeper({ ...options, stopped })
-    const snapshots = new Snapshots({ ...options, stopped }, snapshot, bytesBehind)
-    const cut = new Cut({ ...options, stopped, onMissing: () => snapshots.missed() }, snapshot)
-    const keeping = new Keeping({ ...options, stopped, inbox })
-    const carrying = new Carrying({ ...options, stopped, cut })
+    const owner = { ...options, stopped: () => this.#stopped }
+    const inbox = new InboxKeeper(owner)
+    const snapshots = new Snapshots(owner, snapshot, bytesBehind)
+    const cut = new Cut({ ...owner, onMissing: () => snapshots.missed() }, snapshot)
+    const keeping = new Keeping({ ...owner, inbox })
+    const carrying = new Carrying({ ...owner, cut })
     this.#inbox = inbox
     this.#cut = cut
     const take = async () => {

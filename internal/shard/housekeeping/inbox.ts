@@ -1,29 +1,6 @@
 /** The horizon of an inbox, and the purges behind it (docs/architecture/protocol.md, "Housekeeping"). */
-import type { Clock } from '../../runtime/clock.ts'
-import type { Log } from '../broker.ts'
-import type { Intake } from '../claim/intake.ts'
-import type { Duplicates } from '../held/duplicates.ts'
-import type { LiveItems } from '../held/live.ts'
-import type { PackMemory } from '../held/pack-memory.ts'
-import type { ReplayState } from '../held/replay.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { FoldState } from '../journal/state.ts'
 import { AllowedPurges } from './allowed-purges.ts'
-import type { HousekeepingLimits } from './limits.ts'
-
-export interface InboxOptions {
-  readonly clock: Clock
-  readonly limits: Pick<HousekeepingLimits, 'purgeLagMs' | 'syncLagMs'>
-  readonly inboxLog: Log
-  readonly journal: Journal
-  readonly state: FoldState
-  readonly replay: Readonly<ReplayState>
-  readonly intake: Pick<Intake, 'bytesRead'>
-  readonly packs: Pick<PackMemory, 'news'>
-  readonly live: LiveItems
-  readonly duplicates: Duplicates
-  readonly stopped: () => boolean
-}
+import type { HousekeepingOwner } from './owner.ts'
 
 /** At that (monotonic) time the owner had read the inbox up to `cursor`: so many bytes since its claim. */
 interface Mark {
@@ -33,11 +10,11 @@ interface Mark {
 }
 
 export class InboxKeeper {
-  readonly #options: InboxOptions
+  readonly #options: HousekeepingOwner
   readonly #purges: AllowedPurges
   #marks: Mark[] = []
 
-  constructor(options: InboxOptions) {
+  constructor(options: HousekeepingOwner) {
     this.#options = options
     this.#purges = new AllowedPurges(options.inboxLog, options)
   }

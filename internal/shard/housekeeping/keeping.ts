@@ -2,17 +2,14 @@
  * Keeps live items of the inbox in the journal, payload and all, group by group (docs/architecture/protocol.md,
  * "Housekeeping"): what lags holds the horizon.
  */
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { Log } from '../broker.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
-import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
-import type { ReplayState } from '../held/replay.ts'
-import type { Journal } from '../journal/journal.ts'
+import { CachedMessage } from '../held/payload-cache.ts'
 import type { KeepRecord } from '../journal/records.ts'
 import type { InboxKeeper } from './inbox.ts'
-import { type HousekeepingLimits, nearlyFull } from './limits.ts'
+import { nearlyFull } from './limits.ts'
+import type { HousekeepingOwner } from './owner.ts'
 
 /** Encoded items in one keep record, bytes; one larger item goes alone. */
 const KEEP_BYTES = 256 * 1024
@@ -30,17 +27,8 @@ const KEPT_OF_READ = 0.75
  */
 export const CROWDED_RATIO = 0.25
 
-export interface KeepingOptions {
-  readonly clock: Clock
-  readonly limits: Pick<HousekeepingLimits, 'keepBytes' | 'keepRatio' | 'fullShare'>
-  readonly inboxLog: Log
-  readonly journalLog: Log
-  readonly journal: Journal
-  readonly replay: Readonly<ReplayState>
-  readonly live: LiveItems
-  readonly payloads: PayloadCache
+export interface KeepingOptions extends HousekeepingOwner {
   readonly inbox: InboxKeeper
-  readonly stopped: () => boolean
 }
 
 /** Bytes of encoded items in one keep record. `maxBytes`: of the journal's log; not above 0: no limit. */

@@ -1,27 +1,14 @@
 /** When an owner writes a snapshot into the archive (docs/architecture/protocol.md, "Snapshots"). */
-import type { Clock } from '../../runtime/clock.ts'
-import { ArchiveFullError, type SnapshotArchive } from '../archive/snapshot-archive.ts'
+import { ArchiveFullError } from '../archive/snapshot-archive.ts'
 import type { KnownSnapshot } from '../claim/journal-reading.ts'
-import type { Journal } from '../journal/journal.ts'
 import { encodeSnapshot, freezeState } from '../journal/snapshot.ts'
-import type { FoldState } from '../journal/state.ts'
-import type { HousekeepingLimits } from './limits.ts'
+import type { HousekeepingOwner } from './owner.ts'
 
 /** From a snapshot that found no room to the next attempt, ms. */
 const AGAIN_AFTER_MS = 30_000
 
-export interface SnapshotsOptions {
-  readonly clock: Clock
-  readonly limits: Pick<HousekeepingLimits, 'snapshotBytes'>
-  readonly archive: SnapshotArchive
-  readonly journal: Journal
-  readonly state: FoldState
-  readonly stopped: () => boolean
-  readonly onProblem: (what: string, error: unknown) => void
-}
-
 export class Snapshots {
-  readonly #options: SnapshotsOptions
+  readonly #options: HousekeepingOwner
   #newest: KnownSnapshot | null
   /** Bytes that this owner had appended at the newest one; below 0: others did so. */
   #grownSince: number
@@ -29,7 +16,7 @@ export class Snapshots {
   #notBefore = 0
 
   /** `newest`: as the claim found it, and the bytes of the journal behind it. */
-  constructor(options: SnapshotsOptions, newest: KnownSnapshot | null, bytesBehind: number) {
+  constructor(options: HousekeepingOwner, newest: KnownSnapshot | null, bytesBehind: number) {
     this.#options = options
     this.#newest = newest
     this.#grownSince = -bytesBehind

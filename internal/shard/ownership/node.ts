@@ -7,7 +7,7 @@
 import { DeadlineError, withDeadline } from '../../runtime/deadline.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
 import { LARGE_WRITES_AT_ONCE } from '../batches/dead-letter-write.ts'
-import type { ShardOptions } from '../parts.ts'
+import type { ShardOptions } from '../options.ts'
 import { Shard } from '../shard.ts'
 import { Claims } from './claims.ts'
 import { GracefulStop } from './graceful-stop.ts'

@@ -1,11 +1,13 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { Batches, type BatchesOptions, type RestoredBatch } from '../../../internal/shard/batches/batches.ts'
+import { Batches, type RestoredBatch } from '../../../internal/shard/batches/batches.ts'
 import { SERIALIZER } from '../../../internal/shard/batches/body.ts'
+import type { BatchesOwner } from '../../../internal/shard/batches/owner.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
 import type { LiveItem } from '../../../internal/shard/held/live.ts'
 import { MissingMessageError } from '../../../internal/shard/held/payload-cache.ts'
 import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
+import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { storedBuffer } from '../../domain/sample-buffer.ts'
@@ -23,21 +25,24 @@ async function ownerOf(
   const policies = { peek: () => record, load: async () => record, onChange: () => () => {} }
   const groups = new Groups({ policies, clock, onProblem: () => {} })
   const did: string[] = []
-  const attempt = async () => {
+  const read = async () => {
     await settled()
     throw fault
   }
   const batches = new Batches({
     clock,
     groups,
-    journal: { prove: () => proof },
+    journal: { prove: () => proof, write: ({ type }: JournalRecord) => did.push(type) },
     replay: { replaying: false },
-    scheduler: { attempt },
-    settlement: { giveUp: () => did.push('gave up') },
+    deliverer: { hasRoom: () => true },
+    payloads: { with: read },
+    limits: { attemptsPerBuffer: 1, payloadBudget: 0 },
+    fence: { shard: 0 },
+    telemetry: { problem: () => {} },
     remoteAttempts: { has: () => false },
     mayAct: () => true,
     onFatal: ({ name }: Error) => did.push(name),
-  } as unknown as BatchesOptions)
+  } as unknown as BatchesOwner)
   const item = { seq: 1, index: 0, at: 0, bytes: 1 } as LiveItem
   const sealed = { serializer: SERIALIZER } as RestoredBatch['sealed']
   const batch = { version: 7, attempt: 1, nextAt: 0, items: [item], segment: 0, sealed }
@@ -57,7 +62,7 @@ describe('a sealed batch of which a message is gone', () => {
     expect(did).to.deep.equal([])
     proof.resolve()
     await settled()
-    expect(did).to.deep.equal(['gave up'])
+    expect(did).to.deep.equal(['unseal'])
   })
 
   for (const fault of [new MissingMessageError('gone'), new JournalClosedError('closed')])

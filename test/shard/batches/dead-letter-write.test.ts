@@ -41,7 +41,12 @@ function openPostgres() {
 
 function writer(
   deadLetters: ReturnType<typeof openPostgres>,
-  given: { largeWrites?: Semaphore; clock?: ManualClock; fraction?: () => number } = {},
+  given: {
+    largeWrites?: Semaphore
+    clock?: ManualClock
+    fraction?: () => number
+    ended?: () => boolean
+  } = {},
 ) {
   const { largeWrites = new Semaphore(LARGE_WRITES_AT_ONCE), clock = new ManualClock() } = given
   return new DeadLetterWriter({
@@ -54,6 +59,7 @@ function writer(
     projector: { flush: async () => {} },
     largeWrites,
     raised: Promise.resolve(),
+    ended: given.ended ?? (() => false),
     onProblem: () => {},
   } as unknown as DeadLetterWriterOptions)
 }
@@ -68,21 +74,19 @@ function batch(id: string, bytes: number, body: Buffer | null = Buffer.alloc(byt
   } as unknown as SealedBatch
 }
 
-const goesOn = () => false
-
 describe('the writing of dead letters', () => {
   it('lets small ones pass any number of large ones, whose turn is the node’s', async () => {
     const postgres = openPostgres()
     const largeWrites = new Semaphore(LARGE_WRITES_AT_ONCE)
     const shards = [writer(postgres, { largeWrites }), writer(postgres, { largeWrites })]
     const large = Array.from({ length: 20 }, (_, n) => batch(`large-${n}`, LARGE, n < 10 ? undefined : null))
-    const writes = large.map((each, n) => shards[n % 2]!.write(each, 'max_retries_exceeded', goesOn))
+    const writes = large.map((each, n) => shards[n % 2]!.write(each, 'max_retries_exceeded'))
     await settled()
     expect(postgres.uploading).to.deep.equal(['large-0', 'large-1'])
     // Whoever waits gives back its body.
     expect(large.filter(({ body }) => body !== null)).to.have.length(LARGE_WRITES_AT_ONCE)
 
-    const small = shards[0]!.write(batch('small', 10), 'max_retries_exceeded', goesOn)
+    const small = shards[0]!.write(batch('small', 10), 'max_retries_exceeded')
     await eventually(() => postgres.uploading.includes('small'))
     postgres.finish('small')
     await small
@@ -101,13 +105,12 @@ describe('the writing of dead letters', () => {
     const postgres = openPostgres()
     const largeWrites = new Semaphore(1)
     await largeWrites.acquire()
-    let stopped = false
-    const waiting = writer(postgres, { largeWrites }).write(
+    let ended = false
+    const waiting = writer(postgres, { largeWrites, ended: () => ended }).write(
       batch('late', LARGE),
       'max_retries_exceeded',
-      () => stopped,
     )
-    stopped = true
+    ended = true
     largeWrites.release()
     expect(await waiting).to.equal(null)
     expect([postgres.uploading, postgres.stored, largeWrites.held]).to.deep.equal([[], [], 0])
@@ -118,7 +121,7 @@ describe('the writing of dead letters', () => {
     const clock = new ManualClock()
     const pauses = [0, 0.99]
     const fraction = () => pauses.shift()!
-    const done = writer(postgres, { clock, fraction }).write(batch('a', 10), 'max_retries_exceeded', goesOn)
+    const done = writer(postgres, { clock, fraction }).write(batch('a', 10), 'max_retries_exceeded')
     for (const pause of [250, 745]) {
       await eventually(() => postgres.uploading.length === 1)
       postgres.finish('a', new Error('away'))

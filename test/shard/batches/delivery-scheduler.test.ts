@@ -32,8 +32,7 @@ function newScheduler() {
         throw new Error('built')
       },
     } as unknown as DeliverySchedulerOptions['payloads'],
-    attemptsPerBuffer: 1,
-    waitingBodyBudget: 1_000,
+    limits: { attemptsPerBuffer: 1, payloadBudget: 4_000 } as DeliverySchedulerOptions['limits'],
   }
   return { destination, scheduler: new DeliveryScheduler(options as DeliverySchedulerOptions) }
 }

@@ -3,6 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { PassedResults, RemoteAttempts } from '../../../internal/shard/batches/handover.ts'
+import type { Broker } from '../../../internal/shard/broker.ts'
+import type { OpenBatch } from '../../../internal/shard/journal/state.ts'
 import type { AttemptResult } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 
@@ -39,17 +41,18 @@ describe('shard: results of attempts that outlive a hand-over', () => {
 
   function pair(released = new Map([['g:7', 10_000]])) {
     const clock = new ManualClock()
-    const { messages, state } = wire()
-    const shared = { messages, clock, shard: 3 }
-    const last = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
-    const between = new PassedResults({ ...shared, boot: randomUUID(), inFlight: [batch] })
+    const { messages, state: wires } = wire()
+    const shared = { broker: messages as unknown as Broker, clock, shard: 3 }
+    const state = { released, batches: new Map([['g:7', { attempt: 2 } as OpenBatch]]) }
+    const last = new PassedResults({ ...shared, boot: randomUUID() }, [batch])
+    const between = new PassedResults({ ...shared, boot: randomUUID() }, [batch])
     return {
       clock,
       messages,
-      state,
+      state: wires,
       last,
       between,
-      next: () => new RemoteAttempts({ ...shared, released, attemptOf: () => 2 }),
+      next: () => new RemoteAttempts({ ...shared, state }),
     }
   }
 

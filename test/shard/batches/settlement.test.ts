@@ -13,8 +13,6 @@ const sealed = {
   last: null,
 } as unknown as SealedBatch
 
-const events = { stopped: () => false, over: () => {} }
-
 /** What was written to the journal, by the way it was. */
 function settlement() {
   const written: string[] = []
@@ -27,6 +25,7 @@ function settlement() {
     deadLetterWriter: { write: async () => ({ outcome: 'stored', dlqId: 'd', paused: false }) },
     fence: { shard: 0 },
     telemetry: { dead: () => {} },
+    ended: () => false,
   }
   return { written, settlement: new Settlement(options as unknown as SettlementOptions) }
 }
@@ -62,13 +61,13 @@ describe('items that are discarded', () => {
 describe('the end of a batch', () => {
   it('by a 2xx shares a later commit, for nobody waits for it', () => {
     const { written, settlement: of } = settlement()
-    of.acknowledge(sealed, events)
+    of.acknowledge(sealed)
     expect(written).to.deep.equal(['done soon'])
   })
 
   it('as a dead letter is committed at once, for its tombstone waits for that', async () => {
     const { written, settlement: of } = settlement()
-    await of.deadLetter(sealed, 'max_retries_exceeded', events)
+    await of.deadLetter(sealed, 'max_retries_exceeded')
     expect(written).to.deep.equal(['dead now'])
   })
 })

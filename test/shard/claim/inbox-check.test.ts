@@ -74,7 +74,7 @@ describe('an inbox of which an owner saw a message', () => {
         },
       },
       clock,
-      randomness: { bytes: randomBytes },
+      randomness: { bytes: randomBytes, fraction: () => 0 },
       stopped: () => false,
       onRefused: ({ message }: Error) => void told.push(message),
     }

@@ -9,8 +9,6 @@ import { ManualClock } from '../../delivery/manual-clock.ts'
 import { settled as settledTurn } from '../../ingest/support.ts'
 import { BOOT, groupId, seal } from '../journal-records.ts'
 
-type Into = Parameters<Restoration['finish']>[0]
-
 /** Batches of one item each. All but two have a group of their own: the first and the last one share it. */
 function restoration(batches: number) {
   const clock = new ManualClock()
@@ -20,18 +18,19 @@ function restoration(batches: number) {
   })
   const restored: number[] = []
   const resumed: OpenGroup[] = []
-  const into = {
+  const options = {
+    clock,
+    outstanding,
     live: { get: (position: Position) => position },
     batches: {
       restore: (_group: OpenGroup, { version }: { version: number }) => restored.push(version),
       resume: (group: OpenGroup) => resumed.push(group),
     },
-  } as unknown as Into
-  const deadLetters = { known: async () => [] } as unknown as RestorationOptions['deadLetters']
-  const fence = { shard: 0, epoch: 1 }
-  const raised = Promise.resolve()
-  const told = { telemetry: {} as RestorationOptions['telemetry'], onFatal: () => {} }
-  const subject = new Restoration({ fence, clock, outstanding, deadLetters, raised, ...told })
+    deadLetters: { known: async () => [] },
+    fence: { shard: 0, epoch: 1 },
+    raised: Promise.resolve(),
+  }
+  const subject = new Restoration(options as unknown as RestorationOptions)
   const shared = { id: BOOT, restoring: 0 } as OpenGroup
   for (const [n, batch] of outstanding.entries()) {
     const group = n % (batches - 1) === 0 ? shared : ({ restoring: 0 } as OpenGroup)
@@ -41,13 +40,13 @@ function restoration(batches: number) {
     clock.advance(0)
     await settledTurn()
   }
-  return { subject, into, restored, resumed, shared, turn }
+  return { subject, restored, resumed, shared, turn }
 }
 
 describe('the restoration of open batches', () => {
   it('takes turns of the event loop, and no group goes on before the last of its batches is there', async () => {
-    const { subject, into, restored, resumed, shared, turn } = restoration(500)
-    void subject.finish(into)
+    const { subject, restored, resumed, shared, turn } = restoration(500)
+    void subject.finish()
     const seen: unknown[] = []
     for (let n = 0; n < 3; n++) {
       await turn()
@@ -62,8 +61,8 @@ describe('the restoration of open batches', () => {
   })
 
   it('ends between two turns when its owner does', async () => {
-    const { subject, into, restored, turn } = restoration(500)
-    void subject.finish(into)
+    const { subject, restored, turn } = restoration(500)
+    void subject.finish()
     await turn()
     subject.stop()
     for (let n = 0; n < 3; n++) await turn()

@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { AllowedPurges } from '../../../internal/shard/housekeeping/allowed-purges.ts'
+import type { HousekeepingOwner } from '../../../internal/shard/housekeeping/owner.ts'
 
 describe('purges that committed records allow', () => {
   let now = 0
@@ -15,12 +16,8 @@ describe('purges that committed records allow', () => {
   function purgesOf(syncLagMs: number, stopped = () => false): AllowedPurges {
     const log = { purgeBelow: async (seq: number) => void steps.push(seq) }
     const journal = { checkTail: async () => void steps.push('tail') }
-    return new AllowedPurges(log, {
-      clock: { monotonic: () => now },
-      limits: { syncLagMs },
-      journal,
-      stopped,
-    })
+    const owner = { clock: { monotonic: () => now }, limits: { syncLagMs }, journal, stopped }
+    return new AllowedPurges(log, owner as unknown as HousekeepingOwner)
   }
 
   it('are done once the broker has these records on disk, and the journal was looked at', async () => {

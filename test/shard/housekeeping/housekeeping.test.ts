@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
-import { Projector } from '../../../internal/shard/batches/projector.ts'
+import { Projector, type ProjectorOptions } from '../../../internal/shard/batches/projector.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
 import {
   type FoundJournal,
@@ -74,17 +74,16 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
       throw error
     },
   })
-  const projector = new Projector({
+  const counting = {
     projection: { position: async () => 0, project: async () => {} },
     fence: { shard: 0, epoch: CLAIM },
     clock,
-    facts: [],
-    reached: journal.last,
-    factsAtOnce: 10,
-    raised: new Promise(() => {}),
-    onFenced: () => {},
+    limits: { factsAtOnce: 10 } as ProjectorOptions['limits'],
+    raised: new Promise<void>(() => {}),
+    onFatal: () => {},
     onProblem: () => {},
-  })
+  }
+  const projector = new Projector(counting, [], journal.last)
   const limits = { ...HOUSEKEEPING_LIMITS, syncLagMs: 0 }
   const problems: string[] = []
   const none = {

@@ -4,7 +4,8 @@ import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { ArchiveFullError, SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import { Snapshots, type SnapshotsOptions } from '../../../internal/shard/housekeeping/snapshots.ts'
+import type { HousekeepingOwner } from '../../../internal/shard/housekeeping/owner.ts'
+import { Snapshots } from '../../../internal/shard/housekeeping/snapshots.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
 import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
@@ -47,10 +48,10 @@ async function snapshotAmongSeals() {
       journal,
       state,
       stopped: () => false,
-      onProblem: (_, error) => {
+      onProblem: (_: string, error: unknown) => {
         throw error
       },
-    },
+    } as unknown as HousekeepingOwner,
     null,
     0,
   )
@@ -88,7 +89,7 @@ function owner() {
     state: emptyState(),
     stopped: () => false,
     onProblem: (what: string) => problems.push(what),
-  } as unknown as SnapshotsOptions
+  } as unknown as HousekeepingOwner
   const snapshots = new Snapshots(options, { name: { seq: 1, identity: 'f0' }, bytes: 2_000 }, 500)
   return {
     clock,

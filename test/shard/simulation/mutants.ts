@@ -160,8 +160,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'shard/held/duplicates.ts',
     edits: [
       [
-        "this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
-        "if (this.#live) return\n    this.#journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+        "    journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
+        "    if (journal) return\n    journal.write({ type: 'drop', position, itemId, originalItemId: itemId }",
       ],
     ],
   },
@@ -208,7 +208,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       [
         "const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
-        "if (type === 'dead') this.#forgetTombstone(group, sealed.batch.version)\n    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
+        "if (type === 'dead') this.#forgetTombstone({ groupId: sealed.group.id, version: sealed.batch.version })\n    const fact = this.#factOf(sealed, type === 'done' ? 'delivered' : 'dead')",
       ],
     ],
   },
@@ -277,7 +277,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a pack of new items alone gets its verdict, too',
     breaks: /^no verdict/,
     file: 'shard/held/duplicates.ts',
-    edits: [['    else this.#broker.tell(verdict.replySubject, bytes)\n', '']],
+    edits: [['    else broker.tell(verdict.replySubject, bytes)\n', '']],
   },
   {
     name: 'answers',
@@ -442,7 +442,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: /not certain of its lease/,
     seed: 14,
     file: 'shard/assembly.ts',
-    edits: [['!held.groups.paused && (options.holds?.() ?? true)', '!held.groups.paused']],
+    edits: [['!held.groups.paused && (owner.holds?.() ?? true)', '!held.groups.paused']],
   },
   {
     name: 'proof-after-pause',
