@@ -569,6 +569,37 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [['!isSameCommit(name, commitName(seq, data))', '!isSameCommit(name, name)']],
   },
   {
+    name: 'snapshot-of-unstored',
+    rule: 'a snapshot names a commit that the broker has stored',
+    breaks: /the journal up to \d+ does not have it/,
+    seed: 5,
+    file: 'shard/journal/journal.ts',
+    edits: [
+      [
+        '  #lastData: Buffer | null = null\n',
+        '  #lastData: Buffer | null = null\n  #sent: CommitName | null = null\n',
+      ],
+      [
+        '    this.#room.sent()\n',
+        '    this.#room.sent()\n    this.#sent = commitName(this.#lastSeq + 1, data)\n',
+      ],
+      ['return this.#lastData ? commitName(this.#lastSeq, this.#lastData)', 'return this.#sent ? this.#sent'],
+    ],
+  },
+  {
+    name: 'snapshot-waits',
+    rule: 'a snapshot waits for no commit: no step of housekeeping waits for another',
+    breaks: /still buffered/,
+    seed: 5,
+    file: 'shard/housekeeping/housekeeping.ts',
+    edits: [
+      [
+        'this.#steps = works.map(',
+        'const all = async () => {\n      for (const work of works) await work()\n    }\n    this.#steps = [all].map(',
+      ],
+    ],
+  },
+  {
     name: 'older-removed-at-once',
     rule: 'older snapshots stay until the new one is complete',
     breaks: /misses commits/,
