@@ -16,6 +16,8 @@ class Logs {
   servers: ('has it' | 'has it not' | 'is behind')[] = ['has it not']
   closed = false
   needed = true
+  /** A commit is done with what is in the message while it is looked for. */
+  overMeanwhile = false
   /** In the order in which they came. */
   readonly asked: string[] = []
   readonly told: string[] = []
@@ -66,6 +68,7 @@ class Logs {
     },
     range: async function* (this: Logs, from: number, to: number) {
       this.asked.push('range')
+      if (this.overMeanwhile) this.needed = false
       yield* this.#answer(from, to)
     }.bind(this),
   } as unknown as Log
@@ -99,6 +102,12 @@ for (const source of ['journal', 'inbox'] as const) {
       logs.needed = false
       expect(await logs.read(source)).to.equal('not needed')
       expect(logs.asked).to.deep.equal(['get'])
+    })
+
+    it('is not missing when it is needed no more once it was looked for', async () => {
+      const logs = new Logs()
+      logs.overMeanwhile = true
+      expect(await logs.read(source)).to.equal('not needed')
     })
 
     it('is not waited for once the journal is closed', async () => {

@@ -1,4 +1,4 @@
-/** The page about shards says what the code does where the code can tell: kinds of records, and limits. */
+/** The page about shards says what the code does where the code can tell: kinds of records, limits, mutants. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -6,6 +6,8 @@ import { describe, it } from 'mocha'
 import { HOUSEKEEPING_LIMITS } from '../../internal/shard/housekeeping/limits.ts'
 import { DROP_MEMORY_MS } from '../../internal/shard/journal/fold.ts'
 import type { JournalRecord } from '../../internal/shard/journal/records.ts'
+import { MUTANTS } from './simulation/mutants.ts'
+import { UNIT_MUTANTS } from './unit-mutants.ts'
 
 const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'architecture', 'shard.md')
 
@@ -53,5 +55,16 @@ describe('the page about shards', () => {
     for (const told of ['once a second', 'read 30 s ago', '1.5:1 and is 32 MB', '60 %', 'and by 1 MB'])
       expect(textOf('Housekeeping')).to.include(told)
     expect(textOf('Duplicates')).to.include('Drops stay in the fold for a minute')
+  })
+
+  it('names each mutant that a unit test notices, and none that is not there', () => {
+    const inTable = section('Mutants of snapshots, room and losses').match(/(?<=`)[a-z-]+(?=`)/g)!
+    const inOrders = textOf('Orders that must hold')
+      .match(/mutants? `[a-z-]+`(?:, `[a-z-]+`)*/g)!
+      .flatMap((some) => some.match(/(?<=`)[a-z-]+(?=`)/g)!)
+    expect(inTable).to.include.members(UNIT_MUTANTS.map(({ name }) => name))
+    const names = [...MUTANTS, ...UNIT_MUTANTS].map(({ name }) => name)
+    expect(names).to.include.members([...inTable, ...inOrders])
+    expect(new Set(names).size).to.equal(names.length)
   })
 })

@@ -8,8 +8,9 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
+import { mutate } from './mutate.ts'
 import { MUTANTS } from './simulation/mutants.ts'
-import { endMutation, loadMutated, mutate } from './simulation/mutation.ts'
+import { endMutation, loadMutated } from './simulation/mutation.ts'
 import { run } from './simulation/run.ts'
 import { RULES, type Rule } from './simulation/world.ts'
 
@@ -82,7 +83,7 @@ describe('shard, simulated', function () {
 
   it('refuses a mutant whose text is not in the core exactly once', () => {
     const source = readFileSync(new URL('../../internal/shard/journal/fold.ts', import.meta.url), 'utf8')
-    const mutant = { name: 'stale', rule: '', breaks: /./, file: 'shard/journal/fold.ts' }
+    const mutant = { name: 'stale', rule: '', file: 'shard/journal/fold.ts' }
     expect(() => mutate(source, { ...mutant, edits: [['no such text', '']] })).to.throw('0 places')
     expect(() => mutate(source, { ...mutant, edits: [['return false', '']] })).to.throw('places')
   })

@@ -124,7 +124,7 @@ describe('snapshots in an archive', () => {
   it('sends a probe again that a power cut took', async () => {
     await snapshots.write(nameAt(7), SLICES, never)
     let after = stream.view()
-    let cut = false
+    let [cut, asked] = [false, 0]
     const behind = writerOn(stream, 'b', {
       append: async (data, { subject, msgId }) => {
         if (cut) return after.append(1_000, data, msgId, subject)
@@ -132,7 +132,10 @@ describe('snapshots in an archive', () => {
         const answer = stream.append(1_000, data, msgId, subject)
         return answer
       },
-      list: async (filter) => after.list(filter),
+      list: async (filter) => {
+        if (++asked > 9) throw new Error('no other probe came')
+        return after.list(filter)
+      },
     })
     after = stream.view()
     expect(await behind.list()).to.have.length(1)
@@ -146,6 +149,17 @@ describe('snapshots in an archive', () => {
     small.append(1_000, Buffer.alloc(4 * PART_BYTES), 'x', 'snapshot.1.ff.end')
     const full = await most.write(nameAt(8), SLICES.slice(0, 5), never).catch((error: unknown) => error)
     expect(full).to.be.instanceOf(ArchiveFullError)
+  })
+
+  it('leaves room for probes, without which no claim lists it', async () => {
+    const small = new ArchiveStream({ windowMs: 120_000, maxBytes: 10 * PART_BYTES })
+    small.append(1_000, Buffer.alloc(8 * PART_BYTES), 'x', 'snapshot.1.ff.0')
+    small.append(1_000, Buffer.alloc(PART_BYTES / 2), 'y', 'snapshot.2.ff.end')
+    const refused = await writerOn(small, 'a', { remove: async () => {} })
+      .write(nameAt(7), SLICES.slice(0, 5), never)
+      .catch((error: unknown) => error)
+    expect(refused).to.be.instanceOf(ArchiveFullError)
+    expect(small.state().bytes).to.be.at.most(9.5 * PART_BYTES)
   })
 
   it('ends when it is stopped', async () => {

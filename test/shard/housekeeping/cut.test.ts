@@ -15,6 +15,7 @@ describe('the cut of a journal', () => {
   let oldestCommit: number
   let bytes: number
   let proves: () => Promise<void>
+  let lists: () => void
 
   beforeEach(() => {
     clock = new ManualClock()
@@ -24,6 +25,7 @@ describe('the cut of a journal', () => {
     oldestCommit = Number.POSITIVE_INFINITY
     bytes = 0
     proves = async () => {}
+    lists = () => {}
   })
 
   function cutOf(found: ReturnType<typeof snapshotAt> | null = null, syncLagMs = LAG_MS): Cut {
@@ -35,7 +37,7 @@ describe('the cut of a journal', () => {
           steps.push(`read ${seq}`)
           return isThere ? Buffer.alloc(1) : undefined
         },
-        list: async () => [],
+        list: async () => lists(),
         removeBefore: async ({ seq }: { seq: number }) => void steps.push(`remove before ${seq}`),
       },
       journalLog: {
@@ -126,6 +128,15 @@ describe('the cut of a journal', () => {
     const told = await rounds(cutOf(snapshotAt(100)))
     expect(told).to.include('missing')
     expect(told.filter((step) => step.startsWith('purge') || step.startsWith('remove'))).to.deep.equal([])
+  })
+
+  it('reads a snapshot once more behind a fresh list, where a server does not have it', async () => {
+    isThere = false
+    lists = () => {
+      isThere = true
+    }
+    expect(await rounds(cutOf(snapshotAt(100)))).to.include('purge below 100')
+    expect(steps).to.not.include('missing')
   })
 
   it('cuts and removes nothing without a proof', async () => {

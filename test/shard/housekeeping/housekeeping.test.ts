@@ -1,7 +1,7 @@
 /** Steps of housekeeping together, over logs in memory. */
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { systemClock } from '../../../internal/runtime/system-clock.ts'
+import type { Clock } from '../../../internal/runtime/clock.ts'
 import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import { Projector, type ProjectorOptions } from '../../../internal/shard/batches/projector.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
@@ -23,6 +23,15 @@ import { memoryArchive } from '../memory-archive.ts'
 const MAX_BYTES = 1_000_000
 const CLAIM = 100
 const SNAPSHOT = { seq: 80, identity: 'f0' }
+/** Of the archive: what it waits for is over in the next turn of the event loop. */
+const QUICK: Clock = {
+  now: () => 0,
+  monotonic: () => 0,
+  after(_ms, task) {
+    setImmediate(task)
+    return () => {}
+  },
+}
 
 /** A journal of which nine tenths are taken, or more; a purge leaves a third of it. */
 class FullLog {
@@ -30,6 +39,7 @@ class FullLog {
   lastSeq = CLAIM
   purged = 0
   readonly types: string[] = []
+  readonly #commits = new Map<number, Uint8Array>()
 
   constructor(share = 0.9) {
     this.bytes = share * MAX_BYTES
@@ -43,7 +53,13 @@ class FullLog {
   async append(data: Uint8Array) {
     this.bytes += data.length
     this.types.push(...decodeCommit(data).records.map(({ type }) => type))
-    return { kind: 'stored', seq: ++this.lastSeq, duplicate: false }
+    this.#commits.set(++this.lastSeq, data)
+    return { kind: 'stored', seq: this.lastSeq, duplicate: false }
+  }
+
+  async get(seq: number) {
+    const data = this.#commits.get(seq)
+    return data && { seq, at: 0, data, msgId: null }
   }
 
   async purgeBelow(seq: number) {
@@ -53,7 +69,11 @@ class FullLog {
 }
 
 /** An owner whose claim Postgres does not know yet, and found the snapshot of the owner before. */
-async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', object>> = {}) {
+async function ownerOf(
+  log: FullLog,
+  parts: Partial<Record<'replay' | 'packs' | 'inboxLog', object>> = {},
+  syncLagMs = 0,
+) {
   const clock = new ManualClock()
   const stored = log as unknown as Log
   const state = emptyState()
@@ -84,7 +104,7 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     onProblem: () => {},
   }
   const projector = new Projector(counting, [], journal.last)
-  const limits = { ...HOUSEKEEPING_LIMITS, syncLagMs: 0 }
+  const limits = { ...HOUSEKEEPING_LIMITS, syncLagMs }
   const problems: string[] = []
   const none = {
     replay: { cursor: 0, highWater: null, replaying: false },
@@ -96,17 +116,17 @@ async function ownerOf(log: FullLog, parts: Partial<Record<'replay' | 'packs', o
     onProblem: (_: string, error: Error) => problems.push(error.message),
   }
   const logs = { inboxLog: stored, journalLog: stored }
-  const archive = new SnapshotArchive({ archive: memoryArchive(), clock: systemClock(), writer: 'a' })
+  const archive = new SnapshotArchive({ archive: memoryArchive(), clock: QUICK, writer: 'a' })
   const bytes = await archive.write(SNAPSHOT, encodeSnapshot(freezeState(state)), () => false)
   const found: FoundJournal = { snapshot: { name: SNAPSHOT, bytes }, bytesBehind: 0 }
-  const options = { ...none, ...parts, ...logs, archive, clock, limits, journal, state, projector }
+  const options = { ...none, ...logs, ...parts, archive, clock, limits, journal, state, projector }
   await journal.look()
   const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, found)
   const stop = () => {
     housekeeping.stop()
     projector.stop()
   }
-  return { clock, journal, problems, stop }
+  return { clock, archive, journal, problems, housekeeping, stop }
 }
 
 async function pass(clock: ManualClock, seconds: number): Promise<void> {
@@ -135,6 +155,47 @@ describe('a journal with room while Postgres does not know of the claim', () => 
   it('keeps all that the counters may miss', async () => {
     expect(await cutBelow(new FullLog(0.3))).to.equal(0)
   })
+})
+
+describe('a journal of which the newest snapshot is gone', () => {
+  it('gets another one', async () => {
+    const { clock, archive, journal, stop } = await ownerOf(new FullLog(0.3))
+    await journal.commit({ type: 'horizon', seq: 1 })
+    await archive.removeBefore({ seq: SNAPSHOT.seq + 1, identity: '' })
+    await pass(clock, 60)
+    stop()
+    expect((await archive.list()).map(({ hasEnd }) => hasEnd)).to.deep.equal([true])
+  })
+})
+
+describe('a log of a broker that was away', () => {
+  const LAG_MS = 45_000
+
+  /** After how many seconds one of the two is purged. `share`: what of the journal is taken. */
+  async function purgedAfter(which: 'inbox' | 'journal', share: number, awayAt = 0): Promise<number> {
+    const logs = { inbox: new FullLog(), journal: new FullLog(share) }
+    const replay = { cursor: 50, highWater: null, replaying: false }
+    const parts = { replay, inboxLog: logs.inbox }
+    const { clock, housekeeping, stop } = await ownerOf(logs.journal, parts, LAG_MS)
+    let second = 0
+    while (logs[which].purged === 0 && second < 300) {
+      await pass(clock, 1)
+      if (++second === awayAt) housekeeping.reconnected()
+    }
+    stop()
+    return second
+  }
+
+  for (const [which, share] of [
+    ['inbox', 0.3],
+    ['journal', 0.9],
+  ] as const) {
+    it(`is purged once it has waited for the disk again: the ${which}`, async () => {
+      const back = 70
+      expect(await purgedAfter(which, share)).to.be.within(back, back + LAG_MS / 1_000 - 1)
+      expect(await purgedAfter(which, share, back)).to.be.at.least(back + LAG_MS / 1_000)
+    })
+  }
 })
 
 describe('a full journal with drops that wait for room', () => {

@@ -45,8 +45,14 @@ function inboxOf(count: number, groups: number) {
     committed(seq, true, data)
     return seq
   }
-  /** Bytes of room in the journal, the sequence from which on items of the inbox are left, and commits behind the last keep. */
-  const at = { left: Number.POSITIVE_INFINITY, below: Number.POSITIVE_INFINITY, snapshot: 0, passed: 0 }
+  /** Bytes of room in the journal and its limit, the sequence from which on items of the inbox are left, and commits behind the last keep. */
+  const at = {
+    left: Number.POSITIVE_INFINITY,
+    maxBytes: 0,
+    below: Number.POSITIVE_INFINITY,
+    snapshot: 0,
+    passed: 0,
+  }
   const parts = {
     clock,
     limits: { keepBytes: 0, keepRatio: 0, fullShare: 0.6 },
@@ -67,7 +73,7 @@ function inboxOf(count: number, groups: number) {
         lastSeq: JOURNAL + commits.length + at.passed,
         messages: commits.length,
         bytes: 1e9,
-        maxBytes: 0,
+        maxBytes: at.maxBytes,
       }),
     },
     inboxLog: { state: async () => ({ bytes: 0, maxBytes: 0 }) },
@@ -103,6 +109,15 @@ describe('keeping in the journal', () => {
     const rest = [range(11, 50, 3), range(12, 50, 3), range(13, 50, 3)].flat()
     expect(seqsOf(keeps).slice(10)).to.deep.equal(rest)
     expect([live.lowestInboxSeq, live.keptBytes]).to.deep.equal([50, 49 * SIZE])
+  })
+
+  it('keeps at most half of what the journal holds', async () => {
+    const { live, at, keep } = inboxOf(100, 3)
+    at.maxBytes = 21 * SIZE
+    await keep()
+    expect(live.keptBytes).to.equal(10 * SIZE)
+    await keep()
+    expect(live.keptBytes).to.equal(10 * SIZE)
   })
 
   it('copies in turns, and puts the pieces together', async () => {

@@ -6,12 +6,14 @@ import type { Clock } from '../../../internal/runtime/clock.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import type { AppendAnswer, Log } from '../../../internal/shard/broker.ts'
 import { decodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
+import { commitName } from '../../../internal/shard/journal/commit-name.ts'
 import { Journal, JournalClosedError, type JournalOptions } from '../../../internal/shard/journal/journal.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
 import { LostTailError } from '../../../internal/shard/lost-tail.ts'
 import { SteppedClock, settled } from '../../ingest/support.ts'
 import { eventually } from '../../support/eventually.ts'
+import { seal } from '../journal-records.ts'
 
 const EPOCH = 7
 
@@ -111,6 +113,21 @@ describe('journal', () => {
     expect(stored.map((data) => decodeCommit(data).records.length)).to.deep.equal([1, 1, 1, 1])
   })
 
+  it('puts one seal of a group, and one keep, into a commit: by its sequence both are named', async () => {
+    const { log, stored, answer } = heldLog()
+    const journal = journalOn(log)
+    const keep: JournalRecord = { type: 'keep', items: [] }
+    const seals = [0, 1, 0].map((group, index) => seal(group, [{ seq: 1, index }]))
+    for (const record of [...seals, keep, keep]) journal.write(record)
+    for (let commit = 0; commit < 3; commit++) {
+      await settled()
+      answer()
+    }
+    await settled()
+    const types = stored.map((data) => decodeCommit(data).records.map(({ type }) => type))
+    expect(types).to.deep.equal([['seal', 'seal'], ['seal', 'keep'], ['keep']])
+  })
+
   it('tells each record of a commit its own fate, also behind records that nobody asks about', async () => {
     const { log, answer } = heldLog()
     const journal = journalOn(log)
@@ -125,6 +142,23 @@ describe('journal', () => {
     answer()
     await proof
     expect(fates).to.deep.equal([false, true, false])
+  })
+
+  it('names its last commit once the broker stored it', async () => {
+    const { log, stored, answer } = heldLog()
+    const journal = journalOn(log)
+    const first = journal.commit(horizon(1))
+    await settled()
+    answer()
+    const seq = await first
+    const name = commitName(seq, Buffer.from(stored[0]!))
+    expect(journal.last).to.deep.equal(name)
+    const second = journal.commit(horizon(2))
+    await settled()
+    expect(journal.last, 'while another is in flight').to.deep.equal(name)
+    answer()
+    await second
+    expect(journal.last.seq).to.equal(seq + 1)
   })
 
   it('carries the high-water mark in each commit that may name a position above the last one', async () => {
