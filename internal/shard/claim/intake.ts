@@ -117,7 +117,7 @@ export class Intake {
   }
 
   #placePack({ seq, at, data }: LogMessage, header: PackHeader): void {
-    const { payloads, duplicates, clock } = this.#options
+    const { payloads, duplicates, clock, replay } = this.#options
     const message = new CachedMessage('inbox', seq)
     payloads.lend(message, data)
     let verdict: PackVerdict | null = null
@@ -126,7 +126,7 @@ export class Intake {
       this.#placeKeptBelow(seq, index)
       this.#place({ seq, index }, at, message, view, verdict)
     })
-    payloads.offer(message, data)
+    payloads.offer(message, data, replay.replaying)
     if (verdict) duplicates.settle(verdict)
   }
 
@@ -135,7 +135,7 @@ export class Intake {
    * that did not know this may have sealed some of them; those stay members of their batches.
    */
   #refusePack({ seq, at, data }: LogMessage, header: PackHeader): void {
-    const { duplicates, payloads, state } = this.#options
+    const { duplicates, payloads, state, replay } = this.#options
     const message = new CachedMessage('inbox', seq)
     readItems(data, header, (view, index) => {
       this.#placeKeptBelow(seq, index)
@@ -144,7 +144,7 @@ export class Intake {
       else if (!isOver(state, position) && !state.kept.has(seq, index))
         duplicates.refuse(position, view.itemId)
     })
-    payloads.offer(message, data)
+    payloads.offer(message, data, replay.replaying)
   }
 
   /** Kept items stand between those of the inbox in the order of their positions. These stand between those of one pack. */

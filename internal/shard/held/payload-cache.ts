@@ -91,11 +91,16 @@ export class PayloadCache {
     message.data ??= asBuffer(data)
   }
 
-  /** The bytes of a message that was just read; kept when an item of it is live, and others give way past the budget. */
-  offer(message: CachedMessage, data: Uint8Array): void {
+  /**
+   * The bytes of a message that was just read; kept when an item of it is live. Past the budget the oldest bytes give way, but in a
+   * replay the new ones do: what was read first is due first. And only a collection of the whole heap frees bytes that were kept for a
+   * while. V8 would begin one after some 30 MB, and do a part of it at each allocation of a buffer: a turn has a hundred of those.
+   */
+  offer(message: CachedMessage, data: Uint8Array, replaying = false): void {
     if (message.counted) return
     message.data = null
     if (message.live === 0 || data.length > this.#limits.budget) return
+    if (replaying && this.#resident + data.length > this.#limits.budget) return
     this.#keep(message, data)
     this.#fresh.add(message)
     this.#makeSpace()

@@ -51,6 +51,16 @@ describe('shard: the payload cache', () => {
     expect([message.data, payloads.residentBytes]).to.deep.equal([null, 0])
   })
 
+  it('keeps the first messages of a replay when the budget is full', () => {
+    const { payloads } = memory(2)
+    const messages = [1, 2, 3, 4].map(liveMessage)
+    const kept = () => messages.filter(({ data }) => data !== null).map(({ seq }) => seq)
+    for (const message of messages.slice(0, 3)) payloads.offer(message, Buffer.alloc(BYTES), true)
+    expect(kept()).to.deep.equal([1, 2])
+    payloads.offer(messages[3]!, Buffer.alloc(BYTES))
+    expect(kept()).to.deep.equal([2, 4])
+  })
+
   it('gives up what was read again past the budget, too', async () => {
     const { clock, payloads } = memory(16)
     for (let seq = 1; seq <= 16; seq++) payloads.offer(liveMessage(seq), Buffer.alloc(BYTES))
