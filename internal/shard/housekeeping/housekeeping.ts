@@ -36,16 +36,12 @@ export class Housekeeping {
     this.#options = options
     const owner = { ...options, stopped: () => this.#stopped }
     const inbox = new InboxKeeper(owner)
-    const snapshots = new Snapshots(owner, snapshot, bytesBehind)
     const cut = new Cut({ ...owner, onMissing: () => snapshots.missed() }, snapshot)
+    const snapshots = new Snapshots({ ...owner, cut }, bytesBehind)
     const keeping = new Keeping({ ...owner, inbox })
     const carrying = new Carrying({ ...owner, cut })
     this.#inbox = inbox
     this.#cut = cut
-    const take = async () => {
-      const taken = cut.isWaiting ? null : await snapshots.step()
-      if (taken) cut.behind(taken)
-    }
     const look = async () => {
       // The broker is asked rarely while there is room, and each time while there is none.
       if (options.journal.mayHaveRoom) await options.journal.look()
@@ -53,7 +49,7 @@ export class Housekeeping {
     const works = [
       () => inbox.step(),
       () => keeping.step(),
-      take,
+      () => snapshots.step(),
       () => carrying.step(),
       () => cut.step(),
       look,
