@@ -6,16 +6,12 @@
  */
 import type { Clock } from '../../runtime/clock.ts'
 import { Heap } from '../../runtime/heap.ts'
+import type { OpenGroup } from './live.ts'
 
 /** A clock that is set back by less makes nobody wait for long, ms. */
 const SET_BACK_MS = 100
 
-export interface Wakeable {
-  /** Unix ms; Infinity when none is armed. */
-  wakeAt: number
-  /** Its place in the heap; -1: it is not there. */
-  wakeIndex: number
-}
+export type Wakeable = Pick<OpenGroup, 'wakeAt' | 'wakeIndex'>
 
 export class Wakes<T extends Wakeable> {
   readonly #clock: Clock
