@@ -41,14 +41,10 @@ async function claimWatched(
   events: ShardEvents,
   watch: LogWatch,
 ): Promise<ClaimedLogs> {
-  const { shard, broker, clock, boot, limits } = options
-  const writer = `${boot}-${options.claim}`
-  const archive = new SnapshotArchive({
-    archive: broker.archive(shard),
-    clock,
-    writer,
-    partBytes: limits.housekeeping.partBytes,
-  })
+  const { shard, broker, clock, limits } = options
+  const writer = `${options.boot}-${options.claim}`
+  const { partBytes } = limits.housekeeping
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer, partBytes })
   const asked = { ...options, archive, stopped: events.ended, onRefused: events.onRefused }
   const { claim, journal } = await claimShard(asked, (epoch, state) =>
     watch.begin(openJournal(options, { writer, epoch, state, highWater: () => watch.mark }, events)),
@@ -69,14 +65,12 @@ function openJournal(
   own: Pick<JournalOptions, 'writer' | 'epoch' | 'state' | 'highWater'>,
   events: ShardEvents,
 ): Journal {
-  const { broker, shard, clock, boot, claim, telemetry } = options
+  const { broker, shard, claim, telemetry } = options
   const log = broker.journal(shard)
   return new Journal({
+    ...options,
     ...own,
-    shard,
     log,
-    clock,
-    boot,
     lastSeq: own.epoch,
     claimAgain: () => appendEpoch(log, { ...options, claim: `${claim}-again`, stopped: events.ended }),
     onCommit: (event) => {

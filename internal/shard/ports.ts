@@ -188,46 +188,39 @@ export interface Deliverer {
   attempt(request: AttemptRequest): Promise<AttemptResult>
 }
 
+/** What each event of a batch names. */
+interface BatchEvent extends BatchName {
+  readonly shard: number
+  readonly bufferId: string
+  readonly items: number
+}
+
+interface FlushEvent extends BatchEvent {
+  readonly reason: FlushReason
+  readonly payloadBytes: number
+  /** Actual minus due, ms. */
+  readonly latenessMs: number
+  readonly segment: number
+}
+
+type Answer = Pick<AttemptResult, 'statusCode' | 'errorClass' | 'error' | 'durationMs'>
+
+export interface DeliveryEvent extends BatchEvent, Answer {
+  readonly attempt: number
+  readonly outcome: 'delivered' | 'retry' | 'rejected' | 'exhausted'
+  readonly sampled: boolean
+}
+
+interface DeadEvent extends BatchEvent, Pick<DeadWrite, 'dlqId' | 'paused'> {
+  readonly reason: DlqReason
+}
+
 /** One wide event each; the adapter turns them into a log line and metrics. */
 export interface ShardTelemetry {
   ownership(event: { shard: number; epoch: number; state: string; replayMs?: number; error?: string }): void
-  flush(event: {
-    shard: number
-    groupId: string
-    bufferId: string
-    version: number
-    reason: FlushReason
-    items: number
-    payloadBytes: number
-    /** Actual minus due, ms. */
-    latenessMs: number
-    segment: number
-  }): void
-  delivery(event: {
-    shard: number
-    groupId: string
-    bufferId: string
-    version: number
-    attempt: number
-    outcome: 'delivered' | 'retry' | 'rejected' | 'exhausted'
-    statusCode: number
-    errorClass: ErrorClass | null
-    error: string | null
-    durationMs: number
-    items: number
-    sampled: boolean
-  }): void
-  dead(event: {
-    shard: number
-    groupId: string
-    bufferId: string
-    version: number
-    reason: DlqReason
-    items: number
-    /** null: its user removed it before this was told. */
-    dlqId: string | null
-    paused: boolean
-  }): void
+  flush(event: FlushEvent): void
+  delivery(event: DeliveryEvent): void
+  dead(event: DeadEvent): void
   /** The service disabled a buffer, for so many dead letters in a row. */
   paused(event: { bufferId: string; bufferUid: string; reason: PauseReason; dlqId: string | null }): void
   discarded(event: { shard: number; bufferId: string; items: number }): void

@@ -11,7 +11,7 @@ import { asError } from '../../runtime/thrown.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
 import { MissingMessageError } from '../held/payload-cache.ts'
 import { Wakes } from '../held/wakes.ts'
-import type { AttemptResult, ShardTelemetry } from '../ports.ts'
+import type { AttemptResult, DeliveryEvent } from '../ports.ts'
 import { Attempts } from './attempts.ts'
 import { DeadLetterWriter } from './dead-letter-write.ts'
 import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delivery-scheduler.ts'
@@ -193,11 +193,7 @@ export class Batches {
     this.step(group, { kind: 'result', at: this.#options.clock.now(), batch, result: outcome })
   }
 
-  #tell(
-    { group, batch }: SealedBatch,
-    result: AttemptResult,
-    outcome: Parameters<ShardTelemetry['delivery']>[0]['outcome'],
-  ): void {
+  #tell({ group, batch }: SealedBatch, result: AttemptResult, outcome: DeliveryEvent['outcome']): void {
     const { telemetry, shard, randomness } = this.#options
     const { buffer } = group.buffer.record!
     telemetry.delivery({

@@ -6,16 +6,15 @@
  * could be sealed before older items of its group are seen.
  */
 import { type ItemView, type PackHeader, readItems, readPackHeader } from '../../domain/pack.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { TurnBudget } from '../../runtime/in-turns.ts'
 import type { Batches } from '../batches/batches.ts'
+import type { BatchesOwner } from '../batches/owner.ts'
 import type { LogMessage, LogState } from '../broker.ts'
-import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
-import type { Groups } from '../held/groups.ts'
-import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
+import { PackVerdict } from '../held/duplicates.ts'
+import type { LiveItem, OpenGroup } from '../held/live.ts'
 import type { NotedItem } from '../held/noted-items.ts'
 import type { PackMemory } from '../held/pack-memory.ts'
-import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
+import { CachedMessage } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import type { Position } from '../journal/records.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
@@ -29,15 +28,12 @@ const ITEMS_A_TURN = 2_500
 /** What of an item tells its place. */
 type Placed = Pick<ItemView, keyof ItemView & keyof NotedItem>
 
-export interface IntakeOptions {
-  readonly clock: Clock
+type Shared = 'clock' | 'payloads' | 'live' | 'groups' | 'duplicates'
+
+export interface IntakeOptions extends Pick<BatchesOwner, Shared> {
   readonly state: FoldState
   readonly replay: ReplayState
   readonly packs: PackMemory
-  readonly payloads: PayloadCache
-  readonly live: LiveItems
-  readonly groups: Groups
-  readonly duplicates: Duplicates
   readonly batches: Batches
   readonly restoration: Restoration
   /** The inbox at the claim. */

@@ -53,15 +53,13 @@ export class Groups {
 
   /** Every group follows its buffer anew, at the present time. */
   tellAll(): void {
-    this.#telling.everyone(this, this.#open.values())
+    this.#telling.each(this, this.#open.values())
   }
 
   /** The replay is over: whoever was held for it goes on, but for those whose batches are still to be restored. */
   release(): void {
-    this.#telling.everyone(
-      this,
-      this.#open.values().filter((group) => group.restoring === 0),
-    )
+    const ready = this.#open.values().filter((group) => group.restoring === 0)
+    this.#telling.each(this, ready)
   }
 
   get size(): number {

@@ -37,9 +37,11 @@ export class Telling {
     this.#tell = tell
   }
 
-  /** Of what concerns all groups. It takes the place of what `owner` had told before and is not over. */
-  everyone(owner: object, groups: Iterator<OpenGroup>): void {
-    this.#begin(owner, groups)
+  /** Tells these, in place of what `owner` had told before and is not over. */
+  each(owner: object, groups: Iterator<OpenGroup>): void {
+    const isIdle = this.#left.size === 0
+    this.#left.set(owner, groups)
+    if (isIdle) this.#slice()
   }
 
   /** Of another policy of this buffer: now, or a moment after the last time. */
@@ -52,7 +54,7 @@ export class Telling {
       return
     }
     buffer.restsUntil = now + Math.min(MOST_REST_MS, buffer.groups.size)
-    this.#begin(buffer, buffer.groups.values())
+    this.each(buffer, buffer.groups.values())
   }
 
   close(): void {
@@ -66,12 +68,6 @@ export class Telling {
       this.#later.delete(buffer)
       this.groupsOf(buffer)
     })
-  }
-
-  #begin(owner: object, groups: Iterator<OpenGroup>): void {
-    const isIdle = this.#left.size === 0
-    this.#left.set(owner, groups)
-    if (isIdle) this.#slice()
   }
 
   #slice(): void {

@@ -6,18 +6,14 @@
  */
 import type { Clock } from '../../runtime/clock.ts'
 import { Heap } from '../../runtime/heap.ts'
+import type { OpenGroup } from './live.ts'
 
 /** In one turn of the event loop: after a time in which the process stood still, very many may be due. */
 const WOKEN_AT_ONCE = 500
 /** A clock that is set back by less makes nobody wait for long, ms. */
 const SET_BACK_MS = 100
 
-export interface Wakeable {
-  /** Unix ms; Infinity when none is armed. */
-  wakeAt: number
-  /** Its place in the heap; -1: it is not there. */
-  wakeIndex: number
-}
+export type Wakeable = Pick<OpenGroup, 'wakeAt' | 'wakeIndex'>
 
 export class Wakes<T extends Wakeable> {
   readonly #clock: Clock

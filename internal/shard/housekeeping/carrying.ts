@@ -6,7 +6,7 @@ import type { LogState } from '../broker.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem } from '../held/live.ts'
 import type { Cut } from './cut.ts'
-import { CROWDED_RATIO, keepBytesOf, keepOf, moveTo, slices } from './keeping.ts'
+import { CROWDED_RATIO, keepBytesOf, keepLive, slices } from './keeping.ts'
 import { isCrowded } from './limits.ts'
 import type { HousekeepingOwner } from './owner.ts'
 
@@ -29,7 +29,7 @@ export class Carrying {
 
   /** Where that is due: what holds the journal below the newest snapshot, in its older half. */
   async step(): Promise<void> {
-    const { journalLog, journal, state, cut, stopped } = this.#options
+    const { journalLog, journal, state, live, cut, stopped } = this.#options
     const snapshot = cut.snapshot?.name.seq ?? 0
     if (state.kept.oldestCommit >= snapshot) return
     const log = await journalLog.state()
@@ -39,7 +39,8 @@ export class Carrying {
     while (state.kept.oldestCommit < limit && !stopped()) {
       const load = await this.#load(limit, most)
       if (journal.left('carrying') < load.bytes) return
-      for (const items of slices([...load.copies.keys()], most)) await this.#carry(items, load.copies)
+      for (const chunk of slices([...load.copies.keys()], most))
+        await keepLive(chunk, load.copies, live, (record, kept) => journal.carry(record, kept))
     }
   }
 
@@ -74,12 +75,5 @@ export class Carrying {
       load.bytes += item.size
     }
     return load
-  }
-
-  async #carry(chunk: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer>): Promise<void> {
-    const { live, journal } = this.#options
-    const items = chunk.filter((item) => live.get(item) === item)
-    if (items.length > 0)
-      await journal.carry(keepOf(items, copies), (seq, _, data) => moveTo(seq, data, items, live))
   }
 }

@@ -10,24 +10,17 @@
 
 import { Rounds } from '../../runtime/rounds.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { Log } from '../broker.ts'
-import type { Groups } from '../held/groups.ts'
-import type { ReplayState } from '../held/replay.ts'
-import { type Journal, JournalClosedError } from '../journal/journal.ts'
-import type { ShardEvents, ShardOptions } from '../options.ts'
-import { type DeletedBuffers, type Fence, FencedError } from '../ports.ts'
+import type { BatchesOwner } from '../batches/owner.ts'
+import { JournalClosedError } from '../journal/journal.ts'
+import type { ShardOptions } from '../options.ts'
+import { type DeletedBuffers, FencedError } from '../ports.ts'
+import type { HousekeepingOwner } from './owner.ts'
 
-export interface DeletedBufferReportsOptions
-  extends Pick<ShardOptions, 'deletedBuffers' | 'clock'>,
-    Pick<ShardEvents, 'onProblem'> {
-  readonly fence: Fence
-  /** Resolves when Postgres knows this epoch. */
-  readonly raised: Promise<void>
-  readonly inboxLog: Pick<Log, 'state'>
-  readonly replay: Readonly<Pick<ReplayState, 'cursor' | 'replaying'>>
-  readonly groups: Pick<Groups, 'buffers'>
-  readonly journal: Pick<Journal, 'flush'>
-}
+type Shared = 'clock' | 'onProblem' | 'fence' | 'raised' | 'replay' | 'groups' | 'journal'
+
+export type DeletedBufferReportsOptions = Pick<ShardOptions, 'deletedBuffers'> &
+  Pick<BatchesOwner, Shared> &
+  Pick<HousekeepingOwner, 'inboxLog'>
 
 const READ_POLL_MS = 100
 /** How long the reader may need to come to the end of the inbox; past it the next round tries again. */

@@ -26,26 +26,20 @@ export interface FoundJournal {
 }
 
 export class Housekeeping {
-  readonly #options: HousekeepingOptions
   readonly #inbox: InboxKeeper
   readonly #cut: Cut
   readonly #steps: readonly Step[]
   #stopped = false
 
   constructor(options: HousekeepingOptions, { snapshot, bytesBehind }: FoundJournal) {
-    this.#options = options
     const owner = { ...options, stopped: () => this.#stopped }
     const inbox = new InboxKeeper(owner)
-    const snapshots = new Snapshots(owner, snapshot, bytesBehind)
     const cut = new Cut({ ...owner, onMissing: () => snapshots.missed() }, snapshot)
+    const snapshots = new Snapshots({ ...owner, cut }, bytesBehind)
     const keeping = new Keeping({ ...owner, inbox })
     const carrying = new Carrying({ ...owner, cut })
     this.#inbox = inbox
     this.#cut = cut
-    const take = async () => {
-      const taken = cut.isWaiting ? null : await snapshots.step()
-      if (taken) cut.behind(taken)
-    }
     const look = async () => {
       // The broker is asked rarely while there is room, and each time while there is none.
       if (options.journal.mayHaveRoom) await options.journal.look()
@@ -53,16 +47,12 @@ export class Housekeeping {
     const works = [
       () => inbox.step(),
       () => keeping.step(),
-      take,
+      () => snapshots.step(),
       () => carrying.step(),
       () => cut.step(),
       look,
     ]
-    this.#steps = works.map((work) => {
-      const failures = new Failures(options)
-      return new Step(() => this.#guarded(work, failures))
-    })
-    for (const step of this.#steps) this.#arm(step)
+    this.#steps = works.map((work) => new Step(owner, work))
   }
 
   /** Nothing is begun afterwards. */
@@ -81,53 +71,50 @@ export class Housekeeping {
   async round(): Promise<void> {
     for (const step of this.#steps) await step.again()
   }
-
-  #arm(step: Step): void {
-    if (this.#stopped) return
-    step.cancel = this.#options.clock.after(this.#options.limits.everyMs, () => {
-      void step.again().then(() => this.#arm(step))
-    })
-  }
-
-  async #guarded(work: () => Promise<void>, failures: Failures): Promise<void> {
-    if (this.#stopped || this.#options.replay.replaying) return
-    await work().catch((error: unknown) => {
-      if (!this.#stopped && !(error instanceof JournalClosedError)) failures.tell(error)
-    })
-  }
 }
 
-/** Of one step, which is tried again each second: the same failure is told every 30 s. */
-class Failures {
-  readonly #options: Pick<HousekeepingOptions, 'clock' | 'onProblem'>
-  #told: { readonly message: string; readonly at: number } | null = null
-
-  constructor(options: Pick<HousekeepingOptions, 'clock' | 'onProblem'>) {
-    this.#options = options
-  }
-
-  tell(error: unknown): void {
-    const { clock, onProblem } = this.#options
-    const [message, at] = [messageOf(error), clock.monotonic()]
-    if (this.#told?.message === message && at < this.#told.at + TOLD_EVERY_MS) return
-    this.#told = { message, at }
-    onProblem('housekeeping', error)
-  }
-}
-
-/** What is never done twice at once. */
+/** What is done again and again, and never twice at once. */
 class Step {
   cancel: () => void = () => {}
+  readonly #owner: HousekeepingOwner
   readonly #work: () => Promise<void>
   #running: Promise<void> = Promise.resolve()
+  #told: { readonly message: string; readonly at: number } | null = null
 
-  constructor(work: () => Promise<void>) {
+  constructor(owner: HousekeepingOwner, work: () => Promise<void>) {
+    this.#owner = owner
     this.#work = work
+    this.#arm()
   }
 
   /** Once more, after what runs. */
   again(): Promise<void> {
-    this.#running = this.#running.then(this.#work)
+    this.#running = this.#running.then(() => this.#once())
     return this.#running
+  }
+
+  #arm(): void {
+    const { clock, limits, stopped } = this.#owner
+    if (stopped()) return
+    this.cancel = clock.after(limits.everyMs, () => {
+      void this.again().then(() => this.#arm())
+    })
+  }
+
+  async #once(): Promise<void> {
+    const { replay, stopped } = this.#owner
+    if (stopped() || replay.replaying) return
+    await this.#work().catch((error: unknown) => {
+      if (!stopped() && !(error instanceof JournalClosedError)) this.#tell(error)
+    })
+  }
+
+  /** It is tried again each second: the same failure is told every 30 s. */
+  #tell(error: unknown): void {
+    const { clock, onProblem } = this.#owner
+    const [message, at] = [messageOf(error), clock.monotonic()]
+    if (this.#told?.message === message && at < this.#told.at + TOLD_EVERY_MS) return
+    this.#told = { message, at }
+    onProblem('housekeeping', error)
   }
 }

@@ -6,6 +6,7 @@ import { sleep } from '../../runtime/sleep.ts'
 import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
 import { CachedMessage } from '../held/payload-cache.ts'
+import type { Committed } from '../journal/journal.ts'
 import type { KeepRecord } from '../journal/records.ts'
 import type { InboxKeeper } from './inbox.ts'
 import { nearlyFull } from './limits.ts'
@@ -86,9 +87,7 @@ export class Keeping {
     const { stopped, journal, live } = this.#options
     for (const chunk of slices(slab.items(), most)) {
       if (stopped() || journal.isFull) return
-      const items = chunk.filter((item) => live.get(item) === item)
-      if (items.length > 0)
-        await journal.commit(keepOf(items, slab.copies), (seq, _, data) => moveTo(seq, data, items, live))
+      await keepLive(chunk, slab.copies, live, (record, kept) => journal.commit(record, kept))
     }
   }
 
@@ -147,7 +146,18 @@ export function* slices(items: Iterable<LiveItem>, most: number): Generator<Live
   if (slice.length > 0) yield slice
 }
 
-export function keepOf(items: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer>): KeepRecord {
+/** Those that are live still get one keep record, and stand in its commit then. */
+export async function keepLive(
+  chunk: readonly LiveItem[],
+  copies: ReadonlyMap<LiveItem, Buffer>,
+  live: LiveItems,
+  write: (record: KeepRecord, committed: Committed) => Promise<number>,
+): Promise<void> {
+  const items = chunk.filter((item) => live.get(item) === item)
+  if (items.length > 0) await write(keepOf(items, copies), (seq, _, data) => moveTo(seq, data, items, live))
+}
+
+function keepOf(items: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer>): KeepRecord {
   return {
     type: 'keep',
     items: items.map((item) => ({
@@ -159,7 +169,7 @@ export function keepOf(items: readonly LiveItem[], copies: ReadonlyMap<LiveItem,
 }
 
 /** Its bytes are not held in memory: what is kept has waited for long, and is read again when it is due. */
-export function moveTo(commit: number, data: Buffer, items: readonly LiveItem[], live: LiveItems): void {
+function moveTo(commit: number, data: Buffer, items: readonly LiveItem[], live: LiveItems): void {
   const message = new CachedMessage('journal', commit)
   keptPlaces(data).forEach(({ offset }, ordinal) => {
     const item = items[ordinal]!

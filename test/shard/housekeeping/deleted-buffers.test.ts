@@ -6,8 +6,11 @@ import { createBufferRows } from '../../../internal/postgres/buffers.ts'
 import { createDeletedBuffers } from '../../../internal/postgres/deleted-buffers.ts'
 import { createSecretBox } from '../../../internal/postgres/secrets.ts'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
-import { DeletedBufferReports } from '../../../internal/shard/housekeeping/deleted-buffers.ts'
-import type { Policies } from '../../../internal/shard/ports.ts'
+import {
+  DeletedBufferReports,
+  type DeletedBufferReportsOptions,
+} from '../../../internal/shard/housekeeping/deleted-buffers.ts'
+import type { DeletedBuffers, Policies } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { eventually } from '../../support/eventually.ts'
 import { insertBuffer } from '../../support/rows.ts'
@@ -120,7 +123,7 @@ describe('one report of deleted buffers', () => {
     const buffers = new Set(given.buffers ?? [])
     const told: string[] = []
     const { promise: proved, resolve: prove } = Promise.withResolvers<void>()
-    const reports = new DeletedBufferReports({
+    const options = {
       clock,
       replay,
       fence: { shard: given.number ?? 1, epoch: 3 },
@@ -128,7 +131,7 @@ describe('one report of deleted buffers', () => {
       deletedBuffers: {
         everyMs: 1_000,
         pending: async () => ({ before: 'then', uids: [UID] }),
-        report: async (_, { before, position, held }) => {
+        report: async (_: unknown, { before, position, held }: Parameters<DeletedBuffers['report']>[1]) => {
           told.push(`${before} ${position} [${held}]`)
         },
         remove: async () => {
@@ -136,10 +139,11 @@ describe('one report of deleted buffers', () => {
         },
       },
       inboxLog: { state: async () => ({ firstSeq: 1, lastSeq: 10, messages: 10, bytes: 1, maxBytes: 0 }) },
-      groups: { buffers: () => [...buffers].map((uid) => ({ uid })) as never },
+      groups: { buffers: () => [...buffers].map((uid) => ({ uid })) },
       journal: { flush: () => proved },
-      onProblem: (what, error) => told.push(`${what}: ${error}`),
-    })
+      onProblem: (what: string, error: unknown) => told.push(`${what}: ${error}`),
+    }
+    const reports = new DeletedBufferReports(options as unknown as DeletedBufferReportsOptions)
     return { clock, replay, buffers, told, prove, reports }
   }
 

@@ -4,8 +4,8 @@ import { describe, it } from 'mocha'
 import { systemClock } from '../../../internal/runtime/system-clock.ts'
 import { ArchiveFullError, SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import type { Log } from '../../../internal/shard/broker.ts'
-import type { HousekeepingOwner } from '../../../internal/shard/housekeeping/owner.ts'
-import { Snapshots } from '../../../internal/shard/housekeeping/snapshots.ts'
+import type { KnownSnapshot } from '../../../internal/shard/claim/journal-reading.ts'
+import { Snapshots, type SnapshotsOptions } from '../../../internal/shard/housekeeping/snapshots.ts'
 import { Journal } from '../../../internal/shard/journal/journal.ts'
 import { writeSnapshot } from '../../../internal/shard/journal/snapshot.ts'
 import { emptyState } from '../../../internal/shard/journal/state.ts'
@@ -14,6 +14,18 @@ import { BOOT, FIRST, seal } from '../journal-records.ts'
 import { memoryArchive } from '../memory-archive.ts'
 
 const POSITIONS = 50_000
+
+/** A journal that may be cut behind this snapshot, and each one that follows it. */
+function cutBehind(snapshot: KnownSnapshot | null) {
+  const cut: SnapshotsOptions['cut'] & { snapshot: typeof snapshot } = {
+    snapshot,
+    isWaiting: false,
+    behind: (next) => {
+      cut.snapshot = next
+    },
+  }
+  return cut
+}
 
 /** An owner that seals a batch in each turn of the event loop. */
 async function snapshotAmongSeals() {
@@ -40,6 +52,7 @@ async function snapshotAmongSeals() {
     },
   })
   const archive = new SnapshotArchive({ archive: memoryArchive(), clock, writer: 'a' })
+  const cut = cutBehind(null)
   const snapshots = new Snapshots(
     {
       clock,
@@ -51,8 +64,8 @@ async function snapshotAmongSeals() {
       onProblem: (_: string, error: unknown) => {
         throw error
       },
-    } as unknown as HousekeepingOwner,
-    null,
+      cut,
+    } as unknown as SnapshotsOptions,
     0,
   )
   await journal.commit({ type: 'horizon', seq: FIRST })
@@ -65,9 +78,9 @@ async function snapshotAmongSeals() {
     setImmediate(sealNext)
   }
   setImmediate(sealNext)
-  const taken = await snapshots.step()
+  await snapshots.step()
   running = false
-  return { name, then, taken, archived: await archive.read(name), sealed: state.batches.size }
+  return { name, then, taken: cut.snapshot, archived: await archive.read(name), sealed: state.batches.size }
 }
 
 /** A journal of which only its bytes matter, and an archive that notes what it is given. */
@@ -76,6 +89,7 @@ function owner() {
   const journal = { last: { seq: FIRST, identity: 'f0' }, bytesWritten: 0, isFull: false }
   const problems: string[] = []
   let refuses = false
+  const cut = cutBehind({ name: { seq: 1, identity: 'f0' }, bytes: 2_000 })
   const options = {
     clock,
     limits: { snapshotBytes: 1_000 },
@@ -89,14 +103,19 @@ function owner() {
     state: emptyState(),
     stopped: () => false,
     onProblem: (what: string) => problems.push(what),
-  } as unknown as HousekeepingOwner
-  const snapshots = new Snapshots(options, { name: { seq: 1, identity: 'f0' }, bytes: 2_000 }, 500)
+    cut,
+  } as unknown as SnapshotsOptions
+  const snapshots = new Snapshots(options, 500)
   return {
     clock,
     journal,
     problems,
     snapshots,
-    isTaken: async () => (await snapshots.step()) !== null,
+    isTaken: async () => {
+      const before = cut.snapshot
+      await snapshots.step()
+      return cut.snapshot !== before
+    },
     refuse: (now: boolean) => {
       refuses = now
     },
