@@ -116,7 +116,7 @@ export class Attempts {
     this.#running.add(sealed)
     await this.#untilConfigured(group)
     // A node that cannot build the body cannot store it as a dead letter either: it leaves failures to one that can.
-    const usable = result?.delivered || sealed.serializer <= SERIALIZER
+    const usable = result?.delivered || sealed.seal.serializer <= SERIALIZER
     this.#ended(sealed, usable ? result : null, 0)
   }
 
