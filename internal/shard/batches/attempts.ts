@@ -22,7 +22,7 @@ export const ATTEMPT_MS = 11_000
 /** A result that came before its buffer was known is looked at again after this. */
 const CONFIGURED_EVERY_MS = 50
 
-export interface AttemptEvents {
+interface AttemptEvents {
   /** The destination answered, or failed to. */
   ended(sealed: SealedBatch, result: AttemptResult): void
   /** Nothing was sent. The batch may be attempted again after `pauseMs`. */

@@ -12,7 +12,7 @@ import type { BatchesOwner } from './owner.ts'
 
 export type SealerOptions = Pick<BatchesOwner, 'shard' | 'clock' | 'journal' | 'payloads' | 'telemetry'>
 
-export interface SealEvents {
+interface SealEvents {
   /** Whether the batch is still to be sealed; asked when its body is there. */
   wanted(): boolean
   /** The seal is committed. `version`: the sequence of that commit. */

@@ -5,7 +5,7 @@ import type { KeptAt } from '../journal/kept-places.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 
-export interface KeptPlace {
+interface KeptPlace {
   readonly position: Position
   /** The broker's time of the pack, Unix ms. */
   readonly at: number
