@@ -26,7 +26,7 @@ function inboxOf(count: number, groups: number) {
   const read = (_: unknown, seq: number) => get(seq)
   const payloads = new PayloadCache({ payloadBudget: count * SIZE, payloadMs: 60_000 }, clock, read)
   const live = new LiveItems(payloads)
-  const buffer = { hold: () => {}, let: () => {} }
+  const buffer = { count: () => {} }
   const items = Array.from({ length: count }, (_, n) => {
     const message = new CachedMessage('inbox', n + 1)
     const group = { id: String(n % groups), buffer }
