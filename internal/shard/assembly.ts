@@ -85,8 +85,7 @@ function ownerOf(options: ShardOptions, events: ShardEvents, logs: ClaimedLogs) 
 /** What holds buffered items: their payloads, their groups, the ids of their messages. */
 function joinHeld(owner: Owner) {
   const { shard, clock, limits, telemetry } = owner
-  const kept = { budget: limits.payloadBudget, keepMs: limits.payloadMs }
-  const payloads = new PayloadCache(kept, clock, messageReader(owner))
+  const payloads = new PayloadCache(limits, clock, messageReader(owner))
   const live = new LiveItems(payloads)
   const groups = new Groups(owner)
   const onDropped = () => telemetry.dropped({ shard, duplicates: 1 })

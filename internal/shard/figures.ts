@@ -9,7 +9,7 @@ const NAMED_BUFFERS = 10
 /** Live items that are looked at for them at most: some milliseconds. */
 const LOOKED_AT = 50_000
 
-export interface OldestOfBuffer {
+interface OldestOfBuffer {
   readonly bufferUid: string
   /** null: its record is not known yet. */
   readonly bufferId: string | null
@@ -17,7 +17,7 @@ export interface OldestOfBuffer {
   readonly ageMs: number
 }
 
-export interface OutstandingBatch extends BatchName {
+interface OutstandingBatch extends BatchName {
   readonly bufferUid: string
   /** Of the attempt that runs or comes next, from 1. */
   readonly attempt: number

@@ -8,7 +8,7 @@ import type { DeadLetters, DeletedBuffers, Deliverer, Policies, Projection, Shar
 export interface ShardLimits {
   /** Payload bytes that a shard keeps in memory; past it messages are dropped and read again. */
   readonly payloadBudget: number
-  /** So long they are kept at most, ms. */
+  /** So long a message is kept at most, ms; a batch that needs it later reads it again. */
   readonly payloadMs: number
   /** Attempts at once a buffer and shard. */
   readonly attemptsPerBuffer: number

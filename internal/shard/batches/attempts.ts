@@ -22,7 +22,7 @@ export const ATTEMPT_MS = 11_000
 /** A result that came before its buffer was known is looked at again after this. */
 const CONFIGURED_EVERY_MS = 50
 
-export interface AttemptEvents {
+interface AttemptEvents {
   /** The destination answered, or failed to. */
   ended(sealed: SealedBatch, result: AttemptResult): void
   /** Nothing was sent. The batch may be attempted again after `pauseMs`. */
@@ -116,7 +116,7 @@ export class Attempts {
     this.#running.add(sealed)
     await this.#untilConfigured(group)
     // A node that cannot build the body cannot store it as a dead letter either: it leaves failures to one that can.
-    const usable = result?.delivered || sealed.serializer <= SERIALIZER
+    const usable = result?.delivered || sealed.seal.serializer <= SERIALIZER
     this.#ended(sealed, usable ? result : null, 0)
   }
 

@@ -11,6 +11,7 @@ import { asError } from '../../runtime/thrown.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
 import { MissingMessageError } from '../held/payload-cache.ts'
 import { Wakes } from '../held/wakes.ts'
+import type { OpenBatch } from '../journal/state.ts'
 import type { AttemptResult, DeliveryEvent } from '../ports.ts'
 import { Attempts } from './attempts.ts'
 import { DeadLetterWriter } from './dead-letter-write.ts'
@@ -18,17 +19,6 @@ import { BodyMismatchError, DeliveryScheduler, type SealedBatch } from './delive
 import type { BatchesOwner } from './owner.ts'
 import { Sealer } from './sealer.ts'
 import { Settlement } from './settlement.ts'
-
-/** A batch of the last owner, with all its items at hand. */
-export interface RestoredBatch {
-  readonly version: number
-  readonly attempt: number
-  /** When that attempt may begin, Unix ms. */
-  readonly nextAt: number
-  readonly items: LiveItem[]
-  readonly segment: number
-  readonly sealed: Omit<SealedBatch, 'group' | 'batch' | 'body' | 'last' | 'sealedAt'>
-}
 
 export class Batches {
   readonly attempts: Attempts
@@ -102,8 +92,10 @@ export class Batches {
     this.step(group, { kind: 'policy', at: clock.now(), policy })
   }
 
-  restore(group: OpenGroup, from: RestoredBatch): void {
-    const { version, attempt, items, segment, nextAt: nextAttemptAt } = from
+  /** A batch of the last owner, with all its items at hand. */
+  restore(group: OpenGroup, from: OpenBatch, items: LiveItem[]): void {
+    const { version, attempt, seal, nextAt: nextAttemptAt } = from
+    const { segment } = seal
     const { clock, remoteAttempts } = this.#options
     const at = clock.now()
     const before = new Set(group.machine.batches ?? [])
@@ -111,7 +103,7 @@ export class Batches {
     this.step(group, { kind: 'restored', at, items, version, attempt, nextAttemptAt, segment, running })
     for (const batch of group.machine.batches ?? []) {
       if (before.has(batch)) continue
-      const sealed = { group, batch, body: null, sealedAt: at, last: null, ...from.sealed }
+      const sealed = { group, batch, seal, body: null, sealedAt: at, last: null }
       this.#sealed.set(batch, sealed)
       if (running) this.#guard(this.attempts.awaitRemote(sealed))
     }

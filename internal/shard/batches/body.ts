@@ -25,7 +25,7 @@ export interface BatchBody {
   readonly lastActivityAt: number
 }
 
-export type BatchOwner = Pick<BufferResource, 'customerId' | 'projectId' | 'bufferId'>
+type BatchOwner = Pick<BufferResource, 'customerId' | 'projectId' | 'bufferId'>
 
 /** What builds the bodies of seals that name this version. Throws UnknownSerializerError. */
 export function builderOf(serializer: number): typeof buildBody {
@@ -36,7 +36,7 @@ export function builderOf(serializer: number): typeof buildBody {
   return buildBody
 }
 
-export function viewsOf(items: readonly LiveItem[], data: BytesOf): ItemView[] {
+function viewsOf(items: readonly LiveItem[], data: BytesOf): ItemView[] {
   return items.map((item) => readItem(data(item.message), item.offset))
 }
 

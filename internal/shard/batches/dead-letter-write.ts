@@ -68,7 +68,7 @@ export class DeadLetterWriter {
   }
 
   async #row(sealed: SealedBatch, reason: DlqReason): Promise<DeadBatch> {
-    const { group, batch, last } = sealed
+    const { group, batch, seal, last } = sealed
     const body = await this.#options.scheduler.bodyOf(sealed)
     const buffer = group.buffer.record!.buffer
     const summary = await this.#options.payloads.with(batch.items, (data) => summarize(batch.items, data))
@@ -87,10 +87,10 @@ export class DeadLetterWriter {
       attempt: Math.max(0, batch.attempt - 1),
       itemCount: batch.items.length,
       segment: batch.segment,
-      firstItemAt: sealed.firstItemAt,
-      lastActivityAt: sealed.lastActivityAt,
+      firstItemAt: seal.firstItemAt,
+      lastActivityAt: seal.lastActivityAt,
       body,
-      bodySha256: sealed.sha256,
+      bodySha256: seal.bodySha256,
       createdAt: this.#options.clock.now(),
       ...summary,
     }

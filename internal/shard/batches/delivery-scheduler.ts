@@ -9,6 +9,7 @@ import { idempotencyKey } from '../../domain/group.ts'
 import type { Batch } from '../../group/model.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
+import type { SealRecord } from '../journal/records.ts'
 import type { AttemptResult } from '../ports.ts'
 import { builderOf } from './body.ts'
 import type { BatchesOwner } from './owner.ts'
@@ -17,12 +18,7 @@ import type { BatchesOwner } from './owner.ts'
 export interface SealedBatch {
   readonly group: OpenGroup
   readonly batch: Batch<LiveItem>
-  readonly sha256: Uint8Array
-  readonly itemsHash: Uint8Array
-  /** Version of the join that built it. */
-  readonly serializer: number
-  readonly firstItemAt: number
-  readonly lastActivityAt: number
+  readonly seal: SealRecord
   /** When its seal was committed, or taken over, Unix ms. */
   readonly sealedAt: number
   /** null: rebuilt from the items when it is needed. */
@@ -36,28 +32,17 @@ export class BodyMismatchError extends Error {
   override readonly name = 'BodyMismatchError'
 }
 
+const NO_ANSWER = { delivered: false, statusCode: 0, errorClass: null, durationMs: 0, responseBody: null }
+
 /** Of a batch whose buffer is removed: it becomes a dead letter. */
 const NOWHERE: AttemptResult = {
-  delivered: false,
+  ...NO_ANSWER,
   retryable: false,
-  statusCode: 0,
-  errorClass: null,
   error: 'the buffer was deleted, and its configuration is removed',
-  durationMs: 0,
-  responseBody: null,
 }
 
 /** Of an attempt that did not begin. */
-export const UNSENT: AttemptResult = {
-  delivered: false,
-  retryable: true,
-  statusCode: 0,
-  errorClass: null,
-  error: null,
-  durationMs: 0,
-  responseBody: null,
-  unsent: true,
-}
+export const UNSENT: AttemptResult = { ...NO_ANSWER, retryable: true, error: null, unsent: true }
 
 /** Of the bytes of payloads in memory, for bodies that wait for their turn. */
 const WAITING_SHARE = 1 / 4
@@ -117,14 +102,14 @@ export class DeliveryScheduler {
    */
   async bodyOf(sealed: SealedBatch): Promise<Buffer> {
     if (sealed.body) return sealed.body
-    const { group, batch } = sealed
+    const { group, batch, seal } = sealed
     const owner = group.buffer.record?.buffer
     if (!owner) throw new Error(`batch ${batch.version} of ${group.id} is wanted before its buffer is known`)
-    const build = builderOf(sealed.serializer)
+    const build = builderOf(seal.serializer)
     const built = await this.#options.payloads.with(batch.items, (data) =>
       build(owner, group.id, batch.segment, batch.items, data),
     )
-    if (!built.sha256.equals(sealed.sha256) || !built.itemsHash.equals(sealed.itemsHash)) {
+    if (!built.sha256.equals(seal.bodySha256) || !built.itemsHash.equals(seal.itemsHash)) {
       throw new BodyMismatchError(`batch ${batch.version} of ${group.id} has another body than was sealed`)
     }
     sealed.body = built.body

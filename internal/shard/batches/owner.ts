@@ -24,7 +24,7 @@ export interface BatchesOwner
   extends Pick<ShardOptions, Given>,
     Pick<ShardEvents, 'onFatal' | 'onProblem' | 'ended'> {
   readonly fence: Fence
-  /** Resolves when Postgres knows this epoch; rejects when it knows a higher one. */
+  /** Resolves when Postgres knows this epoch; when it rejects, `onFatal` was called. */
   readonly raised: Promise<void>
   readonly journal: Journal
   readonly replay: Readonly<ReplayState>

@@ -12,7 +12,7 @@ import type { BatchesOwner } from './owner.ts'
 
 export type SealerOptions = Pick<BatchesOwner, 'shard' | 'clock' | 'journal' | 'payloads' | 'telemetry'>
 
-export interface SealEvents {
+interface SealEvents {
   /** Whether the batch is still to be sealed; asked when its body is there. */
   wanted(): boolean
   /** The seal is committed. `version`: the sequence of that commit. */
@@ -38,7 +38,7 @@ export class Sealer {
 
   #commit(group: OpenGroup, batch: Batch<LiveItem>, built: BatchBody, events: SealEvents): void {
     const { body, sha256, itemsHash, firstItemAt, lastActivityAt } = built
-    const record = {
+    const seal = {
       type: 'seal',
       groupId: group.id,
       bufferUid: group.buffer.uid,
@@ -51,12 +51,11 @@ export class Sealer {
       bodySha256: sha256,
       serializer: SERIALIZER,
     } as const
-    this.#options.journal.write(record, (version, applied) => {
+    this.#options.journal.write(seal, (version, applied) => {
       if (!applied) throw new Error(`the seal ${version} of ${group.id} is void`)
       const sealedAt = this.#options.clock.now()
       this.#tell(group, batch, version, sealedAt)
-      const promise = { sha256, itemsHash, serializer: SERIALIZER, firstItemAt, lastActivityAt }
-      events.sealed({ group, batch, body, sealedAt, last: null, ...promise }, version)
+      events.sealed({ group, batch, seal, body, sealedAt, last: null }, version)
     })
   }
 

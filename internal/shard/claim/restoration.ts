@@ -105,22 +105,14 @@ export class Restoration {
   }
 
   #restore(batch: OpenBatch): void {
-    const { version, seal, attempt, nextAt } = batch
     const { live, batches } = this.#options
     const items = itemsOf(batch, live)
     const group = this.#groups.get(batch)
-    if (!group || items.length < seal.positions.length) {
+    if (!group || items.length < batch.seal.positions.length) {
       this.#giveUp(batch, items.length)
       return
     }
-    batches.restore(group, {
-      version,
-      attempt,
-      nextAt,
-      items,
-      segment: seal.segment,
-      sealed: sealOf(batch),
-    })
+    batches.restore(group, batch, items)
     this.#resume(batch)
   }
 
@@ -158,9 +150,4 @@ export function deadRecord({ groupId, version, seal, attempt }: OpenBatch, at: n
     durationMs: 0,
   }
   return { type: 'dead', groupId, version, fact }
-}
-
-function sealOf({ seal }: OpenBatch) {
-  const { bodySha256, itemsHash, serializer, firstItemAt, lastActivityAt } = seal
-  return { sha256: bodySha256, itemsHash, serializer, firstItemAt, lastActivityAt }
 }

@@ -11,38 +11,21 @@ export class BufferState {
   policy: GroupPolicy = UNKNOWN
   /** The same, but held: for groups whose replay or restoration is not over. */
   heldPolicy: GroupPolicy = UNKNOWN
-  #items = 0
-  #bytes = 0
-  #storedBytes = 0
+  items = 0
+  /** Payload bytes. */
+  bytes = 0
+  /** Encoded bytes: what the items take of a log. */
+  storedBytes = 0
 
   constructor(uid: string) {
     this.uid = uid
   }
 
-  get items(): number {
-    return this.#items
-  }
-
-  /** Payload bytes. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  /** Encoded bytes: what the items take of a log. */
-  get storedBytes(): number {
-    return this.#storedBytes
-  }
-
-  hold(bytes: number, storedBytes: number): void {
-    this.#items++
-    this.#bytes += bytes
-    this.#storedBytes += storedBytes
-  }
-
-  let(bytes: number, storedBytes: number): void {
-    this.#items--
-    this.#bytes -= bytes
-    this.#storedBytes -= storedBytes
+  /** One item of it more (1) or less (-1). */
+  count({ bytes, size }: { bytes: number; size: number }, by: 1 | -1): void {
+    this.items += by
+    this.bytes += by * bytes
+    this.storedBytes += by * size
   }
 
   /**

@@ -33,7 +33,7 @@ export class PackVerdict {
   }
 }
 
-export interface DuplicatesOptions {
+interface DuplicatesOptions {
   readonly broker: Pick<Broker, 'publish' | 'tell'>
   readonly journal: Journal
   readonly state: FoldState

@@ -5,20 +5,17 @@ import type { KeptAt } from '../journal/kept-places.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 
-/** A live item that stands in the journal, with the bytes of its commit. */
-export interface KeptEntry {
-  readonly position: Position
-  readonly at: number
-  readonly data: Uint8Array
-  readonly offset: number
-}
-
-export interface KeptPlace {
+interface KeptPlace {
   readonly position: Position
   /** The broker's time of the pack, Unix ms. */
   readonly at: number
   /** Of the encoded item in the commit's bytes. */
   readonly offset: number
+}
+
+/** A live item that stands in the journal, with the bytes of its commit. */
+export interface KeptEntry extends KeptPlace {
+  readonly data: Uint8Array
 }
 
 /** The kept items of a commit by their ordinals; empty when it has no keep record. */
@@ -53,5 +50,5 @@ function entryOf(
   if (!place || place.position.seq !== position.seq || place.position.index !== position.index) {
     throw new Error(`journal commit ${commit} does not hold the kept item ${position.seq}/${position.index}`)
   }
-  return { position, at: place.at, data: from.data, offset: place.offset }
+  return { ...place, data: from.data }
 }

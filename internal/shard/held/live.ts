@@ -102,7 +102,7 @@ export class LiveItems {
     }
     item.message.live++
     this.#payloadBytes += item.bytes
-    item.group.buffer.hold(item.bytes, item.size)
+    item.group.buffer.count(item, 1)
   }
 
   remove(item: LiveItem): void {
@@ -110,7 +110,7 @@ export class LiveItems {
     else if (this.#kept.delete(item.seq, item.index)) this.#keptBytes -= item.size
     else throw new Error(`item ${item.seq}/${item.index} left twice`)
     this.#payloadBytes -= item.bytes
-    item.group.buffer.let(item.bytes, item.size)
+    item.group.buffer.count(item, -1)
     this.#payloads.release(item.message)
   }
 

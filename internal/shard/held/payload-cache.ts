@@ -7,6 +7,7 @@
 import type { Clock } from '../../runtime/clock.ts'
 import { Semaphore } from '../../runtime/semaphore.ts'
 import type { LogMessage } from '../broker.ts'
+import type { ShardLimits } from '../options.ts'
 
 export type MessageLog = 'inbox' | 'journal'
 
@@ -55,15 +56,10 @@ const READS_AT_ONCE = 16
 /** Batches that read at once: what they read stands in memory beside the budget until the last of it is there. */
 const READERS_AT_ONCE = 8
 
-export interface PayloadCacheLimits {
-  /** Bytes of payloads kept in memory. */
-  readonly budget: number
-  /** So long a message is kept, ms; a batch that needs it later reads it again. */
-  readonly keepMs: number
-}
+type PayloadLimits = Pick<ShardLimits, 'payloadBudget' | 'payloadMs'>
 
 export class PayloadCache {
-  readonly #limits: PayloadCacheLimits
+  readonly #limits: PayloadLimits
   readonly #clock: Clock
   readonly #stored: ReadMessage
   #resident = 0
@@ -76,7 +72,7 @@ export class PayloadCache {
   readonly #reading = new Map<CachedMessage, Promise<Buffer | null>>()
   readonly #readers = new Semaphore(READERS_AT_ONCE)
 
-  constructor(limits: PayloadCacheLimits, clock: Clock, stored: ReadMessage) {
+  constructor(limits: PayloadLimits, clock: Clock, stored: ReadMessage) {
     this.#limits = limits
     this.#clock = clock
     this.#stored = stored
@@ -99,8 +95,8 @@ export class PayloadCache {
   offer(message: CachedMessage, data: Uint8Array, replaying = false): void {
     if (message.counted) return
     message.data = null
-    if (message.live === 0 || data.length > this.#limits.budget) return
-    if (replaying && this.#resident + data.length > this.#limits.budget) return
+    if (message.live === 0 || data.length > this.#limits.payloadBudget) return
+    if (replaying && this.#resident + data.length > this.#limits.payloadBudget) return
     this.#keep(message, data)
     this.#fresh.add(message)
     this.#makeSpace()
@@ -119,7 +115,7 @@ export class PayloadCache {
 
   /** Gives up what has been kept for its time: it probably waits on for long. To be called every second or so. */
   giveUpOld(): void {
-    const before = this.#now() - this.#limits.keepMs / 1_000
+    const before = this.#now() - this.#limits.payloadMs / 1_000
     let left = GIVEN_UP_AT_ONCE
     for (const kept of [this.#fresh, this.#reread]) {
       for (const oldest of kept) {
@@ -188,14 +184,14 @@ export class PayloadCache {
 
   #cache(message: CachedMessage, data: Buffer): void {
     this.#keep(message, data)
-    if (this.#resident <= this.#limits.budget) {
+    if (this.#resident <= this.#limits.payloadBudget) {
       this.#fresh.add(message)
       return
     }
     this.#reread.add(message)
     this.#rereadBytes += data.length
     for (const oldest of this.#reread) {
-      if (this.#rereadBytes <= this.#limits.budget / REREAD_SHARE) break
+      if (this.#rereadBytes <= this.#limits.payloadBudget / REREAD_SHARE) break
       this.#drop(oldest)
     }
     this.#makeSpace()
@@ -203,7 +199,7 @@ export class PayloadCache {
 
   #makeSpace(): void {
     for (const oldest of this.#fresh) {
-      if (this.#resident <= this.#limits.budget) break
+      if (this.#resident <= this.#limits.payloadBudget) break
       this.#drop(oldest)
     }
   }

@@ -32,7 +32,7 @@ async function outcomeOf(result: AttemptResult | null, serializer: number): Prom
     unbuildable: async () => {},
   })
   const group = { id: 'g', machine: { policy: { state: 'active' } } }
-  const sealed = { group, batch: { version: 7, attempt: 1 }, serializer }
+  const sealed = { group, batch: { version: 7, attempt: 1 }, seal: { serializer } }
   await attempts.awaitRemote(sealed as unknown as SealedBatch)
   return outcomes
 }
@@ -73,7 +73,7 @@ describe('an attempt of which nothing was sent', () => {
       unbuildable: async () => {},
     })
     const group = { id: 'g', machine: { policy: { state: 'active' } } }
-    const sealed = { group, batch: { version: 7, attempt: 1 }, serializer: SERIALIZER }
+    const sealed = { group, batch: { version: 7, attempt: 1 }, seal: { serializer: SERIALIZER } }
     for (let n = 0; n < results.length; n++) await attempts.begin(sealed as unknown as SealedBatch)
     return outcomes
   }
@@ -137,7 +137,7 @@ describe('attempts of an owner that lets go', () => {
     })
     const group = { id: 'g', machine: { policy: { state: 'active' } } }
     const sealed = (version: number) =>
-      ({ group, batch: { version, attempt: 1 }, serializer: SERIALIZER }) as unknown as SealedBatch
+      ({ group, batch: { version, attempt: 1 }, seal: { serializer: SERIALIZER } }) as unknown as SealedBatch
     void attempts.begin(sealed(7))
     const running = attempts.begin(sealed(8))
     begins?.()
@@ -173,7 +173,7 @@ describe('an attempt that fails after its request was sent', () => {
       unbuildable: async (_, error) => void told.push((error as Error).message),
     })
     const group = { id: 'g', machine: { policy: { state: 'active' } } }
-    const sealed = { group, batch: { version: 7, attempt: 1 }, serializer: SERIALIZER }
+    const sealed = { group, batch: { version: 7, attempt: 1 }, seal: { serializer: SERIALIZER } }
     await attempts.begin(sealed as unknown as SealedBatch)
     expect([told, attempts.count]).to.deep.equal([['no answer can be read'], 0])
   })

@@ -1,13 +1,13 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { Batches, type RestoredBatch } from '../../../internal/shard/batches/batches.ts'
+import { Batches } from '../../../internal/shard/batches/batches.ts'
 import { SERIALIZER } from '../../../internal/shard/batches/body.ts'
 import type { BatchesOwner } from '../../../internal/shard/batches/owner.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
 import type { LiveItem } from '../../../internal/shard/held/live.ts'
 import { MissingMessageError } from '../../../internal/shard/held/payload-cache.ts'
 import { JournalClosedError } from '../../../internal/shard/journal/journal.ts'
-import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
+import type { JournalRecord, SealRecord } from '../../../internal/shard/journal/records.ts'
 import { FencedError } from '../../../internal/shard/ports.ts'
 import { ManualClock } from '../../delivery/manual-clock.ts'
 import { storedBuffer } from '../../domain/sample-buffer.ts'
@@ -44,10 +44,10 @@ async function ownerOf(
     onFatal: ({ name }: Error) => did.push(name),
   } as unknown as BatchesOwner)
   const item = { seq: 1, index: 0, at: 0, bytes: 1 } as LiveItem
-  const sealed = { serializer: SERIALIZER } as RestoredBatch['sealed']
-  const batch = { version: 7, attempt: 1, nextAt: 0, items: [item], segment: 0, sealed }
+  const seal = { serializer: SERIALIZER, segment: 0 } as SealRecord
+  const batch = { groupId: 'g', version: 7, attempt: 1, nextAt: 0, seal }
   const group = groups.open('g', 'u', true)
-  batches.restore(group, batch)
+  batches.restore(group, batch, [item])
   batches.resume(group)
   meanwhile(batches)
   await settled()

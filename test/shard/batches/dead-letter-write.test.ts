@@ -70,6 +70,7 @@ function batch(id: string, bytes: number, body: Buffer | null = Buffer.alloc(byt
   return {
     group,
     batch: { version: 1, attempt: 1, items: [{ size: bytes }] },
+    seal: {},
     body,
   } as unknown as SealedBatch
 }

@@ -40,7 +40,7 @@ function newScheduler() {
 function newBatch(): SealedBatch {
   const group = { id: 'g', buffer: { uid: 'u', record: { uid: 'u', buffer: {} } } }
   const batch = { version: 1, bytes: 7, items: [], segment: 0 }
-  return { group, batch, serializer: 1, body: Buffer.from('{}') } as unknown as SealedBatch
+  return { group, batch, seal: { serializer: 1 }, body: Buffer.from('{}') } as unknown as SealedBatch
 }
 
 describe('an attempt that waits at its destination', () => {

@@ -86,7 +86,7 @@ function keptItems(state: FoldState, seqs: readonly number[]): NotedItem[] {
 function owner(state: FoldState, lastSeq: number, kept: readonly NotedItem[] = []) {
   const clock = new ManualClock()
   const { journal, answer } = heldJournal(state)
-  const payloads = new PayloadCache({ budget: 1_000, keepMs: 1_000 }, clock, async () => undefined)
+  const payloads = new PayloadCache({ payloadBudget: 1_000, payloadMs: 1_000 }, clock, async () => undefined)
   const live = new LiveItems(payloads)
   const broker = { publish() {}, tell() {} }
   const duplicates = new Duplicates({ broker, journal, state, live, onDropped: () => {} })

@@ -22,7 +22,7 @@ function memory(budget: number, load?: (seq: number) => Promise<void>) {
     await load?.(seq)
     return { seq, at: 0, data: Buffer.alloc(BYTES, seq), msgId: null }
   }
-  const payloads = new PayloadCache({ budget: budget * BYTES, keepMs: 60_000 }, clock, read)
+  const payloads = new PayloadCache({ payloadBudget: budget * BYTES, payloadMs: 60_000 }, clock, read)
   return { clock, payloads, loads }
 }
 

@@ -24,9 +24,9 @@ function inboxOf(count: number, groups: number) {
   const state = emptyState()
   const get = async (seq: number) => ({ seq, at: 0, data: commits[seq - JOURNAL - 1]!, msgId: null })
   const read = (_: unknown, seq: number) => get(seq)
-  const payloads = new PayloadCache({ budget: count * SIZE, keepMs: 60_000 }, clock, read)
+  const payloads = new PayloadCache({ payloadBudget: count * SIZE, payloadMs: 60_000 }, clock, read)
   const live = new LiveItems(payloads)
-  const buffer = { hold: () => {}, let: () => {} }
+  const buffer = { count: () => {} }
   const items = Array.from({ length: count }, (_, n) => {
     const message = new CachedMessage('inbox', n + 1)
     const group = { id: String(n % groups), buffer }

@@ -290,8 +290,8 @@ export const MUTANTS: readonly SimulationMutant[] = [
     name: 'restored-attempt',
     rule: 'a batch that was taken over goes on with its number of attempts',
     breaks: /is told as|again, without a fault/,
-    file: 'shard/claim/restoration.ts',
-    edits: [['      attempt,\n      nextAt,', '      attempt: 1,\n      nextAt,']],
+    file: 'shard/batches/batches.ts',
+    edits: [['version, attempt, nextAttemptAt, segment', 'version, attempt: 1, nextAttemptAt, segment']],
   },
   {
     name: 'restored-order',
