@@ -34,9 +34,10 @@ interface Statement {
 export async function weighInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxEvidence> {
   const state = await inbox.state()
   const named = highestNamed(fold)
-  const marked = await highestMark(inbox, state, await marksOf(journal, fold))
-  const statements = await statementsAbove(journal, fold, Math.max(marked, state.firstSeq - 1))
-  const { proven, contradicted } = await highestProven(inbox, state, statements)
+  const { marks, statements } = await readStatements(journal, fold, state.firstSeq)
+  const marked = await highestMark(inbox, state, marks)
+  const unmarked = statements.filter(({ top }) => top > marked)
+  const { proven, contradicted } = await highestProven(inbox, state, unmarked)
   const mark = await inspectMark(inbox, state, fold.highWater)
   return {
     named,
@@ -60,15 +61,23 @@ function faultOf(found: {
   return null
 }
 
-/** Every high-water mark that the journal holds, highest first. */
-async function marksOf(journal: Log, fold: FoldState): Promise<HighWater[]> {
+/** What the journal says of messages from `from` on, and every high-water mark that it holds; both highest first. */
+async function readStatements(
+  journal: Log,
+  fold: FoldState,
+  from: number,
+): Promise<{ marks: HighWater[]; statements: Statement[] }> {
   const marks = fold.highWater ? [fold.highWater] : []
+  const above = (records: readonly JournalRecord[]) =>
+    records.flatMap(statementsOf).filter(({ top }) => top >= from)
+  const statements = above([...fold.batches.values()].map(({ seal }) => seal))
   const { firstSeq, lastSeq } = await journal.state()
   for await (const { data } of journal.range(firstSeq, lastSeq)) {
-    const { highWater } = decodeCommit(data)
+    const { highWater, records } = decodeCommit(data)
     if (highWater && highWater.seq !== marks.at(-1)?.seq) marks.push(highWater)
+    statements.push(...above(records))
   }
-  return marks.sort((a, b) => b.seq - a.seq)
+  return { marks: marks.sort((a, b) => b.seq - a.seq), statements: statements.sort((a, b) => b.top - a.top) }
 }
 
 /** 0: none of them. */
@@ -94,20 +103,6 @@ export function packIdOf({ data }: LogMessage): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Highest first. */
-async function statementsAbove(journal: Log, fold: FoldState, seq: number): Promise<Statement[]> {
-  const found: Statement[] = []
-  const note = (statement: Statement | undefined) => {
-    if (statement && statement.top > seq) found.push(statement)
-  }
-  for (const { seal } of fold.batches.values()) note(statementOfSeal(seal))
-  const { firstSeq, lastSeq } = await journal.state()
-  for await (const { data } of journal.range(firstSeq, lastSeq)) {
-    for (const record of decodeCommit(data).records) for (const each of statementsOf(record)) note(each)
-  }
-  return found.sort((a, b) => b.top - a.top)
 }
 
 function statementsOf(record: JournalRecord): Statement[] {

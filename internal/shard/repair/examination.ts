@@ -9,7 +9,7 @@ import { type JournalReading, readJournal, type ShardLogs } from '../claim/journ
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
-import { itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
+import { type InboxEvidence, itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { isComplete } from './journal-copy.ts'
 import type { JournalCopies, Remembered } from './ports.ts'
 
@@ -24,16 +24,8 @@ export interface JournalFindings {
   readonly copied: boolean
 }
 
-export interface InboxFindings {
+export interface InboxFindings extends InboxEvidence {
   readonly lastSeq: number
-  /** Highest position that the journal names. */
-  readonly named: number
-  /** Highest one that is proven to hold what the journal means. */
-  readonly proven: number
-  /** Why it does not end as it should; null: it does. */
-  readonly fault: string | null
-  /** Its first message, when what stood below was not over; null: it begins as it should. */
-  readonly lostBelow: number | null
   /** Packs without items to be appended. */
   readonly fillers: number
   /** What stands above `proven` and up to `named`, to be appended once more. */
@@ -130,32 +122,24 @@ async function contradiction(
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {
   const { lastSeq } = await inbox.state()
-  const { named, proven, fault, lostBelow } = await weighInbox(inbox, journal, fold)
-  const nothing = { packs: 0, items: 0 }
-  const broken = brokenBatches(fold, isLost({ proven: fault === null ? null : proven, lostBelow }))
-  if (fault === null) return { lastSeq, named, proven, fault, lostBelow, fillers: 0, again: nothing, broken }
-  const above = await packsAbove(inbox, named)
-  let [packs, items] = [0, 0]
-  for await (const pack of ambiguousPacks(inbox, proven, named)) {
-    if (above.has(copyIdOf(pack.packId).toString('base64url'))) continue
-    packs++
-    items += pack.items
+  const evidence = await weighInbox(inbox, journal, fold)
+  const { named, proven, fault } = evidence
+  let [fillers, packs, items] = [0, 0, 0]
+  if (fault !== null) {
+    fillers = Math.max(0, named + 1 - lastSeq)
+    for await (const pack of packsToRepeat(inbox, proven, named)) {
+      packs++
+      items += pack.items
+    }
   }
-  return {
-    lastSeq,
-    named,
-    proven,
-    fault,
-    lostBelow,
-    broken,
-    fillers: Math.max(0, named + 1 - lastSeq),
-    again: { packs, items },
-  }
+  return { ...evidence, lastSeq, fillers, again: { packs, items }, broken: brokenBatches(fold, evidence) }
 }
 
 export interface AmbiguousPack {
   readonly seq: number
   readonly packId: string
+  /** Of the pack when it is appended once more. */
+  readonly copyId: Buffer
   readonly items: number
   readonly data: Uint8Array
 }
@@ -171,48 +155,45 @@ export async function* ambiguousPacks(
     // What is no pack holds no item: it poisons the shard where it stands, or lies below the horizon.
     if (packId === undefined || itemIds === undefined) continue
     const { seq, data } = message
-    if (itemIds.length > 0) yield { seq, packId, items: itemIds.length, data }
+    if (itemIds.length > 0) yield { seq, packId, copyId: copyIdOf(packId), items: itemIds.length, data }
   }
+}
+
+/** Ambiguous packs of which no earlier run appended a copy above `named`. */
+export async function* packsToRepeat(
+  inbox: Log,
+  proven: number,
+  named: number,
+): AsyncGenerator<AmbiguousPack> {
+  const above = new Set<string | undefined>()
+  for await (const message of inbox.range(named + 1, (await inbox.state()).lastSeq))
+    above.add(packIdOf(message))
+  for await (const pack of ambiguousPacks(inbox, proven, named))
+    if (!above.has(pack.copyId.toString('base64url'))) yield pack
 }
 
 /**
  * The id of a pack that is appended once more: the same in each run, so that a run finds the copies of an earlier one.
  * Not the pack's own, or owners would refuse it as a pack that they have seen.
  */
-export function copyIdOf(packId: string): Buffer {
+function copyIdOf(packId: string): Buffer {
   return createHash('sha256').update(packId).digest().subarray(0, PACK_ID_BYTES)
 }
 
-/** Ids of all packs above `named`. */
-export async function packsAbove(inbox: Log, named: number): Promise<Set<string>> {
-  const { lastSeq } = await inbox.state()
-  const ids = new Set<string>()
-  for await (const message of inbox.range(named + 1, lastSeq)) {
-    const packId = packIdOf(message)
-    if (packId !== undefined) ids.add(packId)
-  }
-  return ids
+/** Whether an item is gone: its message is, and no keep holds it. */
+export function isLost(
+  { seq, index }: Position,
+  { fault, proven, lostBelow }: InboxEvidence,
+  { kept }: FoldState,
+): boolean {
+  return (seq < (lostBelow ?? 0) || (fault !== null && seq > proven)) && !kept.has(seq, index)
 }
 
-/** Whether the message of a position is gone. `proven` null: the inbox ends as it should. */
-export function isLost({
-  proven,
-  lostBelow,
-}: {
-  proven: number | null
-  lostBelow: number | null
-}): (position: Position) => boolean {
-  return ({ seq }) => seq < (lostBelow ?? 0) || seq > (proven ?? Number.POSITIVE_INFINITY)
-}
-
-/** Open batches with a lost item that no keep holds. */
-function brokenBatches(
-  fold: FoldState,
-  lost: (position: Position) => boolean,
-): { batches: number; items: number } {
+/** Open batches with a lost item. */
+function brokenBatches(fold: FoldState, evidence: InboxEvidence): { batches: number; items: number } {
   let [batches, items] = [0, 0]
   for (const { seal } of fold.batches.values()) {
-    const missing = seal.positions.filter((each) => lost(each) && !fold.kept.has(each.seq, each.index))
+    const missing = seal.positions.filter((each) => isLost(each, evidence, fold))
     if (missing.length > 0) batches++
     items += missing.length
   }

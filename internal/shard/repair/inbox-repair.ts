@@ -12,8 +12,8 @@ import { batchKey } from '../journal/batch-name.ts'
 import { Journal } from '../journal/journal.ts'
 import type { HighWater, Position } from '../journal/records.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
-import { packIdOf, weighInbox } from './evidence.ts'
-import { ambiguousPacks, copyIdOf, isLost, packsAbove } from './examination.ts'
+import { type InboxEvidence, packIdOf, weighInbox } from './evidence.ts'
+import { ambiguousPacks, isLost, packsToRepeat } from './examination.ts'
 import type { Remembered } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 5_000
@@ -67,13 +67,13 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   )
   const { epoch, state } = claim
   const owned = { ...options, inbox: broker.inbox(shard), journal, state, epoch }
-  const { named, proven, fault, lostBelow } = await weighInbox(owned.inbox, broker.journal(shard), state)
+  const evidence = await weighInbox(owned.inbox, broker.journal(shard), state)
+  const { named, proven, fault, lostBelow } = evidence
   if (fault !== null) {
     await appendFillers(owned, named)
     await appendAgain(owned, proven, named)
   }
-  if (fault !== null || lostBelow !== null)
-    await giveUpBroken(owned, isLost({ proven: fault === null ? null : proven, lostBelow }))
+  if (fault !== null || lostBelow !== null) await giveUpBroken(owned, evidence)
   if (fault !== null) {
     await discardAmbiguous(owned, proven, named)
     mark = await lastMark(owned)
@@ -103,12 +103,8 @@ async function appendFillers({ inbox, clock, boot, epoch }: Owned, named: number
 }
 
 async function appendAgain({ inbox, clock }: Owned, proven: number, named: number): Promise<void> {
-  const above = await packsAbove(inbox, named)
-  for await (const { packId, data } of ambiguousPacks(inbox, proven, named)) {
-    const copyId = copyIdOf(packId)
-    if (!above.has(copyId.toString('base64url')))
-      await append(inbox, clock, withPackId(data, copyId), `again-${packId}`)
-  }
+  for await (const { packId, copyId, data } of packsToRepeat(inbox, proven, named))
+    await append(inbox, clock, withPackId(data, copyId), `again-${packId}`)
 }
 
 async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string): Promise<void> {
@@ -123,10 +119,11 @@ async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string)
 /** What Postgres has as a dead letter lacks only its record; of the others the next owner seals what is left. */
 async function giveUpBroken(
   { state, journal, remembered, clock }: Owned,
-  lost: (position: Position) => boolean,
+  evidence: InboxEvidence,
 ): Promise<void> {
-  const isMissing = (position: Position) => lost(position) && !state.kept.has(position.seq, position.index)
-  const broken = [...state.batches.values()].filter(({ seal }) => seal.positions.some(isMissing))
+  const broken = [...state.batches.values()].filter(({ seal }) =>
+    seal.positions.some((each) => isLost(each, evidence, state)),
+  )
   const names = broken.map(({ groupId, version }) => ({ groupId, version }))
   const dead = new Set((await remembered.dead(names)).map(batchKey))
   await Promise.all(
