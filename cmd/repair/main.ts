@@ -22,7 +22,7 @@ import { refuseOwned } from './standing.ts'
 const USAGE = 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n'
 /** What was found is not repaired yet. */
 const NEEDS_REPAIR = 3
-/** Shards. What they hold is in memory meanwhile, and they wait together for the disk of the broker. */
+/** Shards. What the fold holds of each is in memory meanwhile, and they wait together for the disk of the broker. */
 const AT_ONCE = 8
 
 interface Arguments {

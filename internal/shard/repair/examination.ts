@@ -10,7 +10,7 @@ import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
 import { type InboxEvidence, itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
-import { isComplete } from './journal-copy.ts'
+import { completeCopy } from './journal-copy.ts'
 import type { JournalCopies, Remembered } from './ports.ts'
 
 export interface JournalFindings {
@@ -72,8 +72,8 @@ export async function examine({
   const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: null })
   const { state, fault: missing, denied } = await readWhole({ journal, archive, clock })
   const truncatedWithoutSnapshot = missing !== null
-  const copy = await copies.load(shard)
-  const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copy)
+  const copied = (await completeCopy(copies, shard)) !== undefined
+  const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copied)
   const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
   const fault = found.fault ?? denied ?? outlived ?? (renew ? RENEWED : null)
@@ -96,10 +96,9 @@ async function examineJournal(
   journal: Log,
   known: Known,
   truncatedWithoutSnapshot: boolean,
-  copy: Uint8Array[] | undefined,
+  copied: boolean,
 ): Promise<JournalFindings> {
   const { lastSeq } = await journal.state()
-  const copied = copy !== undefined && isComplete(copy)
   return {
     lastSeq,
     known,

@@ -5,19 +5,17 @@ import { sleep } from '../../runtime/sleep.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
 import type { JournalReading } from '../claim/journal-reading.ts'
-import { readKept } from '../held/kept.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { raiseHorizon } from '../journal/fold.ts'
-import type { JournalRecord } from '../journal/records.ts'
 import { encodeSnapshot, freezeState } from '../journal/snapshot.ts'
-import type { FoldState } from '../journal/state.ts'
 import { type JournalFindings, readWhole } from './examination.ts'
-import { copyJournal, epochOf, isComplete, journalOf } from './journal-copy.ts'
+import { type CompleteCopy, completeCopy, copiedState, copyJournal, movedPlaces } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 2_000
 const RETRY_PAUSE_MS = 50
+const COPY_LOST = 'the broker lost the copy of the journal: run the repair again'
 
 /** What the journal held is neither in it nor in a copy: only a backup helps. */
 export class JournalGoneError extends Error {
@@ -52,16 +50,20 @@ export interface JournalRepairOptions {
  * first into the archive; from then on no claim takes the old journal for whole.
  */
 export async function repairJournal(options: JournalRepairOptions): Promise<void> {
-  const { shard, copies, clock, syncLagMs } = options
-  const messages = await copyOf(options)
+  const { shard, copies, clock, syncLagMs, boot } = options
+  const copy = await copyOf(options)
   const first = await firstOf(options)
-  const anew = encodeAnew(options, messages, first)
-  await options.archive.write(anew.name, encodeSnapshot(freezeState(anew.state)), () => false)
-  await untilSynced(options, messages.length)
-  if ((await options.archive.read(anew.name)) === undefined)
+  const anew = { copy, first, at: clock.now() }
+  const name = await lastName(options, anew)
+  const state = await copiedState(copy)
+  const kept = movedPlaces(state.kept, first + 1)
+  const snapshot = encodeSnapshot(freezeState({ ...state, epoch: first, boot, kept }))
+  await options.archive.write(name, snapshot, () => false)
+  await untilSynced(options, copy)
+  if ((await options.archive.read(name)) === undefined)
     throw new DisturbedRepairError('the broker lost the snapshot of the new journal: run the repair again')
   await copies.emptyJournal(shard, first)
-  const last = await writeAnew(options, anew.commits, first)
+  const last = await writeAnew(options, anew)
   options.onWhole()
   if (syncLagMs > 0) {
     await sleep(clock, syncLagMs)
@@ -85,10 +87,9 @@ async function firstOf({ journal, archive, clock, findings }: JournalRepairOptio
 }
 
 /** What the journal is written from. */
-async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Array[]> {
+async function copyOf(options: JournalRepairOptions): Promise<CompleteCopy> {
   const { shard, copies, findings } = options
-  const old = await copies.load(shard)
-  const complete = old && isComplete(old) ? old : undefined
+  const complete = await completeCopy(copies, shard)
   if (findings.truncatedWithoutSnapshot) {
     if (complete !== undefined) return complete
     throw new JournalGoneError(
@@ -97,19 +98,19 @@ async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Arra
   }
   const read = await readWhole(options)
   // Emptied by an earlier run, and come back from a power cut as if it had just been made.
-  if (complete !== undefined && epochOf(complete) > read.state.epoch) return complete
+  if (complete !== undefined && (await copiedState(complete)).epoch > read.state.epoch) return complete
   return newCopy(options, read)
 }
 
 /** Rejects with DisturbedRepairError when the copy, or the end of the journal, changed meanwhile. */
-async function untilSynced(options: JournalRepairOptions, copied: number): Promise<void> {
+async function untilSynced(options: JournalRepairOptions, { length }: CompleteCopy): Promise<void> {
   const { journal, shard, copies, clock, syncLagMs } = options
   if (syncLagMs === 0) return
   const before = (await journal.state()).lastSeq
   await sleep(clock, syncLagMs)
-  const copy = await copies.load(shard)
-  if (copy === undefined || copy.length !== copied || !isComplete(copy))
-    throw new DisturbedRepairError('the broker lost the copy of the journal: run the repair again')
+  const copy = await completeCopy(copies, shard)
+  if (copy?.length !== length) throw new DisturbedRepairError(COPY_LOST)
+  for await (const _ of copy.read(0, length));
   if ((await journal.state()).lastSeq !== before)
     throw new DisturbedRepairError('somebody else writes to the journal')
 }
@@ -129,48 +130,57 @@ async function checkAnew(
     throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
 }
 
-async function newCopy(options: JournalRepairOptions, { state, settled }: JournalReading): Promise<Buffer[]> {
+async function newCopy(
+  options: JournalRepairOptions,
+  { state, settled }: JournalReading,
+): Promise<CompleteCopy> {
   const { journal, shard, copies, findings, lostBelow } = options
   if (lostBelow !== null) raiseHorizon(state, lostBelow)
   const uncounted = settled
     .filter(({ commit }) => commit.seq > findings.known.counted.seq)
     .map(({ record }) => record)
-  const messages = copyJournal({ state, kept: await readKept(journal, state), uncounted })
-  await copies.save(shard, messages)
-  return messages
+  await copies.save(shard, copyJournal(journal, state, uncounted))
+  const copy = await completeCopy(copies, shard)
+  if (copy === undefined) throw new DisturbedRepairError(COPY_LOST)
+  return copy
 }
 
 interface NewJournal {
-  /** From `first` on: a claim, what the copy holds, a release. */
-  readonly commits: readonly Buffer[]
-  /** The last commit before the release, and the state behind it. */
-  readonly name: CommitName
-  readonly state: FoldState
+  readonly copy: CompleteCopy
+  /** Its first sequence. */
+  readonly first: number
+  /** Of its commits, Unix ms. */
+  readonly at: number
 }
 
-function encodeAnew(
-  { boot, clock }: JournalRepairOptions,
-  messages: readonly Uint8Array[],
-  first: number,
-): NewJournal {
-  const { commits, state } = journalOf(messages, { epoch: first, boot })
-  const at = clock.now()
-  const encode = (records: JournalRecord[], epoch: number) =>
-    encodeCommit({ boot, epoch, at, highWater: null }, records.map(encodeRecord))
-  const encoded = [encode([{ type: 'epoch' }], 0), ...commits.map((records) => encode(records, first))]
-  const name = commitName(first + encoded.length - 1, encoded.at(-1)!)
-  return { commits: [...encoded, encode([{ type: 'release', batches: [] }], first)], name, state }
+/** Commits of the new journal from number `from` on: a claim, what the copy holds, a release. */
+async function* commitsOf(
+  { boot }: JournalRepairOptions,
+  { copy, first, at }: NewJournal,
+  from: number,
+): AsyncGenerator<Buffer> {
+  const encode = (epoch: number, records: Uint8Array) =>
+    encodeCommit({ boot, epoch, at, highWater: null }, [records])
+  if (from === 0) yield encode(0, encodeRecord({ type: 'epoch' }))
+  for await (const records of copy.read(Math.max(0, from - 1), copy.commits)) yield encode(first, records)
+  yield encode(first, encodeRecord({ type: 'release', batches: [] }))
+}
+
+/** Of the last commit before the release. */
+async function lastName(options: JournalRepairOptions, anew: NewJournal): Promise<CommitName> {
+  const { commits } = anew.copy
+  const [last] = await Array.fromAsync(commitsOf(options, anew, commits))
+  return commitName(anew.first + commits, last!)
 }
 
 /** Answers the sequence of the last one. */
-async function writeAnew(
-  options: JournalRepairOptions,
-  commits: readonly Buffer[],
-  first: number,
-): Promise<number> {
-  for (const [number, data] of commits.entries())
-    await appendAt(options, data, { msgId: idOf(first, number), seq: first + number })
-  return first + commits.length - 1
+async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promise<number> {
+  let seq = anew.first
+  for await (const data of commitsOf(options, anew, 0)) {
+    await appendAt(options, data, { msgId: idOf(anew.first, seq - anew.first), seq })
+    seq++
+  }
+  return seq - 1
 }
 
 function idOf(first: number, number: number): string {

@@ -2,12 +2,19 @@
 import type { BatchName } from '../journal/batch-name.ts'
 import type { Known } from '../ports.ts'
 
+/** Messages, numbered from 0 on. */
+export interface JournalCopy {
+  readonly length: number
+  /** Those with from <= number < to, in order. Rejects when one is gone. */
+  read(from: number, to: number): AsyncIterable<Uint8Array>
+}
+
 /** Copies of journals, each in a place of its own at the broker. All calls reject when it does not answer. */
 export interface JournalCopies {
-  /** All messages in order; undefined: there is no copy. */
-  load(shard: number): Promise<Uint8Array[] | undefined>
+  /** undefined: there is none. */
+  load(shard: number): Promise<JournalCopy | undefined>
   /** Replaces what there is. Resolves when every message is stored. */
-  save(shard: number, messages: readonly Uint8Array[]): Promise<void>
+  save(shard: number, messages: AsyncIterable<Uint8Array>): Promise<void>
   /** Also when there is none. */
   remove(shard: number): Promise<void>
   /** Empties the journal; its next message will have the sequence `seq`, which is above its last. */
