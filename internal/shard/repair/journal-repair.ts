@@ -5,6 +5,7 @@ import { sleep } from '../../runtime/sleep.ts'
 import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
 import type { JournalReading } from '../claim/journal-reading.ts'
+import { appendBehind } from '../journal/append-behind.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { raiseHorizon } from '../journal/fold.ts'
@@ -13,8 +14,6 @@ import { type JournalFindings, readWhole } from './examination.ts'
 import { type CompleteCopy, completeCopy, copiedState, copyJournal, movedPlaces } from './journal-copy.ts'
 import type { JournalCopies } from './ports.ts'
 
-const APPEND_TIMEOUT_MS = 2_000
-const RETRY_PAUSE_MS = 50
 const COPY_LOST = 'the broker lost the copy of the journal: run the repair again'
 
 /** What the journal held is neither in it nor in a copy: only a backup helps. */
@@ -175,9 +174,12 @@ async function lastName(options: JournalRepairOptions, anew: NewJournal): Promis
 
 /** Answers the sequence of the last one. */
 async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promise<number> {
-  let seq = anew.first
+  const { journal, clock } = options
+  const { first } = anew
+  let seq = first
   for await (const data of commitsOf(options, anew, 0)) {
-    await appendAt(options, data, { msgId: idOf(anew.first, seq - anew.first), seq })
+    const isStored = await appendBehind(journal, clock, data, { msgId: idOf(first, seq - first), seq })
+    if (!isStored) throw new DisturbedRepairError('somebody else writes to the journal')
     seq++
   }
   return seq - 1
@@ -185,22 +187,4 @@ async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promi
 
 function idOf(first: number, number: number): string {
   return `${first}:${number}`
-}
-
-async function appendAt(
-  { journal, clock }: JournalRepairOptions,
-  data: Uint8Array,
-  { msgId, seq }: { msgId: string; seq: number },
-): Promise<void> {
-  for (;;) {
-    const answer = await journal.append(data, { msgId, expectLastSeq: seq - 1, timeoutMs: APPEND_TIMEOUT_MS })
-    if (answer.kind === 'stored' && answer.seq === seq) return
-    if (answer.kind === 'full') throw new Error('the journal has no room: raise the max_bytes of its stream')
-    if (answer.kind === 'stored' || answer.kind === 'wrong-sequence') {
-      const last = await journal.last()
-      if (last?.seq === seq && last.msgId === msgId) return
-      throw new DisturbedRepairError('somebody else writes to the journal')
-    }
-    await sleep(clock, RETRY_PAUSE_MS)
-  }
 }
