@@ -62,11 +62,11 @@ export async function repairJournal(options: JournalRepairOptions): Promise<void
   if ((await options.archive.read(name)) === undefined)
     throw new DisturbedRepairError('the broker lost the snapshot of the new journal: run the repair again')
   await copies.emptyJournal(shard, first)
-  const last = await writeAnew(options, anew)
+  await writeAnew(options, anew)
   options.onWhole()
   if (syncLagMs > 0) {
     await sleep(clock, syncLagMs)
-    await checkAnew(options, first, last)
+    await checkAnew(options, first, first + copy.commits + 1)
   }
   await copies.remove(shard)
 }
@@ -76,13 +76,7 @@ async function firstOf({ journal, archive, clock, findings }: JournalRepairOptio
   const { lastSeq } = await journal.state()
   const { claim, counted } = findings.known
   const named = (await archive.list()).map(({ name }) => name.seq)
-  return Math.max(
-    clock.now() * 1_000,
-    lastSeq + 1,
-    claim.seq + 1,
-    counted.seq + 1,
-    ...named.map((seq) => seq + 1),
-  )
+  return Math.max(clock.now() * 1_000, 1 + Math.max(lastSeq, claim.seq, counted.seq, ...named))
 }
 
 /** What the journal is written from. */
@@ -109,6 +103,7 @@ async function untilSynced(options: JournalRepairOptions, { length }: CompleteCo
   await sleep(clock, syncLagMs)
   const copy = await completeCopy(copies, shard)
   if (copy?.length !== length) throw new DisturbedRepairError(COPY_LOST)
+  // Rejects when a message cannot be read.
   for await (const _ of copy.read(0, length));
   if ((await journal.state()).lastSeq !== before)
     throw new DisturbedRepairError('somebody else writes to the journal')
@@ -172,17 +167,15 @@ async function lastName(options: JournalRepairOptions, anew: NewJournal): Promis
   return commitName(anew.first + commits, last!)
 }
 
-/** Answers the sequence of the last one. */
-async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promise<number> {
+async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promise<void> {
   const { journal, clock } = options
-  const { first } = anew
-  let seq = first
+  let number = 0
   for await (const data of commitsOf(options, anew, 0)) {
-    const isStored = await appendBehind(journal, clock, data, { msgId: idOf(first, seq - first), seq })
-    if (!isStored) throw new DisturbedRepairError('somebody else writes to the journal')
-    seq++
+    const place = { msgId: idOf(anew.first, number), seq: anew.first + number }
+    if (!(await appendBehind(journal, clock, data, place)))
+      throw new DisturbedRepairError('somebody else writes to the journal')
+    number++
   }
-  return seq - 1
 }
 
 function idOf(first: number, number: number): string {
