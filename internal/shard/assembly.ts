@@ -3,6 +3,7 @@
  * items, the reader of the inbox, and what runs in the background.
  */
 import { askSubject } from '../domain/verdict.ts'
+import { withDeadline } from '../runtime/deadline.ts'
 import { asError } from '../runtime/thrown.ts'
 import { Batches } from './batches/batches.ts'
 import { DeadLetterWriter } from './batches/dead-letter-write.ts'
@@ -29,6 +30,9 @@ import { messageReader } from './message-reader.ts'
 import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 import type { Fence } from './ports.ts'
 
+/** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
+const EPOCH_MS = 500
+
 /** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */
 export async function assembleShard(options: ShardOptions, given: ShardEvents): Promise<ShardParts> {
   const logs = await claimLogs(options, given)
@@ -39,6 +43,8 @@ export async function assembleShard(options: ShardOptions, given: ShardEvents): 
   const reading = new InboxReading({ inbox: options.broker.inbox(options.shard), intake, ...logs, ...events })
   const stopListening = listen(options, events, logs, acting)
   const stopReconnects = options.broker.onReconnect(() => background.housekeeping.reconnected())
+  // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
+  await withDeadline(options.clock, EPOCH_MS, acting.raised).catch(() => {})
   return {
     epoch: logs.claim.epoch,
     state: logs.claim.state,

@@ -69,8 +69,6 @@ export interface ShardEvents {
 
 export interface ShardParts {
   readonly epoch: number
-  /** Resolves when Postgres knows the epoch; when it rejects, `onFatal` was called. */
-  readonly raised: Promise<void>
   readonly state: FoldState
   readonly replay: Readonly<ReplayState>
   readonly journal: Journal

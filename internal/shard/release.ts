@@ -8,10 +8,9 @@ import { withDeadline } from '../runtime/deadline.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { ATTEMPT_MS } from './batches/attempts.ts'
 import { PassedResults, type Told } from './batches/handover.ts'
-import type { Broker } from './broker.ts'
 import { type BatchName, batchKey } from './journal/batch-name.ts'
 import type { ReleaseRecord } from './journal/records.ts'
-import type { ShardParts } from './parts.ts'
+import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 
 const POLL_MS = 20
 const LAST_COUNTERS_MS = 500
@@ -25,31 +24,18 @@ const MOST_NAMED = 16_384
 /** What a release record gets at least, ms. */
 const RELEASE_MS = 500
 
-export interface Releasing {
-  readonly shard: number
-  /** UUID of this process's boot. */
-  readonly boot: string
-  readonly broker: Broker
-  readonly clock: Clock
-}
-
-export interface ReleaseHooks {
-  /** This owner has ended meanwhile: nothing is said any more. */
-  ended(): boolean
-  /** Resolves when nothing of the inbox is under way any more. */
-  stopReading(): Promise<void>
-  onProblem(what: string, error: unknown): void
-}
+type Releasing = Pick<ShardOptions, 'shard' | 'boot' | 'broker' | 'clock'>
+type ReleaseEvents = Pick<ShardEvents, 'ended' | 'onProblem'>
 
 export class Release {
   readonly #options: Releasing
   readonly #parts: ShardParts
-  readonly #hooks: ReleaseHooks
+  readonly #events: ReleaseEvents
 
-  constructor(options: Releasing, parts: ShardParts, hooks: ReleaseHooks) {
+  constructor(options: Releasing, parts: ShardParts, events: ReleaseEvents) {
     this.#options = options
     this.#parts = parts
-    this.#hooks = hooks
+    this.#events = events
   }
 
   /**
@@ -68,7 +54,7 @@ export class Release {
     await this.#until(() => !busy(), deadline)
     this.#leaveRemoteAttempts()
     await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
-    if (!this.#hooks.ended()) await this.#countLast()
+    if (!this.#events.ended()) await this.#countLast()
   }
 
   /**
@@ -108,7 +94,7 @@ export class Release {
   }
 
   async #stopTaking(): Promise<void> {
-    await this.#hooks.stopReading()
+    await this.#parts.stopReading()
     this.#parts.housekeeping.stop()
   }
 
@@ -135,7 +121,7 @@ export class Release {
   }
 
   async #say(batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
-    if (this.#hooks.ended()) return
+    if (this.#events.ended()) return
     let said = false
     this.#parts.journal.write({ type: 'release', batches }, () => {
       said = true
@@ -146,13 +132,13 @@ export class Release {
   /** The last counters, when Postgres takes them at once; else the next owner finds them in the journal. */
   async #countLast(): Promise<void> {
     const counted = withDeadline(this.#options.clock, LAST_COUNTERS_MS, this.#parts.projector.flush())
-    await counted.catch((error: unknown) => this.#hooks.onProblem('delivery counters', error))
+    await counted.catch((error: unknown) => this.#events.onProblem('delivery counters', error))
   }
 
   /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
   async #until(holds: () => boolean, deadline: number): Promise<void> {
     const { clock } = this.#options
-    while (!holds() && clock.monotonic() < deadline && !this.#hooks.ended()) await this.#pause()
+    while (!holds() && clock.monotonic() < deadline && !this.#events.ended()) await this.#pause()
   }
 
   #pause(): Promise<void> {

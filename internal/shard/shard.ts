@@ -3,7 +3,6 @@
  * anew for every claim; a shard that failed or was fenced is never used again.
  */
 
-import { withDeadline } from '../runtime/deadline.ts'
 import { asError, messageOf } from '../runtime/thrown.ts'
 import { assembleShard } from './assembly.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
@@ -15,22 +14,17 @@ import { Release, releaseClaim } from './release.ts'
 
 /** Between two looks at what it holds, ms. */
 const LOOK_EVERY_MS = 1_000
-/** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
-const EPOCH_MS = 500
 
 /**
- *   claiming ─▶ claimed ─▶ replaying ─▶ running ─▶ draining ─▶ ended
+ *   claiming ─▶ replaying ─▶ running ─▶ draining ─▶ ended
  *
- * Every phase may be followed by `draining`, but for `claiming`, and by `ended`.
+ * Every phase may be followed by `ended`, and `replaying` by `draining`.
  */
 type Phase =
   /** The claim is under way; nothing acts. */
   | { readonly name: 'claiming' }
-  /** Postgres is asked whether the journal lost commits. */
-  | { readonly name: 'claimed'; readonly parts: ShardParts }
-  | { readonly name: 'replaying' | 'running'; readonly parts: ShardParts }
-  /** It lets go in good order. `reads`: what it restores may still need the inbox. */
-  | { readonly name: 'draining'; readonly parts: ShardParts; readonly reads: boolean }
+  /** `draining`: it lets go in good order. */
+  | { readonly name: 'replaying' | 'running' | 'draining'; readonly parts: ShardParts }
   /** `parts`: null when it ended before its claim did. `wanted`: it was let go, and did not fail. */
   | { readonly name: 'ended'; readonly parts: ShardParts | null; readonly wanted: boolean }
 
@@ -49,18 +43,21 @@ export interface BufferedBytes {
 export class Shard {
   readonly #options: ShardOptions
   readonly #pausing = new Pausing(() => this.#ended)
+  readonly #events: ShardEvents
   #phase: Phase = { name: 'claiming' }
+  /** When its claim began, monotonic ms. */
+  #began = 0
   /** Why the journal takes nothing; null while it does. */
   #refused: string | null = null
 
   constructor(options: ShardOptions) {
     this.#options = options
+    this.#events = this.#listener()
   }
 
   /** `claiming`, `replaying`, `running`, `draining` or `ended`. */
   get state(): string {
-    const { name } = this.#phase
-    return name === 'claimed' ? 'claiming' : name
+    return this.#phase.name
   }
 
   get epoch(): number {
@@ -106,15 +103,11 @@ export class Shard {
 
   /** Claims the shard and runs it; resolves once it reads its inbox. Rejects when the claim fails. */
   async start(): Promise<void> {
-    const { clock } = this.#options
-    const began = clock.monotonic()
+    this.#began = this.#options.clock.monotonic()
     const { pauses } = this.#pausing
-    const parts = await assembleShard(this.#options, this.#events(began))
+    const parts = await assembleShard(this.#options, this.#events)
     if (this.#ended) return this.#closeClaim(parts)
-    this.#enter({ name: 'claimed', parts })
-    // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
-    await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
-    if (this.#mayRead) this.#run(parts, pauses)
+    this.#run(parts, pauses)
   }
 
   /**
@@ -125,7 +118,7 @@ export class Shard {
   async stop(timeoutMs: number, awaited: () => boolean = () => false): Promise<void> {
     const parts = this.#leave()
     if (!parts) return
-    await this.#releaseOf(parts).afterAttempts(timeoutMs, awaited)
+    await new Release(this.#options, parts, this.#events).afterAttempts(timeoutMs, awaited)
     this.#end('released')
     await parts.journal.close()
   }
@@ -139,7 +132,7 @@ export class Shard {
     const parts = this.#leave()
     if (!parts) return released()
     const deadline = this.#options.clock.monotonic() + timeoutMs
-    const release = this.#releaseOf(parts)
+    const release = new Release(this.#options, parts, this.#events)
     const passed = await release.duringAttempts(deadline)
     this.#end('released')
     released()
@@ -162,24 +155,20 @@ export class Shard {
     return this.#phase.name === 'ended'
   }
 
-  /** A stop that came meanwhile may need nothing of the inbox any more. */
-  get #mayRead(): boolean {
-    return this.#phase.name === 'draining' ? this.#phase.reads : !this.#ended
-  }
-
   /** The only place at which a phase begins. */
   #enter(phase: Phase): void {
     if (this.#ended) throw new Error(`an ended shard cannot be ${phase.name}`)
     this.#phase = phase
   }
 
-  #events(began: number): ShardEvents {
+  /** Takes what its parts tell. */
+  #listener(): ShardEvents {
     const { telemetry, shard, clock } = this.#options
     return {
       onFatal: (error) => this.#fail(error),
       onReplayed: () => {
         if (this.#phase.name === 'replaying') this.#enter({ name: 'running', parts: this.#phase.parts })
-        const replayMs = clock.monotonic() - began
+        const replayMs = clock.monotonic() - this.#began
         telemetry.ownership({ shard, epoch: this.epoch, state: 'running', replayMs })
       },
       onRefused: (error) => {
@@ -205,7 +194,7 @@ export class Shard {
   #run(parts: ShardParts, pausesAtClaim: number): void {
     const { telemetry, shard } = this.#options
     this.#pausing.begin(parts, pausesAtClaim)
-    if (this.#phase.name === 'claimed') this.#enter({ name: 'replaying', parts })
+    this.#enter({ name: 'replaying', parts })
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
     try {
       parts.begin()
@@ -220,20 +209,9 @@ export class Shard {
   #leave(): ShardParts | null {
     if (this.#ended) return null
     const parts = this.#parts
-    if (parts) this.#enter({ name: 'draining', parts, reads: true })
+    if (parts) this.#enter({ name: 'draining', parts })
     else this.#enter({ name: 'ended', parts: null, wanted: true })
     return parts
-  }
-
-  #releaseOf(parts: ShardParts): Release {
-    return new Release(this.#options, parts, {
-      ended: () => this.#ended,
-      stopReading: () => {
-        if (!this.#ended) this.#enter({ name: 'draining', parts, reads: false })
-        return parts.stopReading()
-      },
-      onProblem: (what, error) => this.#problem(what, error),
-    })
   }
 
   #fail(error: Error): void {
