@@ -39,26 +39,11 @@ export async function weighInbox(inbox: Log, journal: Log, fold: FoldState): Pro
   const unmarked = statements.filter(({ top }) => top > marked)
   const { proven, contradicted } = await highestProven(inbox, state, unmarked)
   const mark = await inspectMark(inbox, state, fold.highWater)
-  return {
-    named,
-    proven: Math.max(marked, proven),
-    fault: faultOf({ named, lastSeq: state.lastSeq, mark, contradicted, seen: fold.highWater?.seq }),
-    lostBelow: lostBelow(state, fold),
-  }
-}
-
-function faultOf(found: {
-  named: number
-  lastSeq: number
-  mark: 'there' | 'purged' | 'gone'
-  contradicted: number | null
-  seen: number | undefined
-}): string | null {
-  const { named, lastSeq, mark, contradicted, seen } = found
-  if (named > lastSeq) return `it ends at ${lastSeq}, the journal names ${named}`
-  if (mark === 'gone') return `message ${seen} is not what an owner saw there`
-  if (contradicted !== null) return `message ${contradicted} does not hold what the journal says`
-  return null
+  let fault: string | null = null
+  if (named > state.lastSeq) fault = `it ends at ${state.lastSeq}, the journal names ${named}`
+  else if (mark === 'gone') fault = `message ${fold.highWater?.seq} is not what an owner saw there`
+  else if (contradicted !== null) fault = `message ${contradicted} does not hold what the journal says`
+  return { named, proven: Math.max(marked, proven), fault, lostBelow: lostBelow(state, fold) }
 }
 
 /** What the journal says of messages from `from` on, and every high-water mark that it holds; both highest first. */

@@ -1,9 +1,8 @@
 /** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
 import { createHash } from 'node:crypto'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { faultOf } from '../claim/epoch.ts'
 import { type JournalReading, readJournal, type ShardLogs } from '../claim/journal-reading.ts'
 import type { Position } from '../journal/records.ts'
@@ -11,10 +10,9 @@ import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
 import { type InboxEvidence, itemIdsOf, packIdOf, weighInbox } from './evidence.ts'
 import { completeCopy } from './journal-copy.ts'
-import type { JournalCopies, Remembered } from './ports.ts'
+import type { RepairOptions } from './ports.ts'
 
 export interface JournalFindings {
-  readonly lastSeq: number
   readonly known: Known
   /** Why it needs a repair; null: it does not. */
   readonly fault: string | null
@@ -25,7 +23,6 @@ export interface JournalFindings {
 }
 
 export interface InboxFindings extends InboxEvidence {
-  readonly lastSeq: number
   /** Packs without items to be appended. */
   readonly fillers: number
   /** What stands above `proven` and up to `named`, to be appended once more. */
@@ -41,16 +38,6 @@ export interface Findings {
   readonly inbox: InboxFindings | null
 }
 
-export interface ExaminationOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>
-  readonly shard: number
-  readonly clock: Clock
-  readonly copies: JournalCopies
-  readonly remembered: Remembered
-  /** The logs and Postgres came back from one backup: nothing else could tell that versions behind it were used. */
-  readonly renew?: boolean
-}
-
 /** An owner commits a horizon before it purges: whoever lacks the one may lack seals behind it, too. */
 const OUTLIVED = 'it may have lost its end, for the inbox was purged beyond what it says is over'
 const RENEWED = 'versions above its end may be in use, as its caller says'
@@ -60,24 +47,21 @@ export function needsRepair({ journal, inbox }: Findings): boolean {
 }
 
 /** Rejects when broker or Postgres do not answer. */
-export async function examine({
-  broker,
-  shard,
-  clock,
-  copies,
-  remembered,
-  renew = false,
-}: ExaminationOptions): Promise<Findings> {
+export async function examine(options: RepairOptions): Promise<Findings> {
+  const { broker, shard, clock, copies, remembered, renew = false } = options
   const journal = broker.journal(shard)
   const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: null })
   const { state, fault: missing, denied } = await readWhole({ journal, archive, clock })
   const truncatedWithoutSnapshot = missing !== null
   const copied = (await completeCopy(copies, shard)) !== undefined
-  const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copied)
+  const known = await remembered.known(shard)
+  const contradicted = truncatedWithoutSnapshot
+    ? 'its beginning is gone'
+    : await contradiction(journal, known)
   const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
-  const fault = found.fault ?? denied ?? outlived ?? (renew ? RENEWED : null)
-  return { shard, journal: { ...found, fault }, inbox }
+  const fault = contradicted ?? denied ?? outlived ?? (renew ? RENEWED : null)
+  return { shard, journal: { known, fault, truncatedWithoutSnapshot, copied }, inbox }
 }
 
 /** The logs as they stand. A node may run the shard and purge meanwhile: the reading counts once the same is missing twice. */
@@ -92,28 +76,9 @@ export async function readWhole(logs: ShardLogs): Promise<JournalReading> {
   return found
 }
 
-async function examineJournal(
-  journal: Log,
-  known: Known,
-  truncatedWithoutSnapshot: boolean,
-  copied: boolean,
-): Promise<JournalFindings> {
-  const { lastSeq } = await journal.state()
-  return {
-    lastSeq,
-    known,
-    truncatedWithoutSnapshot,
-    copied,
-    fault: truncatedWithoutSnapshot ? 'its beginning is gone' : await contradiction(journal, lastSeq, known),
-  }
-}
-
 /** Between the journal and what Postgres knows of it; null: there is none. */
-async function contradiction(
-  journal: Log,
-  lastSeq: number,
-  { claim, counted }: Known,
-): Promise<string | null> {
+async function contradiction(journal: Log, { claim, counted }: Known): Promise<string | null> {
+  const { lastSeq } = await journal.state()
   if (claim.seq > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${claim.seq}`
   if (counted.seq > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted.seq}`
   return (await faultOf(journal, claim, lastSeq)) ?? (await faultOf(journal, counted, lastSeq))
@@ -131,7 +96,7 @@ async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<
       items += pack.items
     }
   }
-  return { ...evidence, lastSeq, fillers, again: { packs, items }, broken: brokenBatches(fold, evidence) }
+  return { ...evidence, fillers, again: { packs, items }, broken: brokenBatches(fold, evidence) }
 }
 
 export interface AmbiguousPack {

@@ -5,7 +5,7 @@ import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { deadRecord } from '../claim/restoration.ts'
 import { appendEpoch, claimShard } from '../claim/takeover.ts'
 import { batchKey } from '../journal/batch-name.ts'
@@ -14,7 +14,7 @@ import type { HighWater, Position } from '../journal/records.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
 import { type InboxEvidence, packIdOf, weighInbox } from './evidence.ts'
 import { ambiguousPacks, isLost, packsToRepeat } from './examination.ts'
-import type { Remembered } from './ports.ts'
+import type { RepairOptions } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 5_000
 const RETRY_PAUSE_MS = 50
@@ -22,16 +22,7 @@ const FILLERS_AT_ONCE = 256
 /** Positions that one record discards. */
 const DISCARDED_AT_ONCE = 5_000
 
-export interface InboxRepairOptions {
-  readonly broker: Broker
-  readonly shard: number
-  readonly clock: Clock
-  /** UUID of this repair. */
-  readonly boot: string
-  readonly remembered: Pick<Remembered, 'dead'>
-}
-
-interface Owned extends InboxRepairOptions {
+interface Owned extends RepairOptions {
   readonly inbox: Log
   readonly journal: Journal
   readonly state: FoldState
@@ -42,7 +33,7 @@ interface Owned extends InboxRepairOptions {
  * Claims the shard, repairs its inbox when that needs it, and releases it. That nothing below `lostBelow` is left says the journal
  * which is written anew after it: until then every claim stops as before. Rejects with FencedError when a node claims it meanwhile.
  */
-export async function repairInbox(options: InboxRepairOptions): Promise<void> {
+export async function repairInbox(options: RepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
   let mark: HighWater | null = null
   const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: `${boot}-inbox` })

@@ -1,8 +1,7 @@
 /** Writes a journal anew above every sequence that was ever used (docs/architecture/repair.md, "The journal"). */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
+import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
 import type { JournalReading } from '../claim/journal-reading.ts'
 import { appendBehind } from '../journal/append-behind.ts'
@@ -10,9 +9,9 @@ import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { raiseHorizon } from '../journal/fold.ts'
 import { encodeSnapshot, freezeState } from '../journal/snapshot.ts'
-import { type JournalFindings, readWhole } from './examination.ts'
+import { type Findings, readWhole } from './examination.ts'
 import { type CompleteCopy, completeCopy, copiedState, copyJournal, movedPlaces } from './journal-copy.ts'
-import type { JournalCopies } from './ports.ts'
+import type { RepairOptions } from './ports.ts'
 
 const COPY_LOST = 'the broker lost the copy of the journal: run the repair again'
 
@@ -26,21 +25,10 @@ export class DisturbedRepairError extends Error {
   override readonly name = 'DisturbedRepairError'
 }
 
-export interface JournalRepairOptions {
+interface Repairing extends RepairOptions {
   readonly journal: Log
   readonly archive: SnapshotArchive
-  readonly shard: number
-  readonly copies: JournalCopies
-  readonly clock: Clock
-  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
-  readonly syncLagMs: number
-  /** Nodes may run the shard from now on, while the new journal comes to the disk. */
-  readonly onWhole: () => void
-  /** UUID of this repair. */
-  readonly boot: string
-  readonly findings: JournalFindings
-  /** First message of an inbox of which what stood below is lost; null: nothing is. */
-  readonly lostBelow: number | null
+  readonly findings: Findings
 }
 
 /**
@@ -48,8 +36,10 @@ export interface JournalRepairOptions {
  * removed only when its replacement is on the broker's disk: a power cut could leave neither. So the snapshot of the new journal goes
  * first into the archive; from then on no claim takes the old journal for whole.
  */
-export async function repairJournal(options: JournalRepairOptions): Promise<void> {
-  const { shard, copies, clock, syncLagMs, boot } = options
+export async function repairJournal(given: RepairOptions, findings: Findings): Promise<void> {
+  const { broker, shard, copies, clock, syncLagMs, boot } = given
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: boot })
+  const options = { ...given, journal: broker.journal(shard), archive, findings }
   const copy = await copyOf(options)
   const first = await firstOf(options)
   const anew = { copy, first, at: clock.now() }
@@ -57,13 +47,13 @@ export async function repairJournal(options: JournalRepairOptions): Promise<void
   const state = await copiedState(copy)
   const kept = movedPlaces(state.kept, first + 1)
   const snapshot = encodeSnapshot(freezeState({ ...state, epoch: first, boot, kept }))
-  await options.archive.write(name, snapshot, () => false)
+  await archive.write(name, snapshot, () => false)
   await untilSynced(options, copy)
-  if ((await options.archive.read(name)) === undefined)
+  if ((await archive.read(name)) === undefined)
     throw new DisturbedRepairError('the broker lost the snapshot of the new journal: run the repair again')
   await copies.emptyJournal(shard, first)
   await writeAnew(options, anew)
-  options.onWhole()
+  given.onWhole()
   if (syncLagMs > 0) {
     await sleep(clock, syncLagMs)
     await checkAnew(options, first, first + copy.commits + 1)
@@ -72,18 +62,18 @@ export async function repairJournal(options: JournalRepairOptions): Promise<void
 }
 
 /** Above whatever was ever used: the clock of this process may be behind. */
-async function firstOf({ journal, archive, clock, findings }: JournalRepairOptions): Promise<number> {
+async function firstOf({ journal, archive, clock, findings }: Repairing): Promise<number> {
   const { lastSeq } = await journal.state()
-  const { claim, counted } = findings.known
+  const { claim, counted } = findings.journal.known
   const named = (await archive.list()).map(({ name }) => name.seq)
   return Math.max(clock.now() * 1_000, 1 + Math.max(lastSeq, claim.seq, counted.seq, ...named))
 }
 
 /** What the journal is written from. */
-async function copyOf(options: JournalRepairOptions): Promise<CompleteCopy> {
+async function copyOf(options: Repairing): Promise<CompleteCopy> {
   const { shard, copies, findings } = options
   const complete = await completeCopy(copies, shard)
-  if (findings.truncatedWithoutSnapshot) {
+  if (findings.journal.truncatedWithoutSnapshot) {
     if (complete !== undefined) return complete
     throw new JournalGoneError(
       `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
@@ -96,7 +86,7 @@ async function copyOf(options: JournalRepairOptions): Promise<CompleteCopy> {
 }
 
 /** Rejects with DisturbedRepairError when the copy, or the end of the journal, changed meanwhile. */
-async function untilSynced(options: JournalRepairOptions, { length }: CompleteCopy): Promise<void> {
+async function untilSynced(options: Repairing, { length }: CompleteCopy): Promise<void> {
   const { journal, shard, copies, clock, syncLagMs } = options
   if (syncLagMs === 0) return
   const before = (await journal.state()).lastSeq
@@ -110,11 +100,7 @@ async function untilSynced(options: JournalRepairOptions, { length }: CompleteCo
 }
 
 /** A power cut while the repair waited for the disk may have taken the new journal: then its copy stays. */
-async function checkAnew(
-  { journal, shard }: JournalRepairOptions,
-  first: number,
-  last: number,
-): Promise<void> {
+async function checkAnew({ journal, shard }: Repairing, first: number, last: number): Promise<void> {
   const { firstSeq, lastSeq } = await journal.state()
   const isThere = async (seq: number) =>
     // A node that runs the shard by now purges behind a snapshot of its own.
@@ -124,14 +110,12 @@ async function checkAnew(
     throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
 }
 
-async function newCopy(
-  options: JournalRepairOptions,
-  { state, settled }: JournalReading,
-): Promise<CompleteCopy> {
-  const { journal, shard, copies, findings, lostBelow } = options
+async function newCopy(options: Repairing, { state, settled }: JournalReading): Promise<CompleteCopy> {
+  const { journal, shard, copies, findings } = options
+  const lostBelow = findings.inbox?.lostBelow ?? null
   if (lostBelow !== null) raiseHorizon(state, lostBelow)
   const uncounted = settled
-    .filter(({ commit }) => commit.seq > findings.known.counted.seq)
+    .filter(({ commit }) => commit.seq > findings.journal.known.counted.seq)
     .map(({ record }) => record)
   await copies.save(shard, copyJournal(journal, state, uncounted))
   const copy = await completeCopy(copies, shard)
@@ -149,7 +133,7 @@ interface NewJournal {
 
 /** Commits of the new journal from number `from` on: a claim, what the copy holds, a release. */
 async function* commitsOf(
-  { boot }: JournalRepairOptions,
+  { boot }: Repairing,
   { copy, first, at }: NewJournal,
   from: number,
 ): AsyncGenerator<Buffer> {
@@ -161,13 +145,13 @@ async function* commitsOf(
 }
 
 /** Of the last commit before the release. */
-async function lastName(options: JournalRepairOptions, anew: NewJournal): Promise<CommitName> {
+async function lastName(options: Repairing, anew: NewJournal): Promise<CommitName> {
   const { commits } = anew.copy
   const [last] = await Array.fromAsync(commitsOf(options, anew, commits))
   return commitName(anew.first + commits, last!)
 }
 
-async function writeAnew(options: JournalRepairOptions, anew: NewJournal): Promise<void> {
+async function writeAnew(options: Repairing, anew: NewJournal): Promise<void> {
   const { journal, clock } = options
   let number = 0
   for await (const data of commitsOf(options, anew, 0)) {

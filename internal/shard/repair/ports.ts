@@ -1,4 +1,6 @@
-/** What a repair needs of broker and Postgres beyond what an owner needs (docs/architecture/repair.md). */
+/** What a repair is given, and what it needs of broker and Postgres beyond what an owner needs (docs/architecture/repair.md). */
+import type { Clock } from '../../runtime/clock.ts'
+import type { Broker } from '../broker.ts'
 import type { BatchName } from '../journal/batch-name.ts'
 import type { Known } from '../ports.ts'
 
@@ -26,4 +28,21 @@ export interface Remembered {
   known(shard: number): Promise<Known>
   /** Which of these batches have a row or a tombstone in the dead letter queue. */
   dead(batches: readonly BatchName[]): Promise<BatchName[]>
+}
+
+/** Of the repair of one shard. */
+export interface RepairOptions {
+  readonly broker: Broker
+  readonly shard: number
+  readonly clock: Clock
+  /** UUID of this repair. */
+  readonly boot: string
+  readonly copies: JournalCopies
+  readonly remembered: Remembered
+  /** The logs and Postgres came back from one backup: nothing else could tell that versions behind it were used. */
+  readonly renew?: boolean
+  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
+  readonly syncLagMs: number
+  /** Nodes may run the shard from now on, while the new journal comes to the disk. */
+  readonly onWhole: () => void
 }
