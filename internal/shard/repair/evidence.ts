@@ -122,15 +122,11 @@ async function highestProven(
   const packs = new Map<number, string[] | undefined>()
   let contradicted: number | null = null
   for (const { top, positions, holds } of statements) {
-    const itemIds: (string | undefined)[] = []
-    for (const { seq, index } of positions) {
-      if (!packs.has(seq)) packs.set(seq, await itemIdsAt(inbox, state, seq))
-      itemIds.push(packs.get(seq)?.[index])
-    }
-    if (itemIds.every((each) => each !== undefined)) {
-      if (holds(itemIds as string[])) return { proven: top, contradicted }
-      contradicted = top
-    } else if (positions.every(({ seq }) => packs.get(seq) !== undefined)) contradicted = top
+    for (const { seq } of positions) if (!packs.has(seq)) packs.set(seq, await itemIdsAt(inbox, state, seq))
+    if (positions.some(({ seq }) => packs.get(seq) === undefined)) continue
+    const itemIds = positions.map(({ seq, index }) => packs.get(seq)?.[index] ?? '')
+    if (holds(itemIds)) return { proven: top, contradicted }
+    contradicted = top
   }
   return { proven: 0, contradicted }
 }

@@ -99,7 +99,7 @@ async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<
   return { ...evidence, fillers, again: { packs, items }, broken: brokenBatches(fold, evidence) }
 }
 
-export interface AmbiguousPack {
+interface AmbiguousPack {
   readonly seq: number
   readonly packId: string
   /** Of the pack when it is appended once more. */
