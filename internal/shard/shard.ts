@@ -6,6 +6,7 @@
 import { asError, messageOf } from '../runtime/thrown.ts'
 import { assembleShard } from './assembly.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
+import type { BufferState } from './held/buffer-state.ts'
 import type { FoldState } from './journal/state.ts'
 import type { ShardEvents, ShardOptions, ShardParts } from './parts.ts'
 import { Pausing } from './pausing.ts'
@@ -22,29 +23,17 @@ const LOOK_EVERY_MS = 1_000
  */
 type Phase =
   /** The claim is under way; nothing acts. */
-  | { readonly name: 'claiming' }
+  | { readonly name: 'claiming'; readonly parts: null }
   /** `draining`: it lets go in good order. */
   | { readonly name: 'replaying' | 'running' | 'draining'; readonly parts: ShardParts }
   /** `parts`: null when it ended before its claim did. `wanted`: it was let go, and did not fail. */
   | { readonly name: 'ended'; readonly parts: ShardParts | null; readonly wanted: boolean }
 
-/** What is buffered of one buffer. */
-export interface BufferedBytes {
-  readonly bufferUid: string
-  /** undefined: the configuration of the buffer is not known here yet. */
-  readonly customerId: string | undefined
-  readonly items: number
-  /** Of payloads. */
-  readonly bytes: number
-  /** As the items are stored. */
-  readonly storedBytes: number
-}
-
 export class Shard {
   readonly #options: ShardOptions
   readonly #pausing = new Pausing(() => this.#ended)
   readonly #events: ShardEvents
-  #phase: Phase = { name: 'claiming' }
+  #phase: Phase = { name: 'claiming', parts: null }
   /** When its claim began, monotonic ms. */
   #began = 0
   /** Why the journal takes nothing; null while it does. */
@@ -61,29 +50,27 @@ export class Shard {
   }
 
   get epoch(): number {
-    return this.#parts?.epoch ?? 0
+    return this.#phase.parts?.epoch ?? 0
   }
 
   /** Last committed journal sequence: "the last good one" when the shard fails. */
   get lastSeq(): number {
-    return this.#parts?.journal.lastSeq ?? 0
+    return this.#phase.parts?.journal.lastSeq ?? 0
   }
 
   /** What its journal says, with its own commits; null before it is claimed. */
   get fold(): FoldState | null {
-    return this.#parts?.state ?? null
+    return this.#phase.parts?.state ?? null
   }
 
   /** Every buffer that holds something here. */
-  *buffered(): Generator<BufferedBytes> {
-    for (const { uid, record, items, bytes, storedBytes } of this.#parts?.groups.buffers() ?? []) {
-      yield { bufferUid: uid, customerId: record?.buffer.customerId, items, bytes, storedBytes }
-    }
+  buffered(): Iterable<Readonly<BufferState>> {
+    return this.#phase.parts?.groups.buffers() ?? []
   }
 
   /** What it holds at `now`, Unix ms; null before it is claimed and after its end. */
   figures(now: number): ShardFigures | null {
-    return this.#parts && !this.#ended ? figuresOf(this.#parts, now) : null
+    return this.#phase.parts && !this.#ended ? figuresOf(this.#phase.parts, now) : null
   }
 
   /** Why it does not go on although it runs: its journal takes nothing. null while it does. */
@@ -93,12 +80,12 @@ export class Shard {
 
   /** While paused nothing is sealed and no attempt begins; see `Pausing`. */
   pause(paused: boolean): void {
-    this.#pausing.pause(paused, this.#parts)
+    this.#pausing.pause(paused, this.#phase.parts)
   }
 
   /** One round of housekeeping now. */
   async housekeep(): Promise<void> {
-    await this.#parts?.housekeeping.round()
+    await this.#phase.parts?.housekeeping.round()
   }
 
   /** Claims the shard and runs it; resolves once it reads its inbox. Rejects when the claim fails. */
@@ -106,8 +93,11 @@ export class Shard {
     this.#began = this.#options.clock.monotonic()
     const { pauses } = this.#pausing
     const parts = await assembleShard(this.#options, this.#events)
-    if (this.#ended) return this.#closeClaim(parts)
-    this.#run(parts, pauses)
+    if (this.#phase.name !== 'ended') return this.#run(parts, pauses)
+    // Let go meanwhile: without a release record the next owner would have to wait.
+    if (this.#phase.wanted) await releaseClaim(parts, this.#options.clock)
+    parts.stop()
+    await parts.journal.close()
   }
 
   /**
@@ -143,12 +133,8 @@ export class Shard {
   /** Ends at once, as a crash would: nothing is written any more. */
   async abandon(): Promise<void> {
     this.#end('abandoned')
-    await this.#parts?.stopReading()
-    await this.#parts?.journal.close()
-  }
-
-  get #parts(): ShardParts | null {
-    return this.#phase.name === 'claiming' ? null : this.#phase.parts
+    await this.#phase.parts?.stopReading()
+    await this.#phase.parts?.journal.close()
   }
 
   get #ended(): boolean {
@@ -183,14 +169,6 @@ export class Shard {
     }
   }
 
-  /** The shard ended while it was being claimed. */
-  async #closeClaim(parts: ShardParts): Promise<void> {
-    const wanted = this.#phase.name === 'ended' && this.#phase.wanted
-    if (wanted) await releaseClaim(parts, this.#options.clock)
-    parts.stop()
-    await parts.journal.close()
-  }
-
   #run(parts: ShardParts, pausesAtClaim: number): void {
     const { telemetry, shard } = this.#options
     this.#pausing.begin(parts, pausesAtClaim)
@@ -208,7 +186,7 @@ export class Shard {
   /** The parts to let go of; null: there are none, or none any more. */
   #leave(): ShardParts | null {
     if (this.#ended) return null
-    const parts = this.#parts
+    const parts = this.#phase.parts
     if (parts) this.#enter({ name: 'draining', parts })
     else this.#enter({ name: 'ended', parts: null, wanted: true })
     return parts
@@ -218,14 +196,14 @@ export class Shard {
     if (this.#ended) return
     const fenced = error instanceof FencedError
     this.#end(fenced ? 'fenced' : 'failed', error)
-    void this.#parts?.stopReading()
-    void this.#parts?.journal.close()
+    void this.#phase.parts?.stopReading()
+    void this.#phase.parts?.journal.close()
     this.#options.onEnd(error)
   }
 
   #end(how: string, error?: Error): void {
     if (this.#ended) return
-    const parts = this.#parts
+    const parts = this.#phase.parts
     this.#enter({ name: 'ended', parts, wanted: false })
     parts?.stop()
     const { telemetry, shard } = this.#options
@@ -237,7 +215,7 @@ export class Shard {
   }
 
   #look(): void {
-    const parts = this.#parts
+    const parts = this.#phase.parts
     if (this.#ended || !parts) return
     parts.payloads.giveUpOld()
     parts.batches.look()
