@@ -11,7 +11,8 @@ import { createRemembered } from '../../internal/postgres/remembered.ts'
 import { Semaphore } from '../../internal/runtime/semaphore.ts'
 import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { examine, needsRepair } from '../../internal/shard/repair/examination.ts'
-import { type RepairOptions, repairShard } from '../../internal/shard/repair/repair.ts'
+import type { RepairOptions } from '../../internal/shard/repair/ports.ts'
+import { repairShard } from '../../internal/shard/repair/repair.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { syncLagMs } from '../config/sync.ts'
 import { type CommandLogs, openCommandLogs } from '../wiring/command-logs.ts'
@@ -22,7 +23,7 @@ import { refuseOwned } from './standing.ts'
 const USAGE = 'usage: npm run repair -- --shard <number> | --all [--renew] [--yes]\n'
 /** What was found is not repaired yet. */
 const NEEDS_REPAIR = 3
-/** Shards. What they hold is in memory meanwhile, and they wait together for the disk of the broker. */
+/** Shards. What the fold holds of each is in memory meanwhile, and they wait together for the disk of the broker. */
 const AT_ONCE = 8
 
 interface Arguments {

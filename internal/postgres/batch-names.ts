@@ -1,5 +1,5 @@
 /** Names of batches as parameters of a statement. */
-import type { BatchName } from '../shard/ports.ts'
+import type { BatchName } from '../shard/journal/batch-name.ts'
 import type { Queryable } from './connection.ts'
 
 /** Of one statement: a tenth of a second over a line of 20 Mbit/s. */

@@ -3,8 +3,8 @@
  * shard's fence.
  */
 
+import type { BatchName } from '../shard/journal/batch-name.ts'
 import {
-  type BatchName,
   BodyConflictError,
   type DeadBatch,
   type DeadLetters,

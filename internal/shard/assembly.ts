@@ -3,6 +3,7 @@
  * items, the reader of the inbox, and what runs in the background.
  */
 import { askSubject } from '../domain/verdict.ts'
+import { withDeadline } from '../runtime/deadline.ts'
 import { asError } from '../runtime/thrown.ts'
 import { Batches } from './batches/batches.ts'
 import { RemoteAttempts } from './batches/handover.ts'
@@ -25,6 +26,9 @@ import { messageReader } from './message-reader.ts'
 import type { ShardEvents, ShardOptions } from './options.ts'
 import type { ShardParts } from './parts.ts'
 
+/** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
+const EPOCH_MS = 500
+
 /** Claims, folds, proves, checks, and joins the parts. Rejects with FencedError or LostTailError. */
 export async function assembleShard(options: ShardOptions, events: ShardEvents): Promise<ShardParts> {
   const logs = await claimLogs(options, events)
@@ -36,6 +40,8 @@ export async function assembleShard(options: ShardOptions, events: ShardEvents):
   const reading = new InboxReading({ ...acting, inbox: acting.inboxLog, intake })
   const stopListening = listen(acting)
   const stopReconnects = options.broker.onReconnect(() => housekeeping.reconnected())
+  // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
+  await withDeadline(options.clock, EPOCH_MS, acting.raised).catch(() => {})
   return {
     ...acting,
     epoch: acting.fence.epoch,

@@ -18,8 +18,6 @@ export interface Policies {
   onChange(listener: (record: BufferRecord) => void, holds: (uid: string) => boolean): () => void
 }
 
-export type { BatchName }
-
 /** A durable write of an owner: refused (`FencedError`) when a higher epoch is stored for the shard, or this one of another claim. */
 export interface Fence {
   readonly shard: number

@@ -26,22 +26,17 @@ const MOST_NAMED = 16_384
 const RELEASE_MS = 500
 
 type Releasing = Pick<ShardOptions, 'shard' | 'boot' | 'broker' | 'clock'>
-
-/** Once this owner has ended, nothing is said any more. */
-export interface ReleaseHooks extends Pick<ShardEvents, 'ended' | 'onProblem'> {
-  /** Resolves when nothing of the inbox is under way any more. */
-  stopReading(): Promise<void>
-}
+type ReleaseEvents = Pick<ShardEvents, 'ended' | 'onProblem'>
 
 export class Release {
   readonly #options: Releasing
   readonly #parts: ShardParts
-  readonly #hooks: ReleaseHooks
+  readonly #events: ReleaseEvents
 
-  constructor(options: Releasing, parts: ShardParts, hooks: ReleaseHooks) {
+  constructor(options: Releasing, parts: ShardParts, events: ReleaseEvents) {
     this.#options = options
     this.#parts = parts
-    this.#hooks = hooks
+    this.#events = events
   }
 
   /**
@@ -60,7 +55,7 @@ export class Release {
     await this.#until(() => !busy(), deadline)
     this.#leaveRemoteAttempts()
     await this.#say(inFlight(this.#parts, this.#options.clock.now()), deadline)
-    if (!this.#hooks.ended()) await this.#countLast()
+    if (!this.#events.ended()) await this.#countLast()
   }
 
   /**
@@ -95,7 +90,7 @@ export class Release {
   }
 
   async #stopTaking(): Promise<void> {
-    await this.#hooks.stopReading()
+    await this.#parts.stopReading()
     this.#parts.housekeeping.stop()
   }
 
@@ -122,7 +117,7 @@ export class Release {
   }
 
   async #say(batches: ReleaseRecord['batches'], deadline: number): Promise<void> {
-    if (this.#hooks.ended()) return
+    if (this.#events.ended()) return
     let said = false
     this.#parts.journal.write({ type: 'release', batches }, () => {
       said = true
@@ -133,13 +128,13 @@ export class Release {
   /** The last counters, when Postgres takes them at once; else the next owner finds them in the journal. */
   async #countLast(): Promise<void> {
     const counted = withDeadline(this.#options.clock, LAST_COUNTERS_MS, this.#parts.projector.flush())
-    await counted.catch((error: unknown) => this.#hooks.onProblem('delivery counters', error))
+    await counted.catch((error: unknown) => this.#events.onProblem('delivery counters', error))
   }
 
   /** Until it holds, `deadline` (monotonic ms), or the end of this owner. */
   async #until(holds: () => boolean, deadline: number): Promise<void> {
     const { clock } = this.#options
-    while (!holds() && clock.monotonic() < deadline && !this.#hooks.ended()) await this.#pause()
+    while (!holds() && clock.monotonic() < deadline && !this.#events.ended()) await this.#pause()
   }
 
   #pause(): Promise<void> {

@@ -3,10 +3,10 @@
  * anew for every claim; a shard that failed or was fenced is never used again.
  */
 
-import { withDeadline } from '../runtime/deadline.ts'
 import { asError, messageOf } from '../runtime/thrown.ts'
 import { assembleShard } from './assembly.ts'
 import { figuresOf, type ShardFigures } from './figures.ts'
+import type { BufferState } from './held/buffer-state.ts'
 import type { FoldState } from './journal/state.ts'
 import type { ShardEvents, ShardOptions } from './options.ts'
 import type { ShardParts } from './parts.ts'
@@ -16,78 +16,62 @@ import { Release, releaseClaim } from './release.ts'
 
 /** Between two looks at what it holds, ms. */
 const LOOK_EVERY_MS = 1_000
-/** So long a claim waits for Postgres; without it the groups go on that need nothing of it, ms. */
-const EPOCH_MS = 500
 
 /**
- *   claiming ─▶ claimed ─▶ replaying ─▶ running ─▶ draining ─▶ ended
+ *   claiming ─▶ replaying ─▶ running ─▶ draining ─▶ ended
  *
- * Every phase may be followed by `draining`, but for `claiming`, and by `ended`.
+ * Every phase may be followed by `ended`, and `replaying` by `draining`.
  */
 type Phase =
   /** The claim is under way; nothing acts. */
-  | { readonly name: 'claiming' }
-  /** Postgres is asked whether the journal lost commits. */
-  | { readonly name: 'claimed'; readonly parts: ShardParts }
-  | { readonly name: 'replaying' | 'running'; readonly parts: ShardParts }
-  /** It lets go in good order. `reads`: what it restores may still need the inbox. */
-  | { readonly name: 'draining'; readonly parts: ShardParts; readonly reads: boolean }
+  | { readonly name: 'claiming'; readonly parts: null }
+  /** `draining`: it lets go in good order. */
+  | { readonly name: 'replaying' | 'running' | 'draining'; readonly parts: ShardParts }
   /** `parts`: null when it ended before its claim did. `wanted`: it was let go, and did not fail. */
   | { readonly name: 'ended'; readonly parts: ShardParts | null; readonly wanted: boolean }
-
-/** What is buffered of one buffer. */
-export interface BufferedBytes {
-  readonly bufferUid: string
-  /** undefined: the configuration of the buffer is not known here yet. */
-  readonly customerId: string | undefined
-  readonly items: number
-  /** Of payloads. */
-  readonly bytes: number
-  /** As the items are stored. */
-  readonly storedBytes: number
-}
 
 export class Shard {
   readonly #options: ShardOptions
   readonly #pausing = new Pausing(() => this.#ended)
-  #phase: Phase = { name: 'claiming' }
+  readonly #events: ShardEvents
+  #phase: Phase = { name: 'claiming', parts: null }
+  /** When its claim began, monotonic ms. */
+  #began = 0
   /** Why the journal takes nothing; null while it does. */
   #refused: string | null = null
 
   constructor(options: ShardOptions) {
     this.#options = options
+    this.#events = this.#listener()
   }
 
   /** `claiming`, `replaying`, `running`, `draining` or `ended`. */
   get state(): string {
-    const { name } = this.#phase
-    return name === 'claimed' ? 'claiming' : name
+    return this.#phase.name
   }
 
   get epoch(): number {
-    return this.#parts?.epoch ?? 0
+    return this.#phase.parts?.epoch ?? 0
   }
 
   /** Last committed journal sequence: "the last good one" when the shard fails. */
   get lastSeq(): number {
-    return this.#parts?.journal.lastSeq ?? 0
+    return this.#phase.parts?.journal.lastSeq ?? 0
   }
 
   /** What its journal says, with its own commits; null before it is claimed. */
   get fold(): FoldState | null {
-    return this.#parts?.state ?? null
+    return this.#phase.parts?.state ?? null
   }
 
   /** Every buffer that holds something here. */
-  *buffered(): Generator<BufferedBytes> {
-    for (const { uid, record, items, bytes, storedBytes } of this.#parts?.groups.buffers() ?? []) {
-      yield { bufferUid: uid, customerId: record?.buffer.customerId, items, bytes, storedBytes }
-    }
+  buffered(): Iterable<Readonly<BufferState>> {
+    return this.#phase.parts?.groups.buffers() ?? []
   }
 
   /** What it holds at `now`, Unix ms; null before it is claimed and after its end. */
   figures(now: number): ShardFigures | null {
-    return this.#parts && !this.#ended ? figuresOf(this.#parts, now) : null
+    return this.#phase.parts && !this.#ended ? figuresOf(this.#phase.parts, now) : null
   }
 
   /** Why it does not go on although it runs: its journal takes nothing. null while it does. */
@@ -97,25 +81,24 @@ export class Shard {
 
   /** While paused nothing is sealed and no attempt begins; see `Pausing`. */
   pause(paused: boolean): void {
-    this.#pausing.pause(paused, this.#parts)
+    this.#pausing.pause(paused, this.#phase.parts)
   }
 
   /** One round of housekeeping now. */
   async housekeep(): Promise<void> {
-    await this.#parts?.housekeeping.round()
+    await this.#phase.parts?.housekeeping.round()
   }
 
   /** Claims the shard and runs it; resolves once it reads its inbox. Rejects when the claim fails. */
   async start(): Promise<void> {
-    const { clock } = this.#options
-    const began = clock.monotonic()
+    this.#began = this.#options.clock.monotonic()
     const { pauses } = this.#pausing
-    const parts = await assembleShard(this.#options, this.#events(began))
-    if (this.#ended) return this.#closeClaim(parts)
-    this.#enter({ name: 'claimed', parts })
-    // Sealed before Postgres told whether the journal lost commits, a batch could take a version that is in use.
-    await withDeadline(clock, EPOCH_MS, parts.raised).catch(() => {})
-    if (this.#mayRead) this.#run(parts, pauses)
+    const parts = await assembleShard(this.#options, this.#events)
+    if (this.#phase.name !== 'ended') return this.#run(parts, pauses)
+    // Let go meanwhile: without a release record the next owner would have to wait.
+    if (this.#phase.wanted) await releaseClaim(parts, this.#options.clock)
+    parts.stop()
+    await parts.journal.close()
   }
 
   /**
@@ -126,7 +109,7 @@ export class Shard {
   async stop(timeoutMs: number, awaited: () => boolean = () => false): Promise<void> {
     const parts = this.#leave()
     if (!parts) return
-    await this.#releaseOf(parts).afterAttempts(timeoutMs, awaited)
+    await new Release(this.#options, parts, this.#events).afterAttempts(timeoutMs, awaited)
     this.#end('released')
     await parts.journal.close()
   }
@@ -140,7 +123,7 @@ export class Shard {
     const parts = this.#leave()
     if (!parts) return released()
     const deadline = this.#options.clock.monotonic() + timeoutMs
-    const release = this.#releaseOf(parts)
+    const release = new Release(this.#options, parts, this.#events)
     const passed = await release.duringAttempts(deadline)
     this.#end('released')
     released()
@@ -151,21 +134,12 @@ export class Shard {
   /** Ends at once, as a crash would: nothing is written any more. */
   async abandon(): Promise<void> {
     this.#end('abandoned')
-    await this.#parts?.stopReading()
-    await this.#parts?.journal.close()
-  }
-
-  get #parts(): ShardParts | null {
-    return this.#phase.name === 'claiming' ? null : this.#phase.parts
+    await this.#phase.parts?.stopReading()
+    await this.#phase.parts?.journal.close()
   }
 
   get #ended(): boolean {
     return this.#phase.name === 'ended'
-  }
-
-  /** A stop that came meanwhile may need nothing of the inbox any more. */
-  get #mayRead(): boolean {
-    return this.#phase.name === 'draining' ? this.#phase.reads : !this.#ended
   }
 
   /** The only place at which a phase begins. */
@@ -174,13 +148,14 @@ export class Shard {
     this.#phase = phase
   }
 
-  #events(began: number): ShardEvents {
+  /** Takes what its parts tell. */
+  #listener(): ShardEvents {
     const { telemetry, shard, clock } = this.#options
     return {
       onFatal: (error) => this.#fail(error),
       onReplayed: () => {
         if (this.#phase.name === 'replaying') this.#enter({ name: 'running', parts: this.#phase.parts })
-        const replayMs = clock.monotonic() - began
+        const replayMs = clock.monotonic() - this.#began
         telemetry.ownership({ shard, epoch: this.epoch, state: 'running', replayMs })
       },
       onRefused: (error) => {
@@ -195,18 +170,10 @@ export class Shard {
     }
   }
 
-  /** The shard ended while it was being claimed. */
-  async #closeClaim(parts: ShardParts): Promise<void> {
-    const wanted = this.#phase.name === 'ended' && this.#phase.wanted
-    if (wanted) await releaseClaim(parts, this.#options.clock)
-    parts.stop()
-    await parts.journal.close()
-  }
-
   #run(parts: ShardParts, pausesAtClaim: number): void {
     const { telemetry, shard } = this.#options
     this.#pausing.begin(parts, pausesAtClaim)
-    if (this.#phase.name === 'claimed') this.#enter({ name: 'replaying', parts })
+    this.#enter({ name: 'replaying', parts })
     telemetry.ownership({ shard, epoch: parts.epoch, state: 'replaying' })
     try {
       parts.begin()
@@ -220,35 +187,24 @@ export class Shard {
   /** The parts to let go of; null: there are none, or none any more. */
   #leave(): ShardParts | null {
     if (this.#ended) return null
-    const parts = this.#parts
-    if (parts) this.#enter({ name: 'draining', parts, reads: true })
+    const parts = this.#phase.parts
+    if (parts) this.#enter({ name: 'draining', parts })
     else this.#enter({ name: 'ended', parts: null, wanted: true })
     return parts
-  }
-
-  #releaseOf(parts: ShardParts): Release {
-    return new Release(this.#options, parts, {
-      ended: () => this.#ended,
-      stopReading: () => {
-        if (!this.#ended) this.#enter({ name: 'draining', parts, reads: false })
-        return parts.stopReading()
-      },
-      onProblem: (what, error) => this.#problem(what, error),
-    })
   }
 
   #fail(error: Error): void {
     if (this.#ended) return
     const fenced = error instanceof FencedError
     this.#end(fenced ? 'fenced' : 'failed', error)
-    void this.#parts?.stopReading()
-    void this.#parts?.journal.close()
+    void this.#phase.parts?.stopReading()
+    void this.#phase.parts?.journal.close()
     this.#options.onEnd(error)
   }
 
   #end(how: string, error?: Error): void {
     if (this.#ended) return
-    const parts = this.#parts
+    const parts = this.#phase.parts
     this.#enter({ name: 'ended', parts, wanted: false })
     parts?.stop()
     const { telemetry, shard } = this.#options
@@ -260,7 +216,7 @@ export class Shard {
   }
 
   #look(): void {
-    const parts = this.#parts
+    const parts = this.#phase.parts
     if (this.#ended || !parts) return
     parts.payloads.giveUpOld()
     parts.batches.look()

@@ -9,7 +9,9 @@ import { ownNats } from '../support/servers.ts'
 import { tempFolder } from '../support/temp-folders.ts'
 import { connectTo } from './support.ts'
 
-const bytesOf = (texts: readonly string[]) => texts.map((text) => Buffer.from(text))
+async function* bytesOf(texts: readonly string[]) {
+  for (const text of texts) yield Buffer.from(text)
+}
 
 describe('copies of journals', () => {
   let dir: string
@@ -27,8 +29,10 @@ describe('copies of journals', () => {
     await connection.close()
   })
 
-  const loaded = async (shard: number) =>
-    (await copies.load(shard))?.map((message) => Buffer.from(message).toString())
+  async function loaded(shard: number): Promise<string[] | undefined> {
+    const copy = await copies.load(shard)
+    return copy && Array.fromAsync(copy.read(0, copy.length), (message) => Buffer.from(message).toString())
+  }
 
   it('are what was saved last, until they are removed', async () => {
     expect(await loaded(0)).to.equal(undefined)

@@ -1,6 +1,6 @@
 /**
  * The memory of a claim must not grow with the payloads that it takes over: an empty shard's memory, 60 MB, and 600 bytes an
- * item, while it claims and afterwards (docs/architecture/protocol.md, "Memory").
+ * item, while it claims and afterwards (docs/architecture/protocol.md, "Memory"). Nor must that of a repair.
  */
 import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
@@ -9,9 +9,13 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { groupToken } from '../../internal/domain/group.ts'
 import { decodePack, encodePack } from '../../internal/domain/pack.ts'
+import { createJournalCopies } from '../../internal/nats/log/journal-copies.ts'
 import { connect, type Database } from '../../internal/postgres/connection.ts'
+import { createRemembered } from '../../internal/postgres/remembered.ts'
+import { systemClock } from '../../internal/runtime/system-clock.ts'
 import { encodeCommit, encodeRecord } from '../../internal/shard/journal/codec.ts'
 import type { JournalRecord, KeptItem } from '../../internal/shard/journal/records.ts'
+import { repairShard } from '../../internal/shard/repair/repair.ts'
 import { brokerAt, type TestBroker } from '../nats/support.ts'
 import { eventually } from '../support/eventually.ts'
 import { insertBuffer, insertCustomer, type TestBuffer } from '../support/rows.ts'
@@ -132,5 +136,26 @@ describe('the memory of an owner that takes over what is kept', function () {
     expect(numbersOf(second.sent[0]!.body)).to.deep.equal([17, 1_000_000])
     expect(second.problems).to.deep.equal([])
     await second.shard.abandon()
+  })
+
+  it('is enough for a repair, too', async () => {
+    const clock = systemClock()
+    const copies = createJournalCopies({ connection: at.connection, clock, replicas: 1 })
+    const ports = { broker: at.broker, clock, copies, remembered: createRemembered(db), boot: randomUUID() }
+    const empty = memory()
+    const peak = watchPeak()
+    try {
+      await repairShard({ ...ports, shard: 0, renew: true, syncLagMs: 0, onWhole: () => {} })
+    } finally {
+      peak.end()
+      copies.close()
+    }
+    expect(peak.bytes - empty).to.be.below(BUDGET)
+    const next = owner()
+    await next.shard.start()
+    await eventually(() => next.shard.state === 'running', PATIENT)
+    // One was sent before.
+    expect(next.shard.figures(Date.now())?.items).to.equal(ITEMS - 1)
+    await next.shard.abandon()
   })
 })

@@ -450,8 +450,8 @@ export const UNIT_MUTANTS: readonly UnitMutant[] = [
     edits: [
       ['  await copies.emptyJournal(shard, first)\n', ''],
       [
-        '  await options.archive.write(',
-        '  await copies.emptyJournal(shard, first)\n  await options.archive.write(',
+        '  await archive.write(',
+        '  await copies.emptyJournal(shard, first)\n  await archive.write(',
       ],
     ],
   },
@@ -461,7 +461,7 @@ export const UNIT_MUTANTS: readonly UnitMutant[] = [
     test: 'repair/journal-repair.test.ts',
     fails: 'removes what it replaces only once the replacement is on disk',
     file: 'shard/repair/journal-repair.ts',
-    edits: [['  await untilSynced(options, messages.length)\n', '']],
+    edits: [['  await untilSynced(options, copy)\n', '']],
   },
   {
     name: 'repair-without-read-back',
@@ -469,7 +469,7 @@ export const UNIT_MUTANTS: readonly UnitMutant[] = [
     test: 'repair/journal-repair.test.ts',
     fails: 'empties nothing when the copy, or the snapshot, is gone once it has waited for the disk',
     file: 'shard/repair/journal-repair.ts',
-    edits: [['if ((await options.archive.read(anew.name)) === undefined)', 'if (!anew)']],
+    edits: [['if ((await archive.read(name)) === undefined)', 'if (!anew)']],
   },
   {
     name: 'repair-below-archive',
@@ -477,7 +477,7 @@ export const UNIT_MUTANTS: readonly UnitMutant[] = [
     test: 'repair/journal-repair.test.ts',
     fails: 'begins above all that the archive names, also where its clock is behind',
     file: 'shard/repair/journal-repair.ts',
-    edits: [['    ...named.map((seq) => seq + 1),\n', '']],
+    edits: [[', ...named))', '))']],
   },
   {
     name: 'repair-forgets-copy',

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { DiscardPolicy, NatsError, RetentionPolicy, StorageType } from 'nats'
 import type { Clock } from '../../runtime/clock.ts'
-import type { JournalCopies } from '../../shard/repair/ports.ts'
+import type { JournalCopies, JournalCopy } from '../../shard/repair/ports.ts'
 import type { Connection } from '../connection.ts'
 import { journalName, type LogName } from '../names.ts'
 import { BrokerApiError, STREAM_NOT_FOUND, StreamApi } from '../streams/stream-api.ts'
@@ -35,7 +35,8 @@ export function createJournalCopies(options: JournalCopiesOptions): JournalCopie
       const log = logOf(shard)
       // Of this copy alone: the broker remembers the ids of one that came back, and would take these for repetitions.
       const copyId = randomUUID()
-      for (const [number, message] of messages.entries()) await append(log, message, `${copyId}-${number}`)
+      let number = 0
+      for await (const message of messages) await append(log, message, `${copyId}-${number++}`)
     },
     remove: (shard) => remove(options, shard),
     async emptyJournal(shard, seq) {
@@ -51,16 +52,24 @@ function copyName(shard: number, prefix: string): LogName {
   return { stream: `${prefix}REPAIR_${shard}`, subject, appendTo: subject }
 }
 
-async function load(log: StreamLog): Promise<Uint8Array[] | undefined> {
-  const messages: Uint8Array[] = []
+async function load(log: StreamLog): Promise<JournalCopy | undefined> {
   try {
-    const { firstSeq, lastSeq } = await log.state()
-    for await (const { data } of log.range(firstSeq, lastSeq)) messages.push(Buffer.from(data))
-    return messages
+    const { firstSeq, messages } = await log.state()
+    return { length: messages, read: (from, to) => read(log, firstSeq + from, firstSeq + to) }
   } catch (error) {
     if (error instanceof BrokerApiError && error.code === STREAM_NOT_FOUND) return undefined
     throw error
   }
+}
+
+async function* read(log: StreamLog, from: number, to: number): AsyncGenerator<Uint8Array> {
+  let next = from
+  for await (const { seq, data } of log.range(from, to - 1)) {
+    if (seq !== next) break
+    yield data
+    next++
+  }
+  if (next < to) throw new Error(`the copy of the journal lacks message ${next}`)
 }
 
 /**

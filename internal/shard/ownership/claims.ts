@@ -30,44 +30,29 @@ export class Claims {
     this.#options = options
   }
 
-  /** null: it may be claimed; else the boot that may still own it. Rejects when the journal cannot be read. */
-  async ownerOf(shard: number): Promise<string | null> {
+  /** Rejects when the journal cannot be read. */
+  async mayClaim(shard: number): Promise<boolean> {
     const last = await this.#options.broker.journal(shard).last()
-    if (last === undefined) return null
-    const owner = this.#lastOwner(shard, last.data)
-    if (owner !== null) return owner
-    this.#unlisted.delete(shard)
-    return null
-  }
-
-  #lastOwner(shard: number, data: Uint8Array): string | null {
-    try {
-      const { boot, records } = decodeCommit(data)
-      return records.at(-1)?.type === 'release' || this.#isOver(shard, boot) ? null : boot
-    } catch (error) {
-      if (!(error instanceof CorruptBytesError)) throw error
-      return this.#lister(shard)
-    }
+    const owner = last === undefined ? null : ownerBy(last.data)
+    const may = owner === null || this.#hasLeft(shard, owner)
+    if (may) this.#unlisted.delete(shard)
+    return may
   }
 
   /**
-   * Of a shard whose last commit cannot be read: a node of a newer version may have written it and live. When no
-   * lease has listed the shard for a TTL it is claimed all the same: that fails, with what all failures of shards
-   * have, back-off and a line in `/health`.
+   * A last commit that cannot be read may be of a newer version, and of any node that lives. When no lease has listed the shard for a
+   * TTL it is claimed all the same: that fails, with what all failures of shards have, back-off and a line in `/health`.
    */
-  #lister(shard: number): string | null {
-    const { boot, membership } = this.#options
-    const lease = membership.leases().find((each) => each.boot !== boot && each.shards.includes(shard))
-    if (lease === undefined) return this.#unlistedForLong(shard, UNKNOWN) ? null : UNKNOWN
-    this.#unlisted.delete(shard)
-    return lease.boot
-  }
-
-  #isOver(shard: number, owner: string): boolean {
+  #hasLeft(shard: number, owner: string): boolean {
     const { boot, membership, isOver } = this.#options
-    if (owner === boot || isOver(owner) || membership.isGone(owner)) return true
-    const lease = membership.leases().find((each) => each.boot === owner)
-    if (lease !== undefined && !lease.shards.includes(shard)) return this.#unlistedForLong(shard, owner)
+    const isKnown = owner !== UNKNOWN
+    if (isKnown && (owner === boot || isOver(owner) || membership.isGone(owner))) return true
+    const leases = membership
+      .leases()
+      .filter((lease) => (isKnown ? lease.boot === owner : lease.boot !== boot))
+    const isListed = leases.some(({ shards }) => shards.includes(shard))
+    // A known owner without a lease is not yet gone for certain.
+    if (!isListed && (!isKnown || leases.length > 0)) return this.#unlistedForLong(shard, owner)
     this.#unlisted.delete(shard)
     return false
   }
@@ -80,5 +65,16 @@ export class Claims {
       return false
     }
     return clock.monotonic() - known.since >= membership.ttlMs
+  }
+}
+
+/** Of the journal's last commit; null: it was released. */
+function ownerBy(data: Uint8Array): string | null {
+  try {
+    const { boot, records } = decodeCommit(data)
+    return records.at(-1)?.type === 'release' ? null : boot
+  } catch (error) {
+    if (error instanceof CorruptBytesError) return UNKNOWN
+    throw error
   }
 }

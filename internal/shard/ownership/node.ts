@@ -112,8 +112,8 @@ export class ActorNode {
 
   /** Unless somebody has it, or it cannot be known. */
   async #takeBack(number: number, leftMs: () => number): Promise<void> {
-    const owner = await this.#claims.ownerOf(number).catch((error: unknown) => String(error))
-    if (owner !== null || this.#supervisors.has(number) || leftMs() <= 0) return
+    const may = await this.#claims.mayClaim(number).catch(() => false)
+    if (!may || this.#supervisors.has(number) || leftMs() <= 0) return
     // The claim is bounded by the stop.
     void this.#supervise(number)
     const supervisor = this.#supervisors.get(number)
@@ -230,8 +230,8 @@ export class ActorNode {
     if (this.#asking.has(number)) return
     this.#asking.add(number)
     try {
-      const owner = await this.#claims.ownerOf(number)
-      if (owner !== null || this.#stopping || this.#supervisors.has(number)) return
+      const may = await this.#claims.mayClaim(number)
+      if (!may || this.#stopping || this.#supervisors.has(number)) return
     } catch (error) {
       this.#problem(number, 'the owner of a shard cannot be read', error)
       return

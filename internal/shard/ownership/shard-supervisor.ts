@@ -88,28 +88,28 @@ export class ShardSupervisor {
 
   /** Stops in good order, with nobody to take it over now; `awaited`: see `Shard.stop`. */
   async stop(timeoutMs: number, awaited?: () => boolean): Promise<void> {
-    this.#leave()
-    const { clock } = this.#options
-    const deadline = clock.monotonic() + timeoutMs
-    // A claim under way replaced the last owner: without a release record the next one would have to wait.
-    await withDeadline(clock, Math.min(timeoutMs, CLAIM_MS), this.#starting).catch(() => {})
-    await this.#shard?.stop(Math.max(0, deadline - clock.monotonic()), awaited)
+    const leftMs = await this.#leave(timeoutMs, CLAIM_MS)
+    await this.#shard?.stop(leftMs, awaited)
   }
 
   /** Gives it to the next owner: `released` is called when that one may claim it. */
   async handOver(timeoutMs: number, released: () => void): Promise<void> {
-    this.#leave()
-    const { clock } = this.#options
-    const deadline = clock.monotonic() + timeoutMs
-    // A claim under way is not broken off: without a release record the next owner would have to wait.
-    await withDeadline(clock, timeoutMs, this.#starting).catch(() => {})
-    if (this.#shard) await this.#shard.handOver(Math.max(0, deadline - clock.monotonic()), released)
+    const leftMs = await this.#leave(timeoutMs, timeoutMs)
+    if (this.#shard) await this.#shard.handOver(leftMs, released)
     else released()
   }
 
-  #leave(): void {
+  /**
+   * Claims no more, and waits so long at most for a claim under way: it replaced the last owner, and without a release record the next
+   * one would have to wait. Answers what is left of `timeoutMs`.
+   */
+  async #leave(timeoutMs: number, claimMs: number): Promise<number> {
     this.#leaving = true
     this.#cancelRestart?.()
+    const { clock } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
+    await withDeadline(clock, Math.min(timeoutMs, claimMs), this.#starting).catch(() => {})
+    return Math.max(0, deadline - clock.monotonic())
   }
 
   #ended(shard: Shard, error: Error): void {

@@ -34,41 +34,35 @@ interface Statement {
 export async function weighInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxEvidence> {
   const state = await inbox.state()
   const named = highestNamed(fold)
-  const marked = await highestMark(inbox, state, await marksOf(journal, fold))
-  const statements = await statementsAbove(journal, fold, Math.max(marked, state.firstSeq - 1))
-  const { proven, contradicted } = await highestProven(inbox, state, statements)
+  const { marks, statements } = await readStatements(journal, fold, state.firstSeq)
+  const marked = await highestMark(inbox, state, marks)
+  const unmarked = statements.filter(({ top }) => top > marked)
+  const { proven, contradicted } = await highestProven(inbox, state, unmarked)
   const mark = await inspectMark(inbox, state, fold.highWater)
-  return {
-    named,
-    proven: Math.max(marked, proven),
-    fault: faultOf({ named, lastSeq: state.lastSeq, mark, contradicted, seen: fold.highWater?.seq }),
-    lostBelow: lostBelow(state, fold),
-  }
+  let fault: string | null = null
+  if (named > state.lastSeq) fault = `it ends at ${state.lastSeq}, the journal names ${named}`
+  else if (mark === 'gone') fault = `message ${fold.highWater?.seq} is not what an owner saw there`
+  else if (contradicted !== null) fault = `message ${contradicted} does not hold what the journal says`
+  return { named, proven: Math.max(marked, proven), fault, lostBelow: lostBelow(state, fold) }
 }
 
-function faultOf(found: {
-  named: number
-  lastSeq: number
-  mark: 'there' | 'purged' | 'gone'
-  contradicted: number | null
-  seen: number | undefined
-}): string | null {
-  const { named, lastSeq, mark, contradicted, seen } = found
-  if (named > lastSeq) return `it ends at ${lastSeq}, the journal names ${named}`
-  if (mark === 'gone') return `message ${seen} is not what an owner saw there`
-  if (contradicted !== null) return `message ${contradicted} does not hold what the journal says`
-  return null
-}
-
-/** Every high-water mark that the journal holds, highest first. */
-async function marksOf(journal: Log, fold: FoldState): Promise<HighWater[]> {
+/** What the journal says of messages from `from` on, and every high-water mark that it holds; both highest first. */
+async function readStatements(
+  journal: Log,
+  fold: FoldState,
+  from: number,
+): Promise<{ marks: HighWater[]; statements: Statement[] }> {
   const marks = fold.highWater ? [fold.highWater] : []
+  const above = (records: readonly JournalRecord[]) =>
+    records.flatMap(statementsOf).filter(({ top }) => top >= from)
+  const statements = above([...fold.batches.values()].map(({ seal }) => seal))
   const { firstSeq, lastSeq } = await journal.state()
   for await (const { data } of journal.range(firstSeq, lastSeq)) {
-    const { highWater } = decodeCommit(data)
+    const { highWater, records } = decodeCommit(data)
     if (highWater && highWater.seq !== marks.at(-1)?.seq) marks.push(highWater)
+    statements.push(...above(records))
   }
-  return marks.sort((a, b) => b.seq - a.seq)
+  return { marks: marks.sort((a, b) => b.seq - a.seq), statements: statements.sort((a, b) => b.top - a.top) }
 }
 
 /** 0: none of them. */
@@ -85,20 +79,6 @@ async function inspectMark(
   if (mark === null || (mark.seq < firstSeq && mark.seq <= lastSeq)) return 'purged'
   const message = mark.seq <= lastSeq ? await inbox.get(mark.seq) : undefined
   return message && packIdOf(message) === mark.packId ? 'there' : 'gone'
-}
-
-/** Highest first. */
-async function statementsAbove(journal: Log, fold: FoldState, seq: number): Promise<Statement[]> {
-  const found: Statement[] = []
-  const note = (statement: Statement | undefined) => {
-    if (statement && statement.top > seq) found.push(statement)
-  }
-  for (const { seal } of fold.batches.values()) note(statementOfSeal(seal))
-  const { firstSeq, lastSeq } = await journal.state()
-  for await (const { data } of journal.range(firstSeq, lastSeq)) {
-    for (const record of decodeCommit(data).records) for (const each of statementsOf(record)) note(each)
-  }
-  return found.sort((a, b) => b.top - a.top)
 }
 
 function statementsOf(record: JournalRecord): Statement[] {
@@ -133,15 +113,11 @@ async function highestProven(
   const packs = new Map<number, string[] | undefined>()
   let contradicted: number | null = null
   for (const { top, positions, holds } of statements) {
-    const itemIds: (string | undefined)[] = []
-    for (const { seq, index } of positions) {
-      if (!packs.has(seq)) packs.set(seq, await itemIdsAt(inbox, state, seq))
-      itemIds.push(packs.get(seq)?.[index])
-    }
-    if (itemIds.every((each) => each !== undefined)) {
-      if (holds(itemIds as string[])) return { proven: top, contradicted }
-      contradicted = top
-    } else if (positions.every(({ seq }) => packs.get(seq) !== undefined)) contradicted = top
+    for (const { seq } of positions) if (!packs.has(seq)) packs.set(seq, await itemIdsAt(inbox, state, seq))
+    if (positions.some(({ seq }) => packs.get(seq) === undefined)) continue
+    const itemIds = positions.map(({ seq, index }) => packs.get(seq)?.[index] ?? '')
+    if (holds(itemIds)) return { proven: top, contradicted }
+    contradicted = top
   }
   return { proven: 0, contradicted }
 }

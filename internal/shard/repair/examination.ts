@@ -1,21 +1,19 @@
 /** What is wrong with a shard, and what a repair would do about it. Changes nothing. */
 import { createHash } from 'node:crypto'
 import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { faultOf } from '../claim/epoch.ts'
 import { packIdOf } from '../claim/inbox-check.ts'
 import { type JournalReading, readJournal, type ShardLogs } from '../claim/journal-reading.ts'
 import type { Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { Known } from '../ports.ts'
-import { itemIdsOf, weighInbox } from './evidence.ts'
-import { isComplete } from './journal-copy.ts'
-import type { JournalCopies, Remembered } from './ports.ts'
+import { type InboxEvidence, itemIdsOf, weighInbox } from './evidence.ts'
+import { completeCopy } from './journal-copy.ts'
+import type { RepairOptions } from './ports.ts'
 
 export interface JournalFindings {
-  readonly lastSeq: number
   readonly known: Known
   /** Why it needs a repair; null: it does not. */
   readonly fault: string | null
@@ -25,16 +23,7 @@ export interface JournalFindings {
   readonly copied: boolean
 }
 
-export interface InboxFindings {
-  readonly lastSeq: number
-  /** Highest position that the journal names. */
-  readonly named: number
-  /** Highest one that is proven to hold what the journal means. */
-  readonly proven: number
-  /** Why it does not end as it should; null: it does. */
-  readonly fault: string | null
-  /** Its first message, when what stood below was not over; null: it begins as it should. */
-  readonly lostBelow: number | null
+export interface InboxFindings extends InboxEvidence {
   /** Packs without items to be appended. */
   readonly fillers: number
   /** What stands above `proven` and up to `named`, to be appended once more. */
@@ -50,16 +39,6 @@ export interface Findings {
   readonly inbox: InboxFindings | null
 }
 
-export interface ExaminationOptions {
-  readonly broker: Pick<Broker, 'inbox' | 'journal' | 'archive'>
-  readonly shard: number
-  readonly clock: Clock
-  readonly copies: JournalCopies
-  readonly remembered: Remembered
-  /** The logs and Postgres came back from one backup: nothing else could tell that versions behind it were used. */
-  readonly renew?: boolean
-}
-
 /** An owner commits a horizon before it purges: whoever lacks the one may lack seals behind it, too. */
 const OUTLIVED = 'it may have lost its end, for the inbox was purged beyond what it says is over'
 const RENEWED = 'versions above its end may be in use, as its caller says'
@@ -69,24 +48,21 @@ export function needsRepair({ journal, inbox }: Findings): boolean {
 }
 
 /** Rejects when broker or Postgres do not answer. */
-export async function examine({
-  broker,
-  shard,
-  clock,
-  copies,
-  remembered,
-  renew = false,
-}: ExaminationOptions): Promise<Findings> {
+export async function examine(options: RepairOptions): Promise<Findings> {
+  const { broker, shard, clock, copies, remembered, renew = false } = options
   const journal = broker.journal(shard)
   const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: null })
   const { state, fault: missing, denied } = await readWhole({ journal, archive, clock })
   const truncatedWithoutSnapshot = missing !== null
-  const copy = await copies.load(shard)
-  const found = await examineJournal(journal, await remembered.known(shard), truncatedWithoutSnapshot, copy)
+  const copied = (await completeCopy(copies, shard)) !== undefined
+  const known = await remembered.known(shard)
+  const contradicted = truncatedWithoutSnapshot
+    ? 'its beginning is gone'
+    : await contradiction(journal, known)
   const inbox = truncatedWithoutSnapshot ? null : await examineInbox(broker.inbox(shard), journal, state)
   const outlived = inbox !== null && inbox.lostBelow !== null ? OUTLIVED : null
-  const fault = found.fault ?? denied ?? outlived ?? (renew ? RENEWED : null)
-  return { shard, journal: { ...found, fault }, inbox }
+  const fault = contradicted ?? denied ?? outlived ?? (renew ? RENEWED : null)
+  return { shard, journal: { known, fault, truncatedWithoutSnapshot, copied }, inbox }
 }
 
 /** The logs as they stand. A node may run the shard and purge meanwhile: the reading counts once the same is missing twice. */
@@ -101,29 +77,9 @@ export async function readWhole(logs: ShardLogs): Promise<JournalReading> {
   return found
 }
 
-async function examineJournal(
-  journal: Log,
-  known: Known,
-  truncatedWithoutSnapshot: boolean,
-  copy: Uint8Array[] | undefined,
-): Promise<JournalFindings> {
-  const { lastSeq } = await journal.state()
-  const copied = copy !== undefined && isComplete(copy)
-  return {
-    lastSeq,
-    known,
-    truncatedWithoutSnapshot,
-    copied,
-    fault: truncatedWithoutSnapshot ? 'its beginning is gone' : await contradiction(journal, lastSeq, known),
-  }
-}
-
 /** Between the journal and what Postgres knows of it; null: there is none. */
-async function contradiction(
-  journal: Log,
-  lastSeq: number,
-  { claim, counted }: Known,
-): Promise<string | null> {
+async function contradiction(journal: Log, { claim, counted }: Known): Promise<string | null> {
+  const { lastSeq } = await journal.state()
   if (claim.seq > lastSeq) return `it ends at ${lastSeq}, Postgres knows the epoch ${claim.seq}`
   if (counted.seq > lastSeq) return `it ends at ${lastSeq}, Postgres has counted up to ${counted.seq}`
   return (await faultOf(journal, claim)) ?? (await faultOf(journal, counted))
@@ -131,32 +87,24 @@ async function contradiction(
 
 async function examineInbox(inbox: Log, journal: Log, fold: FoldState): Promise<InboxFindings> {
   const { lastSeq } = await inbox.state()
-  const { named, proven, fault, lostBelow } = await weighInbox(inbox, journal, fold)
-  const nothing = { packs: 0, items: 0 }
-  const broken = brokenBatches(fold, isLost({ proven: fault === null ? null : proven, lostBelow }))
-  if (fault === null) return { lastSeq, named, proven, fault, lostBelow, fillers: 0, again: nothing, broken }
-  const above = await packsAbove(inbox, named)
-  let [packs, items] = [0, 0]
-  for await (const pack of ambiguousPacks(inbox, proven, named)) {
-    if (above.has(copyIdOf(pack.packId).toString('base64url'))) continue
-    packs++
-    items += pack.items
+  const evidence = await weighInbox(inbox, journal, fold)
+  const { named, proven, fault } = evidence
+  let [fillers, packs, items] = [0, 0, 0]
+  if (fault !== null) {
+    fillers = Math.max(0, named + 1 - lastSeq)
+    for await (const pack of packsToRepeat(inbox, proven, named)) {
+      packs++
+      items += pack.items
+    }
   }
-  return {
-    lastSeq,
-    named,
-    proven,
-    fault,
-    lostBelow,
-    broken,
-    fillers: Math.max(0, named + 1 - lastSeq),
-    again: { packs, items },
-  }
+  return { ...evidence, fillers, again: { packs, items }, broken: brokenBatches(fold, evidence) }
 }
 
-export interface AmbiguousPack {
+interface AmbiguousPack {
   readonly seq: number
   readonly packId: string
+  /** Of the pack when it is appended once more. */
+  readonly copyId: Buffer
   readonly items: number
   readonly data: Uint8Array
 }
@@ -172,48 +120,45 @@ export async function* ambiguousPacks(
     // What is no pack holds no item: it poisons the shard where it stands, or lies below the horizon.
     if (packId === undefined || itemIds === undefined) continue
     const { seq, data } = message
-    if (itemIds.length > 0) yield { seq, packId, items: itemIds.length, data }
+    if (itemIds.length > 0) yield { seq, packId, copyId: copyIdOf(packId), items: itemIds.length, data }
   }
+}
+
+/** Ambiguous packs of which no earlier run appended a copy above `named`. */
+export async function* packsToRepeat(
+  inbox: Log,
+  proven: number,
+  named: number,
+): AsyncGenerator<AmbiguousPack> {
+  const above = new Set<string | undefined>()
+  for await (const message of inbox.range(named + 1, (await inbox.state()).lastSeq))
+    above.add(packIdOf(message))
+  for await (const pack of ambiguousPacks(inbox, proven, named))
+    if (!above.has(pack.copyId.toString('base64url'))) yield pack
 }
 
 /**
  * The id of a pack that is appended once more: the same in each run, so that a run finds the copies of an earlier one.
  * Not the pack's own, or owners would refuse it as a pack that they have seen.
  */
-export function copyIdOf(packId: string): Buffer {
+function copyIdOf(packId: string): Buffer {
   return createHash('sha256').update(packId).digest().subarray(0, PACK_ID_BYTES)
 }
 
-/** Ids of all packs above `named`. */
-export async function packsAbove(inbox: Log, named: number): Promise<Set<string>> {
-  const { lastSeq } = await inbox.state()
-  const ids = new Set<string>()
-  for await (const message of inbox.range(named + 1, lastSeq)) {
-    const packId = packIdOf(message)
-    if (packId !== undefined) ids.add(packId)
-  }
-  return ids
+/** Whether an item is gone: its message is, and no keep holds it. */
+export function isLost(
+  { seq, index }: Position,
+  { fault, proven, lostBelow }: InboxEvidence,
+  { kept }: FoldState,
+): boolean {
+  return (seq < (lostBelow ?? 0) || (fault !== null && seq > proven)) && !kept.has(seq, index)
 }
 
-/** Whether the message of a position is gone. `proven` null: the inbox ends as it should. */
-export function isLost({
-  proven,
-  lostBelow,
-}: {
-  proven: number | null
-  lostBelow: number | null
-}): (position: Position) => boolean {
-  return ({ seq }) => seq < (lostBelow ?? 0) || seq > (proven ?? Number.POSITIVE_INFINITY)
-}
-
-/** Open batches with a lost item that no keep holds. */
-function brokenBatches(
-  fold: FoldState,
-  lost: (position: Position) => boolean,
-): { batches: number; items: number } {
+/** Open batches with a lost item. */
+function brokenBatches(fold: FoldState, evidence: InboxEvidence): { batches: number; items: number } {
   let [batches, items] = [0, 0]
   for (const { seal } of fold.batches.values()) {
-    const missing = seal.positions.filter((each) => lost(each) && !fold.kept.has(each.seq, each.index))
+    const missing = seal.positions.filter((each) => isLost(each, evidence, fold))
     if (missing.length > 0) batches++
     items += missing.length
   }

@@ -5,7 +5,7 @@ import { PACK_ID_BYTES } from '../../domain/pack-id.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { SnapshotArchive } from '../archive/snapshot-archive.ts'
-import type { Broker, Log } from '../broker.ts'
+import type { Log } from '../broker.ts'
 import { packIdOf } from '../claim/inbox-check.ts'
 import { deadRecord } from '../claim/restoration.ts'
 import { appendEpoch, claimShard } from '../claim/takeover.ts'
@@ -13,9 +13,9 @@ import { batchKey } from '../journal/batch-name.ts'
 import { Journal } from '../journal/journal.ts'
 import type { HighWater, Position } from '../journal/records.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
-import { weighInbox } from './evidence.ts'
-import { ambiguousPacks, copyIdOf, isLost, packsAbove } from './examination.ts'
-import type { Remembered } from './ports.ts'
+import { type InboxEvidence, weighInbox } from './evidence.ts'
+import { ambiguousPacks, isLost, packsToRepeat } from './examination.ts'
+import type { RepairOptions } from './ports.ts'
 
 const APPEND_TIMEOUT_MS = 5_000
 const RETRY_PAUSE_MS = 50
@@ -23,16 +23,7 @@ const FILLERS_AT_ONCE = 256
 /** Positions that one record discards. */
 const DISCARDED_AT_ONCE = 5_000
 
-export interface InboxRepairOptions {
-  readonly broker: Broker
-  readonly shard: number
-  readonly clock: Clock
-  /** UUID of this repair. */
-  readonly boot: string
-  readonly remembered: Pick<Remembered, 'dead'>
-}
-
-interface Owned extends InboxRepairOptions {
+interface Owned extends RepairOptions {
   readonly inbox: Log
   readonly journal: Journal
   readonly state: FoldState
@@ -43,7 +34,7 @@ interface Owned extends InboxRepairOptions {
  * Claims the shard, repairs its inbox when that needs it, and releases it. That nothing below `lostBelow` is left says the journal
  * which is written anew after it: until then every claim stops as before. Rejects with FencedError when a node claims it meanwhile.
  */
-export async function repairInbox(options: InboxRepairOptions): Promise<void> {
+export async function repairInbox(options: RepairOptions): Promise<void> {
   const { broker, shard, clock, boot } = options
   let mark: HighWater | null = null
   const writer = `${boot}-inbox`
@@ -71,13 +62,13 @@ export async function repairInbox(options: InboxRepairOptions): Promise<void> {
   )
   const { epoch, state } = claim
   const owned = { ...options, inbox: broker.inbox(shard), journal, state, epoch }
-  const { named, proven, fault, lostBelow } = await weighInbox(owned.inbox, broker.journal(shard), state)
+  const evidence = await weighInbox(owned.inbox, broker.journal(shard), state)
+  const { named, proven, fault, lostBelow } = evidence
   if (fault !== null) {
     await appendFillers(owned, named)
     await appendAgain(owned, proven, named)
   }
-  if (fault !== null || lostBelow !== null)
-    await giveUpBroken(owned, isLost({ proven: fault === null ? null : proven, lostBelow }))
+  if (fault !== null || lostBelow !== null) await giveUpBroken(owned, evidence)
   if (fault !== null) {
     await discardAmbiguous(owned, proven, named)
     mark = await lastMark(owned)
@@ -107,12 +98,8 @@ async function appendFillers({ inbox, clock, boot, epoch }: Owned, named: number
 }
 
 async function appendAgain({ inbox, clock }: Owned, proven: number, named: number): Promise<void> {
-  const above = await packsAbove(inbox, named)
-  for await (const { packId, data } of ambiguousPacks(inbox, proven, named)) {
-    const copyId = copyIdOf(packId)
-    if (!above.has(copyId.toString('base64url')))
-      await append(inbox, clock, withPackId(data, copyId), `again-${packId}`)
-  }
+  for await (const { packId, copyId, data } of packsToRepeat(inbox, proven, named))
+    await append(inbox, clock, withPackId(data, copyId), `again-${packId}`)
 }
 
 async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string): Promise<void> {
@@ -127,10 +114,11 @@ async function append(inbox: Log, clock: Clock, data: Uint8Array, msgId: string)
 /** What Postgres has as a dead letter lacks only its record; of the others the next owner seals what is left. */
 async function giveUpBroken(
   { state, journal, remembered, clock }: Owned,
-  lost: (position: Position) => boolean,
+  evidence: InboxEvidence,
 ): Promise<void> {
-  const isMissing = (position: Position) => lost(position) && !state.kept.has(position.seq, position.index)
-  const broken = [...state.batches.values()].filter(({ seal }) => seal.positions.some(isMissing))
+  const broken = [...state.batches.values()].filter(({ seal }) =>
+    seal.positions.some((each) => isLost(each, evidence, state)),
+  )
   const names = broken.map(({ groupId, version }) => ({ groupId, version }))
   const dead = new Set((await remembered.dead(names)).map(batchKey))
   await Promise.all(

@@ -1,23 +1,19 @@
 /** Writes a journal anew above every sequence that was ever used (docs/architecture/repair.md, "The journal"). */
 
-import type { Clock } from '../../runtime/clock.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
+import { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
 import type { JournalReading } from '../claim/journal-reading.ts'
-import { readKept } from '../held/kept.ts'
+import { appendBehind } from '../journal/append-behind.ts'
 import { encodeCommit, encodeRecord } from '../journal/codec.ts'
 import { type CommitName, commitName } from '../journal/commit-name.ts'
 import { raiseHorizon } from '../journal/fold.ts'
-import type { JournalRecord } from '../journal/records.ts'
 import { encodeSnapshot, freezeState } from '../journal/snapshot.ts'
-import type { FoldState } from '../journal/state.ts'
-import { type JournalFindings, readWhole } from './examination.ts'
-import { copyJournal, epochOf, isComplete, journalOf } from './journal-copy.ts'
-import type { JournalCopies } from './ports.ts'
+import { type Findings, readWhole } from './examination.ts'
+import { type CompleteCopy, completeCopy, copiedState, copyJournal, movedPlaces } from './journal-copy.ts'
+import type { RepairOptions } from './ports.ts'
 
-const APPEND_TIMEOUT_MS = 2_000
-const RETRY_PAUSE_MS = 50
+const COPY_LOST = 'the broker lost the copy of the journal: run the repair again'
 
 /** What the journal held is neither in it nor in a copy: only a backup helps. */
 export class JournalGoneError extends Error {
@@ -29,21 +25,10 @@ export class DisturbedRepairError extends Error {
   override readonly name = 'DisturbedRepairError'
 }
 
-export interface JournalRepairOptions {
+interface Repairing extends RepairOptions {
   readonly journal: Log
   readonly archive: SnapshotArchive
-  readonly shard: number
-  readonly copies: JournalCopies
-  readonly clock: Clock
-  /** The broker has on disk what it acknowledged so long ago, ms; 0: it always has. */
-  readonly syncLagMs: number
-  /** Nodes may run the shard from now on, while the new journal comes to the disk. */
-  readonly onWhole: () => void
-  /** UUID of this repair. */
-  readonly boot: string
-  readonly findings: JournalFindings
-  /** First message of an inbox of which what stood below is lost; null: nothing is. */
-  readonly lostBelow: number | null
+  readonly findings: Findings
 }
 
 /**
@@ -51,45 +36,44 @@ export interface JournalRepairOptions {
  * removed only when its replacement is on the broker's disk: a power cut could leave neither. So the snapshot of the new journal goes
  * first into the archive; from then on no claim takes the old journal for whole.
  */
-export async function repairJournal(options: JournalRepairOptions): Promise<void> {
-  const { shard, copies, clock, syncLagMs } = options
-  const messages = await copyOf(options)
+export async function repairJournal(given: RepairOptions, findings: Findings): Promise<void> {
+  const { broker, shard, copies, clock, syncLagMs, boot } = given
+  const archive = new SnapshotArchive({ archive: broker.archive(shard), clock, writer: boot })
+  const options = { ...given, journal: broker.journal(shard), archive, findings }
+  const copy = await copyOf(options)
   const first = await firstOf(options)
-  const anew = encodeAnew(options, messages, first)
-  await options.archive.write(anew.name, encodeSnapshot(freezeState(anew.state)), () => false)
-  await untilSynced(options, messages.length)
-  if ((await options.archive.read(anew.name)) === undefined)
+  const anew = { copy, first, at: clock.now() }
+  const name = await lastName(options, anew)
+  const state = await copiedState(copy)
+  const kept = movedPlaces(state.kept, first + 1)
+  const snapshot = encodeSnapshot(freezeState({ ...state, epoch: first, boot, kept }))
+  await archive.write(name, snapshot, () => false)
+  await untilSynced(options, copy)
+  if ((await archive.read(name)) === undefined)
     throw new DisturbedRepairError('the broker lost the snapshot of the new journal: run the repair again')
   await copies.emptyJournal(shard, first)
-  const last = await writeAnew(options, anew.commits, first)
-  options.onWhole()
+  await writeAnew(options, anew)
+  given.onWhole()
   if (syncLagMs > 0) {
     await sleep(clock, syncLagMs)
-    await checkAnew(options, first, last)
+    await checkAnew(options, first, first + copy.commits + 1)
   }
   await copies.remove(shard)
 }
 
 /** Above whatever was ever used: the clock of this process may be behind. */
-async function firstOf({ journal, archive, clock, findings }: JournalRepairOptions): Promise<number> {
+async function firstOf({ journal, archive, clock, findings }: Repairing): Promise<number> {
   const { lastSeq } = await journal.state()
-  const { claim, counted } = findings.known
+  const { claim, counted } = findings.journal.known
   const named = (await archive.list()).map(({ name }) => name.seq)
-  return Math.max(
-    clock.now() * 1_000,
-    lastSeq + 1,
-    claim.seq + 1,
-    counted.seq + 1,
-    ...named.map((seq) => seq + 1),
-  )
+  return Math.max(clock.now() * 1_000, 1 + Math.max(lastSeq, claim.seq, counted.seq, ...named))
 }
 
 /** What the journal is written from. */
-async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Array[]> {
+async function copyOf(options: Repairing): Promise<CompleteCopy> {
   const { shard, copies, findings } = options
-  const old = await copies.load(shard)
-  const complete = old && isComplete(old) ? old : undefined
-  if (findings.truncatedWithoutSnapshot) {
+  const complete = await completeCopy(copies, shard)
+  if (findings.journal.truncatedWithoutSnapshot) {
     if (complete !== undefined) return complete
     throw new JournalGoneError(
       `shard ${shard}: the beginning of the journal is gone and there is no copy of it: restore NATS from a backup`,
@@ -97,29 +81,26 @@ async function copyOf(options: JournalRepairOptions): Promise<readonly Uint8Arra
   }
   const read = await readWhole(options)
   // Emptied by an earlier run, and come back from a power cut as if it had just been made.
-  if (complete !== undefined && epochOf(complete) > read.state.epoch) return complete
+  if (complete !== undefined && (await copiedState(complete)).epoch > read.state.epoch) return complete
   return newCopy(options, read)
 }
 
 /** Rejects with DisturbedRepairError when the copy, or the end of the journal, changed meanwhile. */
-async function untilSynced(options: JournalRepairOptions, copied: number): Promise<void> {
+async function untilSynced(options: Repairing, { length }: CompleteCopy): Promise<void> {
   const { journal, shard, copies, clock, syncLagMs } = options
   if (syncLagMs === 0) return
   const before = (await journal.state()).lastSeq
   await sleep(clock, syncLagMs)
-  const copy = await copies.load(shard)
-  if (copy === undefined || copy.length !== copied || !isComplete(copy))
-    throw new DisturbedRepairError('the broker lost the copy of the journal: run the repair again')
+  const copy = await completeCopy(copies, shard)
+  if (copy?.length !== length) throw new DisturbedRepairError(COPY_LOST)
+  // Rejects when a message cannot be read.
+  for await (const _ of copy.read(0, length));
   if ((await journal.state()).lastSeq !== before)
     throw new DisturbedRepairError('somebody else writes to the journal')
 }
 
 /** A power cut while the repair waited for the disk may have taken the new journal: then its copy stays. */
-async function checkAnew(
-  { journal, shard }: JournalRepairOptions,
-  first: number,
-  last: number,
-): Promise<void> {
+async function checkAnew({ journal, shard }: Repairing, first: number, last: number): Promise<void> {
   const { firstSeq, lastSeq } = await journal.state()
   const isThere = async (seq: number) =>
     // A node that runs the shard by now purges behind a snapshot of its own.
@@ -129,68 +110,58 @@ async function checkAnew(
     throw new DisturbedRepairError(`shard ${shard}: the broker lost the new journal: run the repair again`)
 }
 
-async function newCopy(options: JournalRepairOptions, { state, settled }: JournalReading): Promise<Buffer[]> {
-  const { journal, shard, copies, findings, lostBelow } = options
+async function newCopy(options: Repairing, { state, settled }: JournalReading): Promise<CompleteCopy> {
+  const { journal, shard, copies, findings } = options
+  const lostBelow = findings.inbox?.lostBelow ?? null
   if (lostBelow !== null) raiseHorizon(state, lostBelow)
   const uncounted = settled
-    .filter(({ commit }) => commit.seq > findings.known.counted.seq)
+    .filter(({ commit }) => commit.seq > findings.journal.known.counted.seq)
     .map(({ record }) => record)
-  const messages = copyJournal({ state, kept: await readKept(journal, state), uncounted })
-  await copies.save(shard, messages)
-  return messages
+  await copies.save(shard, copyJournal(journal, state, uncounted))
+  const copy = await completeCopy(copies, shard)
+  if (copy === undefined) throw new DisturbedRepairError(COPY_LOST)
+  return copy
 }
 
 interface NewJournal {
-  /** From `first` on: a claim, what the copy holds, a release. */
-  readonly commits: readonly Buffer[]
-  /** The last commit before the release, and the state behind it. */
-  readonly name: CommitName
-  readonly state: FoldState
+  readonly copy: CompleteCopy
+  /** Its first sequence. */
+  readonly first: number
+  /** Of its commits, Unix ms. */
+  readonly at: number
 }
 
-function encodeAnew(
-  { boot, clock }: JournalRepairOptions,
-  messages: readonly Uint8Array[],
-  first: number,
-): NewJournal {
-  const { commits, state } = journalOf(messages, { epoch: first, boot })
-  const at = clock.now()
-  const encode = (records: JournalRecord[], epoch: number) =>
-    encodeCommit({ boot, epoch, at, highWater: null }, records.map(encodeRecord))
-  const encoded = [encode([{ type: 'epoch' }], 0), ...commits.map((records) => encode(records, first))]
-  const name = commitName(first + encoded.length - 1, encoded.at(-1)!)
-  return { commits: [...encoded, encode([{ type: 'release', batches: [] }], first)], name, state }
+/** Commits of the new journal from number `from` on: a claim, what the copy holds, a release. */
+async function* commitsOf(
+  { boot }: Repairing,
+  { copy, first, at }: NewJournal,
+  from: number,
+): AsyncGenerator<Buffer> {
+  const encode = (epoch: number, records: Uint8Array) =>
+    encodeCommit({ boot, epoch, at, highWater: null }, [records])
+  if (from === 0) yield encode(0, encodeRecord({ type: 'epoch' }))
+  for await (const records of copy.read(Math.max(0, from - 1), copy.commits)) yield encode(first, records)
+  yield encode(first, encodeRecord({ type: 'release', batches: [] }))
 }
 
-/** Answers the sequence of the last one. */
-async function writeAnew(
-  options: JournalRepairOptions,
-  commits: readonly Buffer[],
-  first: number,
-): Promise<number> {
-  for (const [number, data] of commits.entries())
-    await appendAt(options, data, { msgId: idOf(first, number), seq: first + number })
-  return first + commits.length - 1
+/** Of the last commit before the release. */
+async function lastName(options: Repairing, anew: NewJournal): Promise<CommitName> {
+  const { commits } = anew.copy
+  const [last] = await Array.fromAsync(commitsOf(options, anew, commits))
+  return commitName(anew.first + commits, last!)
+}
+
+async function writeAnew(options: Repairing, anew: NewJournal): Promise<void> {
+  const { journal, clock } = options
+  let number = 0
+  for await (const data of commitsOf(options, anew, 0)) {
+    const place = { msgId: idOf(anew.first, number), seq: anew.first + number }
+    if (!(await appendBehind(journal, clock, data, place)))
+      throw new DisturbedRepairError('somebody else writes to the journal')
+    number++
+  }
 }
 
 function idOf(first: number, number: number): string {
   return `${first}:${number}`
-}
-
-async function appendAt(
-  { journal, clock }: JournalRepairOptions,
-  data: Uint8Array,
-  { msgId, seq }: { msgId: string; seq: number },
-): Promise<void> {
-  for (;;) {
-    const answer = await journal.append(data, { msgId, expectLastSeq: seq - 1, timeoutMs: APPEND_TIMEOUT_MS })
-    if (answer.kind === 'stored' && answer.seq === seq) return
-    if (answer.kind === 'full') throw new Error('the journal has no room: raise the max_bytes of its stream')
-    if (answer.kind === 'stored' || answer.kind === 'wrong-sequence') {
-      const last = await journal.last()
-      if (last?.seq === seq && last.msgId === msgId) return
-      throw new DisturbedRepairError('somebody else writes to the journal')
-    }
-    await sleep(clock, RETRY_PAUSE_MS)
-  }
 }

@@ -95,10 +95,11 @@ function heldOf(shard: Reporting): { buffers: Holding[]; customers: Holding[]; t
   const buffers: Holding[] = []
   const ofCustomers = new Map<string, number>()
   let total = 0
-  for (const { bufferUid, customerId, storedBytes } of shard.buffered()) {
-    buffers.push({ id: bufferUid, bytes: storedBytes })
+  for (const { uid, record, storedBytes } of shard.buffered()) {
+    buffers.push({ id: uid, bytes: storedBytes })
     total += storedBytes
-    if (customerId === undefined) continue
+    if (record === undefined) continue
+    const { customerId } = record.buffer
     ofCustomers.set(customerId, (ofCustomers.get(customerId) ?? 0) + storedBytes)
   }
   return { buffers, customers: Array.from(ofCustomers, ([id, bytes]) => ({ id, bytes })), total }

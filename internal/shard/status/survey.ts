@@ -4,9 +4,9 @@
  */
 
 import type { Clock } from '../../runtime/clock.ts'
-import { sleep } from '../../runtime/sleep.ts'
-import type { Broker, Log, LogState } from '../broker.ts'
+import type { Broker, LogState } from '../broker.ts'
 import { appendEpoch, proofSubject } from '../claim/takeover.ts'
+import { appendBehind } from '../journal/append-behind.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../journal/codec.ts'
 import type { Lease } from '../ownership/membership.ts'
 import { FencedError } from '../ports.ts'
@@ -67,9 +67,6 @@ export async function surveyShard(
   return { ...surveyed, owner }
 }
 
-const APPEND_TIMEOUT_MS = 2_000
-const RETRY_PAUSE_MS = 50
-
 /**
  * Makes the owner of a shard let go: a claim of one's own, which fences it, and its release. Who should run the
  * shard by the plan of the nodes claims it next, which may be the same node again. What was being sent may be
@@ -87,23 +84,8 @@ export async function forceRelease(
   const epoch = await appendEpoch(log, { boot, claim: 1, clock, stopped: () => false })
   const header = { boot, epoch, at: clock.now(), highWater: null }
   const data = encodeCommit(header, [encodeRecord({ type: 'release', batches: [] })])
-  await appendNext(log, { data, msgId: `${epoch}:1`, expectLastSeq: epoch }, clock)
+  const isStored = await appendBehind(log, clock, data, { msgId: `${epoch}:1`, seq: epoch + 1 })
+  if (!isStored) throw new FencedError('a node claimed the shard meanwhile')
   publish(proofSubject(shard), Buffer.alloc(0))
   return { epoch }
-}
-
-async function appendNext(
-  log: Log,
-  { data, msgId, expectLastSeq }: { data: Uint8Array; msgId: string; expectLastSeq: number },
-  clock: Clock,
-): Promise<void> {
-  for (;;) {
-    const answer = await log.append(data, { msgId, expectLastSeq, timeoutMs: APPEND_TIMEOUT_MS })
-    if (answer.kind === 'stored') return
-    if (answer.kind === 'wrong-sequence') {
-      if ((await log.last())?.msgId === msgId) return
-      throw new FencedError('a node claimed the shard meanwhile')
-    }
-    await sleep(clock, RETRY_PAUSE_MS)
-  }
 }

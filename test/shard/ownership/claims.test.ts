@@ -46,69 +46,69 @@ describe('who may claim a shard', () => {
     })
   })
 
-  const owner = () => claims.ownerOf(SHARD)
+  const mayClaim = () => claims.mayClaim(SHARD)
 
   it('is anybody while its journal is empty, or ends in a release', async () => {
     last = undefined
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
     last = commitBy(OWNER, { type: 'release', batches: [] })
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 
   it('is anybody when its owner is this boot, is over, or holds no lease', async () => {
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     last = commitBy(OWN)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
     last = commitBy(OWNER)
     over.add(OWNER)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
     over.clear()
     gone.add(OWNER)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 
   it('is anybody once the lease of its owner has not listed it for a TTL', async () => {
     listed.set(OWNER, [SHARD + 1])
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(TTL_MS - 1)
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(1)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 
   it('is nobody else for another TTL when its owner has listed it again', async () => {
     listed.set(OWNER, [])
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(TTL_MS - 1)
     listed.set(OWNER, [SHARD])
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     listed.set(OWNER, [])
     clock.advance(1)
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(TTL_MS)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 
   it('counts the TTL of each owner by itself', async () => {
     listed.set(OWNER, []).set(OTHER, [])
-    expect(await owner()).to.equal(OWNER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(TTL_MS)
     last = commitBy(OTHER)
-    expect(await owner()).to.equal(OTHER)
+    expect(await mayClaim()).to.equal(false)
     clock.advance(TTL_MS)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 
-  it('is whoever lists it where the last commit cannot be read, and anybody a TTL after that', async () => {
+  it('is anybody a TTL after a lease listed it when its last commit cannot be read', async () => {
     last = Buffer.from([255])
     listed.set(OTHER, [SHARD])
-    expect(await owner()).to.equal(OTHER)
+    expect(await mayClaim()).to.equal(false)
     listed.clear()
-    expect(await owner()).to.equal('unknown')
+    expect(await mayClaim()).to.equal(false)
     // The own lease says only what this node wants.
     listed.set(OWN, [SHARD])
     clock.advance(TTL_MS)
-    expect(await owner()).to.equal(null)
+    expect(await mayClaim()).to.equal(true)
   })
 })
 

@@ -1,4 +1,4 @@
-import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
+import type { RepairOptions } from '../../../internal/shard/repair/ports.ts'
 
 export class Interruption extends Error {}
 

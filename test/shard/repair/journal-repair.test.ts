@@ -2,13 +2,13 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Clock } from '../../../internal/runtime/clock.ts'
-import { SnapshotArchive } from '../../../internal/shard/archive/snapshot-archive.ts'
 import { endSubject, partSubject } from '../../../internal/shard/archive/snapshot-subjects.ts'
 import type { Archive } from '../../../internal/shard/broker.ts'
 import { encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
 import { type CommitName, NO_COMMIT } from '../../../internal/shard/journal/commit-name.ts'
 import type { JournalRecord } from '../../../internal/shard/journal/records.ts'
 import { DisturbedRepairError, repairJournal } from '../../../internal/shard/repair/journal-repair.ts'
+import type { JournalCopies, RepairOptions } from '../../../internal/shard/repair/ports.ts'
 import { BOOT, commitOf, FIRST, seal } from '../journal-records.ts'
 import { memoryArchive } from '../memory-archive.ts'
 import { memoryLog } from '../memory-log.ts'
@@ -62,32 +62,39 @@ describe('the repair of a journal', () => {
       },
     }
     const known = { claim: NO_COMMIT, counted: NO_COMMIT }
-    return repairJournal({
-      journal: memoryLog(() => journal),
-      archive: new SnapshotArchive({ archive, clock, writer: 'a' }),
-      shard: 0,
-      copies: {
-        load: async () => copy?.slice(),
-        save: async (_, messages) => {
-          steps.push('save')
-          copy = messages
-        },
-        remove: async () => {
-          steps.push('remove')
-          copy = undefined
-        },
-        emptyJournal: async (_, seq) => {
-          steps.push('empty')
-          journal = new Stream({ windowMs: 0, firstSeq: seq })
-        },
+    const copies: JournalCopies = {
+      async load() {
+        const messages = copy
+        if (!messages) return undefined
+        async function* read(from: number, to: number) {
+          yield* messages!.slice(from, to)
+        }
+        return { length: messages.length, read }
       },
+      save: async (_, messages) => {
+        steps.push('save')
+        copy = await Array.fromAsync(messages)
+      },
+      remove: async () => {
+        steps.push('remove')
+        copy = undefined
+      },
+      emptyJournal: async (_, seq) => {
+        steps.push('empty')
+        journal = new Stream({ windowMs: 0, firstSeq: seq })
+      },
+    }
+    const options = {
+      broker: { journal: () => memoryLog(() => journal), archive: () => archive },
+      shard: 0,
+      copies,
       clock,
       syncLagMs: LAG_MS,
       onWhole: () => steps.push('whole'),
       boot: BOOT,
-      findings: { lastSeq: FIRST + 1, known, fault: 'lost', truncatedWithoutSnapshot: false, copied: false },
-      lostBelow: null,
-    })
+    } as unknown as RepairOptions
+    const found = { known, fault: 'lost', truncatedWithoutSnapshot: false, copied: false }
+    return repairJournal(options, { shard: 0, journal: found, inbox: null })
   }
 
   it('removes what it replaces only once the replacement is on disk', async () => {

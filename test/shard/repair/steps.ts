@@ -1,5 +1,4 @@
-import type { JournalCopies } from '../../../internal/shard/repair/ports.ts'
-import type { RepairOptions } from '../../../internal/shard/repair/repair.ts'
+import type { JournalCopies, RepairOptions } from '../../../internal/shard/repair/ports.ts'
 
 const SYNC_LAG_MS = 600_000
 
