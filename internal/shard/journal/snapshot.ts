@@ -8,7 +8,7 @@
 import { atOnce } from '../../runtime/in-turns.ts'
 import { batchKey } from './batch-name.ts'
 import { ByteReader, ByteWriter, CorruptBytesError } from './bytes.ts'
-import { decodePositions, decodeRecord, encodePositions, encodeRecord } from './codec.ts'
+import { decodeRecord, encodeRecord, positions } from './codec.ts'
 import type { KeptAt } from './kept-places.ts'
 import type { Position, SeenRecord } from './records.ts'
 import { SeenPacks } from './seen-packs.ts'
@@ -56,7 +56,7 @@ export function* encodeSnapshot(state: FrozenState): Generator<Buffer, void> {
     out.integer(state.epoch)
     out.text(state.boot ?? '')
   })
-  yield* list(state.finished.sorted(), encodePositions)
+  yield* list(state.finished.sorted(), positions.write)
   yield* list(state.kept.sorted(), encodeKept)
   yield* list(state.batches, encodeBatches, ({ seal }) => seal.positions.length)
   yield* list(state.drops, encodeDrops)
@@ -93,7 +93,7 @@ function* list<T>(
 }
 
 function encodeKept(out: ByteWriter, kept: readonly [Position, KeptAt][]): void {
-  encodePositions(
+  positions.write(
     out,
     kept.map(([position]) => position),
   )
@@ -165,19 +165,19 @@ export function* decodeSnapshot(bytes: Uint8Array): Generator<undefined, FoldSta
 
 /** A slice, as the others below: answers how many entries it had. */
 function decodeFinished(input: ByteReader, state: FoldState): number {
-  const positions = decodePositions(input)
-  for (const { seq, index } of positions) state.finished.add(seq, index)
-  return positions.length
+  const places = positions.read(input)
+  for (const { seq, index } of places) state.finished.add(seq, index)
+  return places.length
 }
 
 function decodeKept(input: ByteReader, state: FoldState): number {
-  const positions = decodePositions(input)
+  const places = positions.read(input)
   let commit = 0
-  for (const { seq, index } of positions) {
+  for (const { seq, index } of places) {
     commit += input.difference()
     state.kept.set(seq, index, { commit, ordinal: input.integer() })
   }
-  return positions.length
+  return places.length
 }
 
 function decodeBatches(input: ByteReader, state: FoldState): number {
