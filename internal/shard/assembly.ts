@@ -20,7 +20,6 @@ import { type ClaimedLogs, claimLogs } from './claimed-logs.ts'
 import { Duplicates } from './held/duplicates.ts'
 import { Groups } from './held/groups.ts'
 import { LiveItems } from './held/live.ts'
-import { PackMemory } from './held/pack-memory.ts'
 import { PayloadCache } from './held/payload-cache.ts'
 import { DeletedBufferReports } from './housekeeping/deleted-buffers.ts'
 import { Housekeeping } from './housekeeping/housekeeping.ts'
@@ -77,8 +76,7 @@ function joinHeld(options: ShardOptions, events: ShardEvents, { claim, journal }
   const groups = new Groups({ policies, clock, onProblem: events.onProblem })
   const onDropped = (dropped: number) => telemetry.dropped({ shard, duplicates: dropped })
   const duplicates = new Duplicates({ broker, journal, state: claim.state, live, onDropped })
-  const packs = new PackMemory(claim.state.seen)
-  return { payloads, live, groups, duplicates, packs }
+  return { payloads, live, groups, duplicates, packs: claim.state.seen.copy() }
 }
 
 /** What acts on them: batches, attempts, dead letters, counters. */

@@ -14,10 +14,10 @@ import { type Duplicates, PackVerdict } from '../held/duplicates.ts'
 import type { Groups } from '../held/groups.ts'
 import type { LiveItem, LiveItems, OpenGroup } from '../held/live.ts'
 import type { NotedItem } from '../held/noted-items.ts'
-import type { PackMemory } from '../held/pack-memory.ts'
 import { CachedMessage, type PayloadCache } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import type { Position } from '../journal/records.ts'
+import type { SeenPacks } from '../journal/seen-packs.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
 import type { Restoration } from './restoration.ts'
 
@@ -33,7 +33,7 @@ export interface IntakeOptions {
   readonly clock: Clock
   readonly state: FoldState
   readonly replay: ReplayState
-  readonly packs: PackMemory
+  readonly packs: SeenPacks
   readonly payloads: PayloadCache
   readonly live: LiveItems
   readonly groups: Groups

@@ -4,9 +4,9 @@ import type { Log } from '../broker.ts'
 import type { Intake } from '../claim/intake.ts'
 import type { Duplicates } from '../held/duplicates.ts'
 import type { LiveItems } from '../held/live.ts'
-import type { PackMemory } from '../held/pack-memory.ts'
 import type { ReplayState } from '../held/replay.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { SeenPacks } from '../journal/seen-packs.ts'
 import type { FoldState } from '../journal/state.ts'
 import { AllowedPurges } from './allowed-purges.ts'
 import type { HousekeepingLimits } from './limits.ts'
@@ -19,7 +19,7 @@ export interface InboxOptions {
   readonly state: FoldState
   readonly replay: Readonly<ReplayState>
   readonly intake: Pick<Intake, 'bytesRead'>
-  readonly packs: Pick<PackMemory, 'news'>
+  readonly packs: Pick<SeenPacks, 'news'>
   readonly live: LiveItems
   readonly duplicates: Duplicates
   readonly stopped: () => boolean

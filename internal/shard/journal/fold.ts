@@ -15,7 +15,6 @@ import type {
   KeepRecord,
   Position,
   SealRecord,
-  SeenRecord,
 } from './records.ts'
 import { type FoldState, isOver, type OpenBatch } from './state.ts'
 
@@ -74,7 +73,7 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
     case 'horizon':
       return raiseHorizon(state, record.seq)
     case 'seen':
-      return applySeen(state, record)
+      return state.seen.apply(record)
   }
 }
 
@@ -151,13 +150,6 @@ function applyKeep(state: FoldState, record: KeepRecord, commit: number): boolea
     applied = true
   })
   return applied
-}
-
-function applySeen({ seen }: FoldState, { upTo, writers }: SeenRecord): boolean {
-  if (upTo <= seen.upTo) return false
-  seen.upTo = upTo
-  for (const name of writers) seen.note(name)
-  return true
 }
 
 /** Invariant: the times of the drops ascend in their order. */

@@ -11,7 +11,6 @@ import { ByteReader, ByteWriter, CorruptBytesError } from './bytes.ts'
 import { decodeRecord, encodeRecord, positions } from './codec.ts'
 import type { KeptAt } from './kept-places.ts'
 import type { Position, SeenRecord } from './records.ts'
-import { SeenPacks } from './seen-packs.ts'
 import { type Drop, emptyState, type FoldState, type OpenBatch } from './state.ts'
 
 const VERSION = 3
@@ -30,8 +29,7 @@ export interface FrozenState
 
 /** Takes a few ms at most: positions are shared with the state until it changes them. */
 export function freezeState(state: FoldState): FrozenState {
-  const { horizon, highWater, epoch, boot, seen } = state
-  const writers = [...seen.entries()].map(([writer, number]) => ({ writer, number }))
+  const { horizon, highWater, epoch, boot } = state
   return {
     horizon,
     highWater,
@@ -42,7 +40,7 @@ export function freezeState(state: FoldState): FrozenState {
     batches: Array.from(state.batches.values(), (batch) => ({ ...batch })),
     drops: [...state.drops.values()],
     released: [...state.released],
-    seen: { type: 'seen', upTo: seen.upTo, writers },
+    seen: state.seen.record(),
   }
 }
 
@@ -156,10 +154,7 @@ export function* decodeSnapshot(bytes: Uint8Array): Generator<undefined, FoldSta
     while (decode(input, state) > 0) yield
   const seen = decodeRecord(input)
   if (seen.type !== 'seen') throw new CorruptBytesError('snapshot without its seen packs')
-  state.seen = new SeenPacks(
-    seen.upTo,
-    seen.writers.map(({ writer, number }) => [writer, number]),
-  )
+  state.seen.apply(seen)
   return state
 }
 
