@@ -104,11 +104,15 @@ const RECORDS: { readonly [Type in RecordType]: Members<Omit<RecordOf<Type>, 'ty
   seen: { upTo: integer, writers: list(struct<PackName>({ writer: text, number: integer })) },
 }
 
-/** In the order of their codes. */
-const CODECS = Object.entries(RECORDS).map(([type, members]) =>
-  struct({ type: constant(type), ...members } as Members<JournalRecord>),
-)
-const CODES = new Map(Object.keys(RECORDS).map((type, code) => [type, code]))
+const TYPES = Object.keys(RECORDS) as RecordType[]
+const CODES = new Map(TYPES.map((type, code) => [type, code]))
+/** By code. */
+const CODECS: readonly Codec<JournalRecord>[] = TYPES.map(codecOf)
+
+/** Of the record without its code. */
+export function codecOf<Type extends RecordType>(type: Type): Codec<RecordOf<Type>> {
+  return struct({ type: constant(type), ...RECORDS[type] } as unknown as Members<RecordOf<Type>>)
+}
 
 export function encodeRecord(record: JournalRecord): Buffer {
   const out = new ByteWriter(record.type === 'keep' ? 4096 : 160)
@@ -125,11 +129,13 @@ export function decodeRecord(input: ByteReader): JournalRecord {
   return codec.read(input)
 }
 
+export const highWater = struct<HighWater>({ seq: integer, packId: text })
+
 const commitHeader = struct<Omit<Commit, 'records'>>({
   boot: uuid,
   epoch: integer,
   at: integer,
-  highWater: optional(struct<HighWater>({ seq: integer, packId: text })),
+  highWater: optional(highWater),
 })
 
 /** Records as `encodeRecord` wrote them. */
@@ -146,8 +152,8 @@ export function decodeCommit(data: Uint8Array): Commit {
   const input = new ByteReader(data)
   const version = input.byte()
   if (version !== VERSION) throw new CorruptBytesError(`journal commit of version ${version}`)
-  const { boot, epoch, at, highWater } = commitHeader.read(input)
+  const header = commitHeader.read(input)
   const records: JournalRecord[] = []
   while (!input.done) records.push(decodeRecord(input))
-  return { boot, epoch, at, highWater, records }
+  return { ...header, records }
 }

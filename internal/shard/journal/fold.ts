@@ -90,10 +90,13 @@ function applySeal(state: FoldState, seal: SealRecord, seq: number): boolean {
   for (const position of seal.positions) {
     if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
   }
-  const batch: OpenBatch = { ...name, seal, attempt: 1, nextAt: 0 }
-  state.batches.set(batchKey(name), batch)
-  for (const { seq: at, index } of seal.positions) state.sealed.set(at, index, batch)
+  addBatch(state, { ...name, seal, attempt: 1, nextAt: 0 })
   return true
+}
+
+export function addBatch(state: FoldState, batch: OpenBatch): void {
+  state.batches.set(batchKey(batch), batch)
+  for (const { seq, index } of batch.seal.positions) state.sealed.set(seq, index, batch)
 }
 
 function removeBatch(state: FoldState, name: BatchName): OpenBatch | undefined {
