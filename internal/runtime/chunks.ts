@@ -167,7 +167,11 @@ export class Chunks<V> {
 
   /** Takes a moment for a million entries: the chunks are shared until either map changes them. */
   copy(): Chunks<V> {
-    const copy = new Chunks<V>()
+    return this.shareWith(new Chunks<V>())
+  }
+
+  /** Makes an empty map a copy of this one, and answers it. */
+  shareWith<Copy extends Chunks<V>>(copy: Copy): Copy {
     copy.#chunks = this.#chunks.slice()
     copy.#size = this.#size
     this.#owner = {}

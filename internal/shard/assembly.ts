@@ -18,7 +18,6 @@ import { Duplicates } from './held/duplicates.ts'
 import { Groups } from './held/groups.ts'
 import { LiveItems } from './held/live.ts'
 import type { NotedItem } from './held/noted-items.ts'
-import { PackMemory } from './held/pack-memory.ts'
 import { PayloadCache } from './held/payload-cache.ts'
 import { DeletedBufferReports } from './housekeeping/deleted-buffers.ts'
 import { Housekeeping } from './housekeeping/housekeeping.ts'
@@ -96,8 +95,7 @@ function joinHeld(owner: Owner) {
   const groups = new Groups(owner)
   const onDropped = () => telemetry.dropped({ shard, duplicates: 1 })
   const duplicates = new Duplicates({ ...owner, live, onDropped })
-  const packs = new PackMemory(owner.state.seen)
-  return { payloads, live, groups, duplicates, packs }
+  return { payloads, live, groups, duplicates, packs: owner.state.seen.copy() }
 }
 
 /** What acts on them: batches, attempts, dead letters, counters. */

@@ -449,10 +449,7 @@ export const UNIT_MUTANTS: readonly UnitMutant[] = [
     file: 'shard/repair/journal-repair.ts',
     edits: [
       ['  await copies.emptyJournal(shard, first)\n', ''],
-      [
-        '  await archive.write(',
-        '  await copies.emptyJournal(shard, first)\n  await archive.write(',
-      ],
+      ['  await archive.write(', '  await copies.emptyJournal(shard, first)\n  await archive.write('],
     ],
   },
   {

@@ -13,10 +13,10 @@ import type { LogMessage, LogState } from '../broker.ts'
 import { PackVerdict } from '../held/duplicates.ts'
 import type { LiveItem, OpenGroup } from '../held/live.ts'
 import type { NotedItem } from '../held/noted-items.ts'
-import type { PackMemory } from '../held/pack-memory.ts'
 import { CachedMessage } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
 import type { Position } from '../journal/records.ts'
+import type { SeenPacks } from '../journal/seen-packs.ts'
 import { type FoldState, isOver } from '../journal/state.ts'
 import type { Restoration } from './restoration.ts'
 
@@ -33,7 +33,7 @@ type Shared = 'clock' | 'payloads' | 'live' | 'groups' | 'duplicates'
 export interface IntakeOptions extends Pick<BatchesOwner, Shared> {
   readonly state: FoldState
   readonly replay: ReplayState
-  readonly packs: PackMemory
+  readonly packs: SeenPacks
   readonly batches: Batches
   readonly restoration: Restoration
   /** The inbox at the claim. */

@@ -3,7 +3,7 @@ import type { SnapshotArchive } from '../archive/snapshot-archive.ts'
 import type { BatchesOwner } from '../batches/owner.ts'
 import type { Log } from '../broker.ts'
 import type { Intake } from '../claim/intake.ts'
-import type { PackMemory } from '../held/pack-memory.ts'
+import type { SeenPacks } from '../journal/seen-packs.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { HousekeepingLimits } from './limits.ts'
 
@@ -16,6 +16,6 @@ export interface HousekeepingOwner extends Pick<BatchesOwner, Shared> {
   readonly journalLog: Log
   readonly state: FoldState
   readonly intake: Intake
-  readonly packs: PackMemory
+  readonly packs: SeenPacks
   readonly stopped: () => boolean
 }

@@ -12,10 +12,6 @@ export class ByteWriter {
     this.#buffer = Buffer.allocUnsafe(size)
   }
 
-  get length(): number {
-    return this.#length
-  }
-
   #reserve(size: number): void {
     if (this.#length + size <= this.#buffer.length) return
     const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#length + size))
@@ -34,8 +30,9 @@ export class ByteWriter {
     this.#reserve(8)
     let rest = value
     while (rest >= 0x80) {
-      this.#buffer[this.#length++] = (rest % 0x80) | 0x80
-      rest = Math.floor(rest / 0x80)
+      const next = Math.floor(rest / 0x80)
+      this.#buffer[this.#length++] = (rest - next * 0x80) | 0x80
+      rest = next
     }
     this.#buffer[this.#length++] = rest
   }
@@ -88,15 +85,10 @@ export class CorruptBytesError extends Error {
 
 export class ByteReader {
   readonly #buffer: Buffer
-  #at: number
+  #at = 0
 
-  constructor(bytes: Uint8Array, at = 0) {
+  constructor(bytes: Uint8Array) {
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#at = at
-  }
-
-  get offset(): number {
-    return this.#at
   }
 
   get done(): boolean {
@@ -112,15 +104,18 @@ export class ByteReader {
 
   integer(): number {
     let value = 0
-    let scale = 1
-    for (let length = 0; length < 8; length++) {
+    // Bit operations are faster, and exact below 2^31.
+    for (let bits = 0; bits < 28; bits += 7) {
+      const next = this.byte()
+      value |= (next & 0x7f) << bits
+      if (next < 0x80) return value
+    }
+    for (let scale = 2 ** 28; scale < 2 ** 56; scale *= 0x80) {
       const next = this.byte()
       value += (next & 0x7f) * scale
-      if (next < 0x80) {
-        if (!Number.isSafeInteger(value)) break
-        return value
-      }
-      scale *= 0x80
+      if (next >= 0x80) continue
+      if (Number.isSafeInteger(value)) return value
+      break
     }
     throw new CorruptBytesError(`integer too long at byte ${this.#at}`)
   }
@@ -131,16 +126,10 @@ export class ByteReader {
   }
 
   /** A view on the bytes, not a copy. */
-  bytes(size: number): Buffer {
-    const end = this.#at + size
-    if (end > this.#buffer.length) throw new CorruptBytesError(`wants ${size} bytes at ${this.#at}`)
-    const view = this.#buffer.subarray(this.#at, end)
-    this.#at = end
-    return view
-  }
-
   block(): Buffer {
-    return this.bytes(this.integer())
+    const size = this.integer()
+    const begin = this.#pass(size)
+    return this.#buffer.subarray(begin, begin + size)
   }
 
   text(): string {
@@ -148,10 +137,19 @@ export class ByteReader {
   }
 
   token(): string {
-    return this.bytes(16).toString('base64url')
+    const begin = this.#pass(16)
+    return this.#buffer.toString('base64url', begin, begin + 16)
   }
 
   uuid(): string {
-    return readUuid(this.bytes(16), 0)
+    return readUuid(this.#buffer, this.#pass(16))
+  }
+
+  /** Answers where the bytes begin. */
+  #pass(size: number): number {
+    const begin = this.#at
+    if (begin + size > this.#buffer.length) throw new CorruptBytesError(`wants ${size} bytes at ${begin}`)
+    this.#at = begin + size
+    return begin
   }
 }

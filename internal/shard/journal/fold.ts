@@ -15,7 +15,6 @@ import type {
   KeepRecord,
   Position,
   SealRecord,
-  SeenRecord,
 } from './records.ts'
 import { type FoldState, isOver, type OpenBatch } from './state.ts'
 
@@ -74,7 +73,7 @@ function applyRecord(state: FoldState, record: JournalRecord, seq: number, commi
     case 'horizon':
       return raiseHorizon(state, record.seq)
     case 'seen':
-      return applySeen(state, record)
+      return state.seen.apply(record)
   }
 }
 
@@ -91,10 +90,13 @@ function applySeal(state: FoldState, seal: SealRecord, seq: number): boolean {
   for (const position of seal.positions) {
     if (isOver(state, position) || state.sealed.has(position.seq, position.index)) return false
   }
-  const batch: OpenBatch = { ...name, seal, attempt: 1, nextAt: 0 }
-  state.batches.set(batchKey(name), batch)
-  for (const { seq: at, index } of seal.positions) state.sealed.set(at, index, batch)
+  addBatch(state, { ...name, seal, attempt: 1, nextAt: 0 })
   return true
+}
+
+export function addBatch(state: FoldState, batch: OpenBatch): void {
+  state.batches.set(batchKey(batch), batch)
+  for (const { seq, index } of batch.seal.positions) state.sealed.set(seq, index, batch)
 }
 
 function removeBatch(state: FoldState, name: BatchName): OpenBatch | undefined {
@@ -151,13 +153,6 @@ function applyKeep(state: FoldState, record: KeepRecord, commit: number): boolea
     applied = true
   })
   return applied
-}
-
-function applySeen({ seen }: FoldState, { upTo, writers }: SeenRecord): boolean {
-  if (upTo <= seen.upTo) return false
-  seen.upTo = upTo
-  for (const name of writers) seen.note(name)
-  return true
 }
 
 /** Invariant: the times of the drops ascend in their order. */

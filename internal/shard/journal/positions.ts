@@ -44,51 +44,31 @@ export class PositionSet {
   }
 }
 
-export class PositionMap<T extends object> {
-  #entries = new Chunks<T>()
-
-  get size(): number {
-    return this.#entries.size
-  }
-
+export class PositionMap<T extends object> extends Chunks<T> {
   get lowestSeq(): number | undefined {
-    return this.#entries.first?.[0]
+    return this.first?.[0]
   }
 
   /** 0 when it is empty. */
   get highestSeq(): number {
-    return this.#entries.last?.[0] ?? 0
-  }
-
-  get(seq: number, index: number): T | undefined {
-    return this.#entries.get(seq, index)
+    return this.last?.[0] ?? 0
   }
 
   has(seq: number, index: number): boolean {
     return this.get(seq, index) !== undefined
   }
 
-  set(seq: number, index: number, value: T): void {
-    this.#entries.set(seq, index, value)
+  override copy(): PositionMap<T> {
+    return this.shareWith(new PositionMap<T>())
   }
 
-  delete(seq: number, index: number): boolean {
-    return this.#entries.delete(seq, index)
-  }
-
-  copy(): PositionMap<T> {
-    const copy = new PositionMap<T>()
-    copy.#entries = this.#entries.copy()
-    return copy
-  }
-
-  /** In ascending order; of now, as `Chunks.entries`. */
+  /** In ascending order; of now, as `entries`. */
   *sorted(): Generator<[Position, T]> {
-    for (const [seq, index, value] of this.#entries.entries()) yield [{ seq, index }, value]
+    for (const [seq, index, value] of this.entries()) yield [{ seq, index }, value]
   }
 
   /** As `sorted`. */
   *values(): Generator<T> {
-    for (const [, , value] of this.#entries.entries()) yield value
+    for (const [, , value] of this.entries()) yield value
   }
 }

@@ -26,7 +26,7 @@ export interface EpochRecord {
 /** The owner lets go; these batches are still in flight until `deadline`. */
 export interface ReleaseRecord {
   type: 'release'
-  batches: (BatchName & { deadline: number })[]
+  batches: readonly (BatchName & { deadline: number })[]
 }
 
 export interface SealRecord {

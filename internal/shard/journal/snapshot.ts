@@ -6,32 +6,39 @@
  * an empty one.
  */
 import { atOnce } from '../../runtime/in-turns.ts'
-import { batchKey } from './batch-name.ts'
 import { ByteReader, ByteWriter, CorruptBytesError } from './bytes.ts'
-import { decodePositions, decodeRecord, encodePositions, encodeRecord } from './codec.ts'
+import { codecOf, highWater, positions } from './codec.ts'
+import { addBatch } from './fold.ts'
 import type { KeptAt } from './kept-places.ts'
 import type { Position, SeenRecord } from './records.ts'
-import { SeenPacks } from './seen-packs.ts'
+import { slicesOf } from './slices.ts'
 import { type Drop, emptyState, type FoldState, type OpenBatch } from './state.ts'
+import { type Codec, integer, list, optional, struct, text, uuid } from './struct.ts'
 
-const VERSION = 3
+const VERSION = 4
 
 /** Entries of a slice: positions, kept items, items of batches, drops. One batch with more goes alone. */
 const SLICE = 2_500
 
+type Head = Pick<FoldState, 'horizon' | 'highWater' | 'epoch' | 'boot'>
+
+interface Released {
+  /** As `batchKey`. */
+  readonly key: string
+  readonly deadline: number
+}
+
 /** A state as it was: what happens to the state afterwards does not change it. */
-export interface FrozenState
-  extends Pick<FoldState, 'horizon' | 'highWater' | 'epoch' | 'boot' | 'finished' | 'kept'> {
+export interface FrozenState extends Head, Pick<FoldState, 'finished' | 'kept'> {
   readonly batches: readonly OpenBatch[]
   readonly drops: readonly Drop[]
-  readonly released: readonly (readonly [key: string, deadline: number])[]
+  readonly released: readonly Released[]
   readonly seen: SeenRecord
 }
 
 /** Takes a few ms at most: positions are shared with the state until it changes them. */
 export function freezeState(state: FoldState): FrozenState {
-  const { horizon, highWater, epoch, boot, seen } = state
-  const writers = [...seen.entries()].map(([writer, number]) => ({ writer, number }))
+  const { horizon, highWater, epoch, boot } = state
   return {
     horizon,
     highWater,
@@ -41,104 +48,87 @@ export function freezeState(state: FoldState): FrozenState {
     kept: state.kept.copy(),
     batches: Array.from(state.batches.values(), (batch) => ({ ...batch })),
     drops: [...state.drops.values()],
-    released: [...state.released],
-    seen: { type: 'seen', upTo: seen.upTo, writers },
+    released: Array.from(state.released, ([key, deadline]) => ({ key, deadline })),
+    seen: state.seen.record(),
   }
 }
+
+const head = struct<Head>({
+  horizon: integer,
+  highWater: optional(highWater),
+  epoch: integer,
+  boot: optional(uuid),
+})
+
+const keptPlaces: Codec<readonly [Position, KeptAt][]> = {
+  write(out, kept) {
+    positions.write(
+      out,
+      kept.map(([position]) => position),
+    )
+    let previous = 0
+    for (const [, { commit, ordinal }] of kept) {
+      out.difference(commit - previous)
+      out.integer(ordinal)
+      previous = commit
+    }
+  },
+  read(input) {
+    let commit = 0
+    return positions.read(input).map((position) => {
+      commit += input.difference()
+      return [position, { commit, ordinal: input.integer() }]
+    })
+  },
+}
+
+const batches = list(
+  struct<Omit<OpenBatch, 'groupId'>>({
+    version: integer,
+    attempt: integer,
+    nextAt: integer,
+    seal: codecOf('seal'),
+  }),
+)
+
+const drops = list(
+  struct<Drop>({ seq: integer, index: integer, itemId: uuid, originalItemId: uuid, at: integer }),
+)
+
+const released = list(struct<Released>({ key: text, deadline: integer }))
+
+const seen = codecOf('seen')
 
 /** The slices joined are the snapshot. */
 export function* encodeSnapshot(state: FrozenState): Generator<Buffer, void> {
-  yield written((out) => {
-    out.byte(VERSION)
-    out.integer(state.horizon)
-    out.integer(state.highWater?.seq ?? 0)
-    out.text(state.highWater?.packId ?? '')
-    out.integer(state.epoch)
-    out.text(state.boot ?? '')
-  })
-  yield* list(state.finished.sorted(), encodePositions)
-  yield* list(state.kept.sorted(), encodeKept)
-  yield* list(state.batches, encodeBatches, ({ seal }) => seal.positions.length)
-  yield* list(state.drops, encodeDrops)
-  yield* list(state.released, encodeReleased)
-  // A record of its own kind, as if it had just been written.
-  yield encodeRecord(state.seen)
+  yield Buffer.of(VERSION)
+  yield written(head, state)
+  yield* slices(positions, state.finished.sorted())
+  yield* slices(keptPlaces, state.kept.sorted())
+  yield* slices(batches, state.batches, ({ seal }) => seal.positions.length)
+  yield* slices(drops, state.drops)
+  yield* slices(released, state.released)
+  yield written(seen, state.seen)
 }
 
-function written(write: (out: ByteWriter) => void): Buffer {
+function written<T>(codec: Codec<T>, value: T): Buffer {
   const out = new ByteWriter(16 * 1024)
-  write(out)
+  codec.write(out, value)
   return out.view()
 }
 
-/** `encode` begins with the length of a slice. */
-function* list<T>(
+function* slices<T>(
+  codec: Codec<readonly T[]>,
   entries: Iterable<T>,
-  encode: (out: ByteWriter, slice: readonly T[]) => void,
-  weightOf: (entry: T) => number = () => 1,
+  weightOf?: (entry: T) => number,
 ): Generator<Buffer, void> {
-  let slice: T[] = []
-  let weight = 0
-  for (const entry of entries) {
-    if (weight > 0 && weight + weightOf(entry) > SLICE) {
-      yield written((out) => encode(out, slice))
-      slice = []
-      weight = 0
-    }
-    slice.push(entry)
-    weight += weightOf(entry)
-  }
-  if (slice.length > 0) yield written((out) => encode(out, slice))
-  yield written((out) => encode(out, []))
-}
-
-function encodeKept(out: ByteWriter, kept: readonly [Position, KeptAt][]): void {
-  encodePositions(
-    out,
-    kept.map(([position]) => position),
-  )
-  let previous = 0
-  for (const [, { commit, ordinal }] of kept) {
-    out.difference(commit - previous)
-    out.integer(ordinal)
-    previous = commit
-  }
-}
-
-function encodeBatches(out: ByteWriter, batches: readonly OpenBatch[]): void {
-  out.integer(batches.length)
-  for (const batch of batches) {
-    out.integer(batch.version)
-    out.integer(batch.attempt)
-    out.integer(batch.nextAt)
-    out.bytes(encodeRecord(batch.seal))
-  }
-}
-
-function encodeDrops(out: ByteWriter, drops: readonly Drop[]): void {
-  out.integer(drops.length)
-  for (const drop of drops) {
-    out.integer(drop.seq)
-    out.integer(drop.index)
-    out.uuid(drop.itemId)
-    out.uuid(drop.originalItemId)
-    out.integer(drop.at)
-  }
-}
-
-function encodeReleased(out: ByteWriter, released: FrozenState['released']): void {
-  out.integer(released.length)
-  for (const [key, deadline] of released) {
-    out.text(key)
-    out.integer(deadline)
-  }
+  for (const slice of slicesOf(entries, SLICE, weightOf)) yield written(codec, slice)
+  yield written(codec, [])
 }
 
 /** As `encodeSnapshot`, in this turn. */
 export function writeSnapshot(state: FoldState): Buffer {
-  const slices: Buffer[] = []
-  atOnce(encodeSnapshot(freezeState(state)), (slice) => slices.push(slice))
-  return Buffer.concat(slices)
+  return Buffer.concat([...encodeSnapshot(freezeState(state))])
 }
 
 /** Each yield ends a slice. @throws CorruptBytesError */
@@ -146,73 +136,29 @@ export function* decodeSnapshot(bytes: Uint8Array): Generator<undefined, FoldSta
   const input = new ByteReader(bytes)
   const version = input.byte()
   if (version !== VERSION) throw new CorruptBytesError(`snapshot of version ${version}`)
-  const state = emptyState()
-  state.horizon = input.integer()
-  const highWater = { seq: input.integer(), packId: input.text() }
-  state.highWater = highWater.seq > 0 ? highWater : null
-  state.epoch = input.integer()
-  state.boot = input.text() || null
-  for (const decode of [decodeFinished, decodeKept, decodeBatches, decodeDrops, decodeReleased])
-    while (decode(input, state) > 0) yield
-  const seen = decodeRecord(input)
-  if (seen.type !== 'seen') throw new CorruptBytesError('snapshot without its seen packs')
-  state.seen = new SeenPacks(
-    seen.upTo,
-    seen.writers.map(({ writer, number }) => [writer, number]),
-  )
+  const state = Object.assign(emptyState(), head.read(input))
+  yield* each(positions, input, ({ seq, index }) => state.finished.add(seq, index))
+  yield* each(keptPlaces, input, ([{ seq, index }, at]) => state.kept.set(seq, index, at))
+  yield* each(batches, input, (batch) => addBatch(state, { groupId: batch.seal.groupId, ...batch }))
+  yield* each(drops, input, (drop) => {
+    state.drops.set(drop.itemId, drop)
+    state.newestDropAt = Math.max(state.newestDropAt, drop.at)
+  })
+  yield* each(released, input, ({ key, deadline }) => state.released.set(key, deadline))
+  state.seen.apply(seen.read(input))
   return state
 }
 
-/** A slice, as the others below: answers how many entries it had. */
-function decodeFinished(input: ByteReader, state: FoldState): number {
-  const positions = decodePositions(input)
-  for (const { seq, index } of positions) state.finished.add(seq, index)
-  return positions.length
-}
-
-function decodeKept(input: ByteReader, state: FoldState): number {
-  const positions = decodePositions(input)
-  let commit = 0
-  for (const { seq, index } of positions) {
-    commit += input.difference()
-    state.kept.set(seq, index, { commit, ordinal: input.integer() })
+/** What `slices` wrote. */
+function* each<T>(
+  codec: Codec<readonly T[]>,
+  input: ByteReader,
+  take: (entry: T) => void,
+): Generator<undefined, void> {
+  for (let slice = codec.read(input); slice.length > 0; slice = codec.read(input)) {
+    for (const entry of slice) take(entry)
+    yield
   }
-  return positions.length
-}
-
-function decodeBatches(input: ByteReader, state: FoldState): number {
-  const count = input.integer()
-  for (let left = count; left > 0; left--) {
-    const [version, attempt, nextAt] = [input.integer(), input.integer(), input.integer()]
-    const seal = decodeRecord(input)
-    if (seal.type !== 'seal') throw new CorruptBytesError('snapshot batch without its seal')
-    const batch: OpenBatch = { groupId: seal.groupId, version, seal, attempt, nextAt }
-    state.batches.set(batchKey(batch), batch)
-    for (const { seq, index } of seal.positions) state.sealed.set(seq, index, batch)
-  }
-  return count
-}
-
-function decodeDrops(input: ByteReader, state: FoldState): number {
-  const count = input.integer()
-  for (let left = count; left > 0; left--) {
-    const drop = {
-      seq: input.integer(),
-      index: input.integer(),
-      itemId: input.uuid(),
-      originalItemId: input.uuid(),
-      at: input.integer(),
-    }
-    state.drops.set(drop.itemId, drop)
-    state.newestDropAt = Math.max(state.newestDropAt, drop.at)
-  }
-  return count
-}
-
-function decodeReleased(input: ByteReader, state: FoldState): number {
-  const count = input.integer()
-  for (let left = count; left > 0; left--) state.released.set(input.text(), input.integer())
-  return count
 }
 
 /** As `decodeSnapshot`, in this turn. @throws CorruptBytesError */

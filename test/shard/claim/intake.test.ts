@@ -9,7 +9,6 @@ import { Duplicates } from '../../../internal/shard/held/duplicates.ts'
 import { Groups } from '../../../internal/shard/held/groups.ts'
 import { LiveItems } from '../../../internal/shard/held/live.ts'
 import type { NotedItem } from '../../../internal/shard/held/noted-items.ts'
-import { PackMemory } from '../../../internal/shard/held/pack-memory.ts'
 import { CachedMessage, PayloadCache } from '../../../internal/shard/held/payload-cache.ts'
 import { replayOf } from '../../../internal/shard/held/replay.ts'
 import { applyCommit } from '../../../internal/shard/journal/fold.ts'
@@ -104,7 +103,7 @@ function owner(state: FoldState, lastSeq: number, kept: readonly NotedItem[] = [
     clock,
     state,
     replay: { ...replayOf(state), until: lastSeq },
-    packs: new PackMemory(state.seen),
+    packs: state.seen.copy(),
     payloads,
     live,
     groups: new Groups({ policies, clock, onProblem: () => {} }),
@@ -130,11 +129,11 @@ function owner(state: FoldState, lastSeq: number, kept: readonly NotedItem[] = [
 
 describe('the intake of an owner', () => {
   it('leaves items of a refused pack in the batch that they are sealed in', () => {
-    const state = { ...emptyState(), seen: new SeenPacks(0, [], 2) }
+    const state = { ...emptyState(), seen: new SeenPacks(2) }
     const [a, b, c] = [writer(1), writer(2), writer(3)]
     const [repeated, other] = [b.next(), c.next()]
     // Of three writers its last owner forgets the one that wrote first, and the journal the one that was noted first.
-    const before = new PackMemory(state.seen)
+    const before = state.seen.copy()
     const admits = (seq: number, id: Buffer) => before.admits(seq, id.toString('base64url'))
     for (const [n, id] of [a.next(), repeated, a.next()].entries()) admits(1 + n, id)
     const seen = before.news(4)!

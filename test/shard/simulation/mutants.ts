@@ -127,8 +127,8 @@ export const MUTANTS: readonly SimulationMutant[] = [
     name: 'seen-packs',
     rule: 'a pack that the broker stored again is refused',
     breaks: /^two keys/,
-    file: 'shard/held/pack-memory.ts',
-    edits: [['return !known || seq <= this.#seen.upTo', 'return true']],
+    file: 'shard/journal/seen-packs.ts',
+    edits: [['return !known || seq <= this.#upTo', 'return true']],
   },
   {
     name: 'seen-before-horizon',
