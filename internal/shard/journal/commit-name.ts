@@ -2,7 +2,7 @@
  * Names of commits. After a loss another commit may stand at the same sequence, so a name outside of the journal tells which one
  * is meant.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export interface CommitName {
   readonly seq: number
@@ -15,8 +15,7 @@ export const NO_COMMIT: CommitName = { seq: 0, identity: null }
 export function commitName(seq: number, data: Uint8Array): CommitName {
   const at = Buffer.alloc(8)
   at.writeBigUInt64BE(BigInt(seq))
-  const identity = createHash('sha256').update(at).update(data).digest('hex').slice(0, 32)
-  return { seq, identity }
+  return { seq, identity: hash('sha256', Buffer.concat([at, data]), 'hex').slice(0, 32) }
 }
 
 export function isSameCommit(a: CommitName, b: CommitName): boolean {

@@ -121,18 +121,9 @@ export type JournalRecord =
 
 /** How many positions it goes through, about. */
 export function weightOf(record: JournalRecord): number {
-  switch (record.type) {
-    case 'seal':
-    case 'discard':
-      return record.positions.length
-    case 'done':
-    case 'dead':
-      return record.fact.items
-    case 'keep':
-      return record.items.length
-    default:
-      return 1
-  }
+  if ('positions' in record) return record.positions.length
+  if ('items' in record) return record.items.length
+  return 'fact' in record ? record.fact.items : 1
 }
 
 /** A message of the journal before it has a sequence. */
