@@ -43,16 +43,13 @@ export class BodyConflictError extends Error {
   override readonly name = 'BodyConflictError'
 }
 
-export interface DeadBatch {
+export interface DeadBatch extends BatchName {
   dlqId: string
   bufferUid: string
   customerId: string
   projectId: string
   bufferId: string
-  groupId: string
   groupKey: string
-  /** Sequence of the sealing commit. */
-  version: number
   reason: DlqReason
   lastError: string
   lastStatusCode: number

@@ -127,7 +127,8 @@ export class Batches {
         this.#guard(this.#deadLetter(this.#sealedOf(group, effect.batch), effect.reason))
         break
       case 'discard':
-        this.#discard(group, effect.items, effect.batch)
+        if (effect.batch) this.settlement.discardBatch(this.#sealedOf(group, effect.batch))
+        else this.settlement.discardItems(group, effect.items)
         break
       case 'wake':
         this.#wakes.arm(group, effect.at)
@@ -210,11 +211,6 @@ export class Batches {
     this.#options.journal.write(record, () =>
       this.step(group, { kind: 'attempt-recorded', at: this.#options.clock.now(), batch }),
     )
-  }
-
-  #discard(group: OpenGroup, items: readonly LiveItem[], batch: Batch<LiveItem> | undefined): void {
-    if (batch) this.settlement.discardBatch(this.#sealedOf(group, batch))
-    else this.settlement.discardItems(group, items)
   }
 
   #over({ group, batch }: SealedBatch): void {

@@ -4,7 +4,7 @@
  * purge is true whoever sends it, because it follows a committed record.
  */
 import { messageOf } from '../../runtime/thrown.ts'
-import type { KnownSnapshot } from '../claim/journal-reading.ts'
+import type { JournalReading } from '../claim/journal-reading.ts'
 import { JournalClosedError } from '../journal/journal.ts'
 import { Carrying } from './carrying.ts'
 import { Cut } from './cut.ts'
@@ -19,11 +19,7 @@ const TOLD_EVERY_MS = 30_000
 export type HousekeepingOptions = Omit<HousekeepingOwner, 'stopped'>
 
 /** The journal as the claim found it. */
-export interface FoundJournal {
-  readonly snapshot: KnownSnapshot | null
-  /** Bytes of the commits behind it. */
-  readonly bytesBehind: number
-}
+export type FoundJournal = Pick<JournalReading, 'snapshot' | 'bytesBehind'>
 
 export class Housekeeping {
   readonly #inbox: InboxKeeper

@@ -118,7 +118,7 @@ async function ownerOf(
   const logs = { inboxLog: stored, journalLog: stored }
   const archive = new SnapshotArchive({ archive: memoryArchive(), clock: QUICK, writer: 'a' })
   const bytes = await archive.write(SNAPSHOT, encodeSnapshot(freezeState(state)), () => false)
-  const found: FoundJournal = { snapshot: { name: SNAPSHOT, bytes }, bytesBehind: 0 }
+  const found: FoundJournal = { snapshot: { name: SNAPSHOT, bytes, claim: 0 }, bytesBehind: 0 }
   const options = { ...none, ...logs, ...parts, archive, clock, limits, journal, state, projector }
   await journal.look()
   const housekeeping = new Housekeeping(options as unknown as HousekeepingOptions, found)
