@@ -71,7 +71,6 @@ function openJournal(
     ...options,
     ...own,
     log,
-    lastSeq: own.epoch,
     claimAgain: () => appendEpoch(log, { ...options, claim: `${claim}-again`, stopped: events.ended }),
     onCommit: (event) => {
       events.onCommit()

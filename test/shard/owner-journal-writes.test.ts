@@ -66,7 +66,6 @@ describe('the journal writes of an owner', () => {
       boot,
       writer: `${boot}-1`,
       epoch,
-      lastSeq: epoch,
       state: () => state,
       highWater: () => null,
       claimAgain: async () => Number.NaN,

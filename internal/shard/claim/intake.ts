@@ -11,7 +11,7 @@ import type { Batches } from '../batches/batches.ts'
 import type { BatchesOwner } from '../batches/owner.ts'
 import type { LogMessage, LogState } from '../broker.ts'
 import { PackVerdict } from '../held/duplicates.ts'
-import type { LiveItem, OpenGroup } from '../held/live.ts'
+import type { LiveItem } from '../held/live.ts'
 import type { NotedItem } from '../held/noted-items.ts'
 import { CachedMessage } from '../held/payload-cache.ts'
 import type { ReplayState } from '../held/replay.ts'
@@ -24,6 +24,8 @@ import type { Restoration } from './restoration.ts'
 const VERDICT_AGE_MS = 60_000
 /** Items that get their places in one turn of the event loop, some ms. All of a pack do, and kept ones between them. */
 const ITEMS_A_TURN = 2_500
+
+const NO_IDS = [null, null] as const
 
 /** What of an item tells its place. */
 type Placed = Pick<ItemView, keyof ItemView & keyof NotedItem>
@@ -179,9 +181,9 @@ export class Intake {
     if (replaying && this.#isKnown(position, message, view, verdict)) return
     const batch = replaying ? state.sealed.get(position.seq, position.index) : undefined
     const token = view.groupToken
-    const given = view.explicit ? { itemId: view.itemId, messageId: view.messageId } : null
-    if (given !== null && !batch) {
-      const { itemId, messageId } = given
+    // Of most items nobody asks for these, and each is a text of its own.
+    const [itemId, messageId] = view.explicit ? [view.itemId, view.messageId] : NO_IDS
+    if (itemId !== null && !batch) {
       // The same item at a second place, as after a repair: the next owner must not find it there without its original.
       if (duplicates.isDropping(itemId)) {
         duplicates.refuse(position, itemId)
@@ -196,7 +198,18 @@ export class Intake {
     const group = groups.get(token) ?? groups.open(token, view.bufferUid, replaying)
     // It was stored before now, also where the clock of the broker is ahead of this one.
     const now = clock.now()
-    const item = newItem(position, Math.min(at, now), message, view, group, given)
+    const item: LiveItem = {
+      seq: position.seq,
+      index: position.index,
+      at: Math.min(at, now),
+      bytes: view.payloadBytes,
+      message,
+      offset: view.offset,
+      size: view.end - view.offset,
+      group,
+      messageId,
+      itemId,
+    }
     live.add(item)
     duplicates.add(item)
     if (batch) restoration.member(batch, item)
@@ -222,26 +235,4 @@ function verdictFor({ packId, replySubject }: PackHeader, at: number, now: numbe
 
 function isBelow(position: Position, seq: number, index: number): boolean {
   return position.seq < seq || (position.seq === seq && position.index < index)
-}
-
-function newItem(
-  { seq, index }: Position,
-  at: number,
-  message: CachedMessage,
-  view: Placed,
-  group: OpenGroup,
-  given: { itemId: string; messageId: string } | null,
-): LiveItem {
-  return {
-    seq,
-    index,
-    at,
-    bytes: view.payloadBytes,
-    message,
-    offset: view.offset,
-    size: view.end - view.offset,
-    group,
-    messageId: given?.messageId ?? null,
-    itemId: given?.itemId ?? null,
-  }
 }

@@ -12,7 +12,7 @@ import type { StoredCommit } from '../journal/fold.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { KeptAt } from '../journal/kept-places.ts'
 import { proven } from '../journal/proven.ts'
-import type { Position } from '../journal/records.ts'
+import { keptItems, type Position } from '../journal/records.ts'
 import type { FoldState } from '../journal/state.ts'
 import { lostMessages } from '../lost-tail.ts'
 import { messageAt } from '../message-at.ts'
@@ -93,10 +93,9 @@ export class Notes {
    * items were noted.
    */
   take({ seq, commit }: StoredCommit, data: Uint8Array, { kept }: FoldState): number {
-    const keep = commit.records.find((record) => record.type === 'keep')
     const message = new CachedMessage('journal', seq)
     let noted = 0
-    keep?.items.forEach(({ position, at, item }, ordinal) => {
+    keptItems(commit).forEach(({ position, at, item }, ordinal) => {
       const named = kept.get(position.seq, position.index)
       if (named?.commit !== seq || named.ordinal !== ordinal) return
       const view = readItem(data, item.byteOffset - data.byteOffset)

@@ -2,11 +2,14 @@
  * Carries the oldest kept items forward in the journal (docs/architecture/protocol.md, "Housekeeping"): a journal is cut behind the oldest
  * commit that still holds one. Whole commits go, so that the cut behind them gives back what carrying took.
  */
+
 import type { LogState } from '../broker.ts'
-import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem } from '../held/live.ts'
+import { decodeCommit } from '../journal/codec.ts'
+import { keptItems } from '../journal/records.ts'
+import { slicesOf } from '../journal/slices.ts'
 import type { Cut } from './cut.ts'
-import { CROWDED_RATIO, keepBytesOf, keepLive, slices } from './keeping.ts'
+import { CROWDED_RATIO, keepBytesOf, keepLive } from './keeping.ts'
 import { isCrowded } from './limits.ts'
 import type { HousekeepingOwner } from './owner.ts'
 
@@ -39,7 +42,7 @@ export class Carrying {
     while (state.kept.oldestCommit < limit && !stopped()) {
       const load = await this.#load(limit, most)
       if (journal.left('carrying') < load.bytes) return
-      for (const chunk of slices([...load.copies.keys()], most))
+      for (const chunk of slicesOf(load.copies.keys(), most, ({ size }) => size))
         await keepLive(chunk, load.copies, live, (record, kept) => journal.carry(record, kept))
     }
   }
@@ -68,10 +71,10 @@ export class Carrying {
     const { payloads, live, state } = this.#options
     const data = await payloads.read('journal', commit, () => state.kept.holds(commit))
     const load: Load = { copies: new Map(), bytes: 0 }
-    for (const { position, offset } of data ? keptPlaces(data) : []) {
+    for (const { position, item: bytes } of data ? keptItems(decodeCommit(data)) : []) {
       const item = live.get(position)
       if (item?.message.source !== 'journal' || item.message.seq !== commit) continue
-      load.copies.set(item, Buffer.from(data!.subarray(offset, offset + item.size)))
+      load.copies.set(item, Buffer.from(bytes))
       load.bytes += item.size
     }
     return load

@@ -2,12 +2,14 @@
  * Keeps live items of the inbox in the journal, payload and all, group by group (docs/architecture/protocol.md,
  * "Housekeeping"): what lags holds the horizon.
  */
+
 import { sleep } from '../../runtime/sleep.ts'
-import { keptPlaces } from '../held/kept.ts'
 import type { LiveItem, LiveItems } from '../held/live.ts'
 import { CachedMessage } from '../held/payload-cache.ts'
+import { decodeCommit } from '../journal/codec.ts'
 import type { Committed } from '../journal/journal.ts'
-import type { KeepRecord } from '../journal/records.ts'
+import { type KeepRecord, keptItems } from '../journal/records.ts'
+import { slicesOf } from '../journal/slices.ts'
 import type { InboxKeeper } from './inbox.ts'
 import { nearlyFull } from './limits.ts'
 import type { HousekeepingOwner } from './owner.ts'
@@ -71,7 +73,7 @@ export class Keeping {
   async #keep(items: Iterable<LiveItem>, most: number): Promise<void> {
     const { stopped, clock } = this.#options
     let slab = new Slab()
-    for (const part of slices(items, KEEP_BYTES)) {
+    for (const part of slicesOf(items, KEEP_BYTES, ({ size }) => size)) {
       if (stopped()) return
       await this.#copyInto(slab, part)
       // What was in memory was copied in this turn.
@@ -85,7 +87,7 @@ export class Keeping {
 
   async #keepSlab(slab: Slab, most: number): Promise<void> {
     const { stopped, journal, live } = this.#options
-    for (const chunk of slices(slab.items(), most)) {
+    for (const chunk of slicesOf(slab.items(), most, ({ size }) => size)) {
       if (stopped() || journal.isFull) return
       await keepLive(chunk, slab.copies, live, (record, kept) => journal.commit(record, kept))
     }
@@ -130,22 +132,6 @@ function* lagging(inInbox: Iterable<LiveItem>, until: number, space: number): Ge
   }
 }
 
-/** In order, of at most so many encoded bytes; one larger item goes alone. */
-export function* slices(items: Iterable<LiveItem>, most: number): Generator<LiveItem[]> {
-  let slice: LiveItem[] = []
-  let bytes = 0
-  for (const item of items) {
-    if (slice.length > 0 && bytes + item.size > most) {
-      yield slice
-      slice = []
-      bytes = 0
-    }
-    slice.push(item)
-    bytes += item.size
-  }
-  if (slice.length > 0) yield slice
-}
-
 /** Those that are live still get one keep record, and stand in its commit then. */
 export async function keepLive(
   chunk: readonly LiveItem[],
@@ -171,8 +157,8 @@ function keepOf(items: readonly LiveItem[], copies: ReadonlyMap<LiveItem, Buffer
 /** Its bytes are not held in memory: what is kept has waited for long, and is read again when it is due. */
 function moveTo(commit: number, data: Buffer, items: readonly LiveItem[], live: LiveItems): void {
   const message = new CachedMessage('journal', commit)
-  keptPlaces(data).forEach(({ offset }, ordinal) => {
+  keptItems(decodeCommit(data)).forEach(({ item: bytes }, ordinal) => {
     const item = items[ordinal]!
-    if (live.get(item) === item) live.move(item, message, offset)
+    if (live.get(item) === item) live.move(item, message, bytes.byteOffset - data.byteOffset)
   })
 }

@@ -66,9 +66,8 @@ export interface JournalOptions {
   readonly boot: string
   /** In front of message ids: no other claim or process has it. Behind a loss two claims may have one epoch. */
   readonly writer: string
+  /** The sequence of the claim: the first commit expects it. */
   readonly epoch: number
-  /** The sequence that the next commit expects: the claim's. */
-  readonly lastSeq: number
   /** What commits are applied to. */
   readonly state: () => FoldState
   /** The last message of the inbox that the owner has read: no commit names a position above it. */
@@ -110,7 +109,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     this.#options = options
-    this.#lastSeq = options.lastSeq
+    this.#lastSeq = options.epoch
   }
 
   /** Sequence of the last own commit. */

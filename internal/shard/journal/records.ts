@@ -138,6 +138,11 @@ export interface Commit {
   readonly records: readonly JournalRecord[]
 }
 
+/** Of the commit, by their ordinals. It has one keep at most. */
+export function keptItems({ records }: Pick<Commit, 'records'>): readonly KeptItem[] {
+  return records.find((record) => record.type === 'keep')?.items ?? []
+}
+
 /** Journal commits are at most this long, but for one record that alone is longer. */
 export const MAX_COMMIT_BYTES = 512 * 1024
 /** They go through so many positions at most, but for one record that alone has more: a commit is applied in one turn of the event loop. */

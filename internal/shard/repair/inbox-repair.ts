@@ -50,7 +50,6 @@ export async function repairInbox(options: RepairOptions): Promise<void> {
         boot,
         writer,
         epoch,
-        lastSeq: epoch,
         state,
         highWater: () => mark,
         claimAgain: () => appendEpoch(broker.journal(shard), { ...asked, claim: 2 }),

@@ -11,7 +11,8 @@ import { PART_BYTES } from '../archive/snapshot-archive.ts'
 import type { Log } from '../broker.ts'
 import { decodeCommit, encodeRecord } from '../journal/codec.ts'
 import { KeptPlaces } from '../journal/kept-places.ts'
-import type { KeptItem, SettledRecord } from '../journal/records.ts'
+import { type KeptItem, keptItems, type SettledRecord } from '../journal/records.ts'
+import { slicesOf } from '../journal/slices.ts'
 import { readSnapshot, writeSnapshot } from '../journal/snapshot.ts'
 import type { FoldState } from '../journal/state.ts'
 import type { JournalCopies, JournalCopy } from './ports.ts'
@@ -48,9 +49,9 @@ export async function* copyJournal(
   }
   if (places.size < state.kept.size)
     throw new Error(`the journal holds ${places.size} of ${state.kept.size} kept items`)
-  for (let at = 0; at < uncounted.length; at += SETTLED_AT_ONCE) {
+  for (const records of slicesOf(uncounted, SETTLED_AT_ONCE)) {
     commits++
-    yield Buffer.concat(uncounted.slice(at, at + SETTLED_AT_ONCE).map(encodeRecord))
+    yield Buffer.concat(records.map(encodeRecord))
   }
   const snapshot = writeSnapshot({ ...state, kept: places })
   for (let at = 0; at < snapshot.length; at += PART_BYTES) yield snapshot.subarray(at, at + PART_BYTES)
@@ -62,12 +63,11 @@ export async function* copyJournal(
 async function keptIn(journal: Log, commit: number, { kept }: FoldState): Promise<KeptItem[]> {
   const message = await journal.get(commit)
   if (!message) throw new Error(`journal commit ${commit} holds kept items and is gone`)
-  const keep = decodeCommit(message.data).records.find((record) => record.type === 'keep')
   const isNamed = ({ position: { seq, index } }: KeptItem, ordinal: number) => {
     const named = kept.get(seq, index)
     return named?.commit === commit && named.ordinal === ordinal
   }
-  return keep?.items.filter(isNamed) ?? []
+  return keptItems(decodeCommit(message.data)).filter(isNamed)
 }
 
 /** undefined: there is none that was finished. */

@@ -55,7 +55,6 @@ function heldJournal(state: FoldState) {
     boot: BOOT,
     writer: 'w',
     epoch: EPOCH,
-    lastSeq: EPOCH,
     state: () => state,
     highWater: () => null,
     claimAgain: async () => Number.NaN,

@@ -84,7 +84,6 @@ async function ownerOf(
     boot: BOOT,
     writer: 'w',
     epoch: CLAIM,
-    lastSeq: CLAIM,
     state: () => state,
     highWater: () => null,
     claimAgain: async () => Number.NaN,

@@ -41,7 +41,6 @@ async function snapshotAmongSeals() {
     boot: BOOT,
     writer: 'w',
     epoch: FIRST,
-    lastSeq: FIRST,
     state: () => state,
     highWater: () => null,
     claimAgain: async () => Number.NaN,

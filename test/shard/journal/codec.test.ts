@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { keptPlaces } from '../../../internal/shard/held/kept.ts'
 import { CorruptBytesError } from '../../../internal/shard/journal/bytes.ts'
 import { decodeCommit, encodeCommit, encodeRecord } from '../../../internal/shard/journal/codec.ts'
-import type { JournalRecord, SealRecord } from '../../../internal/shard/journal/records.ts'
+import { type JournalRecord, keptItems, type SealRecord } from '../../../internal/shard/journal/records.ts'
 import { BOOT, commitOf, everyRecord, FIRST, groupId, seal, settled, uuid } from '../journal-records.ts'
 
 /** The same value whether bytes came as Buffer or Uint8Array. */
@@ -106,12 +105,10 @@ describe('journal codec', () => {
       encodeRecord({ type: 'horizon', seq: FIRST }),
       encodeRecord({ type: 'keep', items }),
     ])
-    const places = keptPlaces(data)
-    expect(places.map(({ position }) => position.index)).to.deep.equal([5, 6])
-    expect(places.map(({ offset }) => data.subarray(offset, offset + 6).toString())).to.deep.equal([
-      'item-5',
-      'item-6',
-    ])
+    const kept = keptItems(decodeCommit(data))
+    expect(kept.map(({ position }) => position.index)).to.deep.equal([5, 6])
+    const offsets = kept.map(({ item }) => item.byteOffset - data.byteOffset)
+    expect(offsets.map((at) => data.subarray(at, at + 6).toString())).to.deep.equal(['item-5', 'item-6'])
   })
 
   it('reads a seal that holds nothing of the commit: its batch may stay open for days', () => {

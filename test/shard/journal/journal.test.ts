@@ -46,7 +46,6 @@ describe('journal', () => {
       boot: randomUUID(),
       writer: 'w',
       epoch: EPOCH,
-      lastSeq: EPOCH,
       state: () => state,
       highWater: () => null,
       claimAgain: async () => Number.NaN,
