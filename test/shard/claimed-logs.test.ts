@@ -41,16 +41,16 @@ describe('an owner that claims its logs', () => {
       memoryLog(() => inbox),
       memoryArchive(),
     ]
-    async function* range(from: number, to: number) {
-      const found = await Array.fromAsync(inboxLog.range(from, to))
+    const get = async (seq: number) => {
+      const found = await inboxLog.get(seq)
       await onAnswer()
-      yield* found
+      return found
     }
     const options = {
       shard: 0,
       broker: {
         journal: () => journalLog,
-        inbox: () => ({ ...inboxLog, range }),
+        inbox: () => ({ ...inboxLog, get }),
         archive: () => archive,
         onReconnect: (listener: () => void) => {
           reconnects.push(listener)

@@ -79,7 +79,8 @@ async function faultOf(
   const first = lostBelow(head, state)
   if (first !== null) return `the inbox begins at ${first}, and what stood below was not over`
   if (mark === null || mark.seq < head.firstSeq) return null
-  const message = await messageAt(inbox, mark.seq)
+  // Each claim asks this, and a range takes a consumer of the broker.
+  const message = (await inbox.get(mark.seq)) ?? (await messageAt(inbox, mark.seq))
   const isThere = message ? packIdOf(message) === mark.packId : mark.seq < state.horizon
   return isThere ? null : `the inbox has another message, or none, at ${mark.seq}, where an owner saw one`
 }

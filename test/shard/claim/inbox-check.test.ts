@@ -57,6 +57,7 @@ describe('an inbox of which an owner saw a message', () => {
       asked.push('look')
       return { firstSeq, lastSeq: lastSeq - (behind.shift() ?? 0), messages: 1, bytes: 0, maxBytes: 0 }
     },
+    get: async (seq: number) => messages.find((message) => message.seq === seq),
     async *range(from: number, to: number) {
       yield* messages.filter(({ seq }) => seq >= from && seq <= to)
     },
