@@ -144,7 +144,7 @@ export const problemMeanings: Readonly<Record<'shards' | 'leases', Readonly<Reco
     'the shard is quarantined': 'The shard failed. It is claimed again after a pause.',
     'the shard was fenced': 'Another node has claimed the shard.',
     'the shard stands still':
-      'The journal takes no commits, or was not seen again for 5 s after a reconnect.',
+      'The journal takes no commits, or was not seen again for 5 s after a reconnect. Or the inbox may have lost its end, and is too full to tell.',
     'a hand-over failed': 'The next owner takes over as after a crash.',
     'the owner of a shard cannot be read': 'It is not claimed before the broker tells its owner.',
     'reading the inbox': 'The reader of the inbox failed and begins anew.',

@@ -9,13 +9,13 @@ const TOLD_EVERY_MS = 30_000
 export class Refusals {
   readonly #clock: Clock
   readonly #tell: (error: Error) => void
-  readonly #what: string
+  readonly #prefix: string
   #tellAt: number
 
-  constructor(clock: Clock, tell: (error: Error) => void, what = 'the journal does not take a commit') {
+  constructor(clock: Clock, tell: (error: Error) => void, prefix = 'the journal does not take a commit') {
     this.#clock = clock
     this.#tell = tell
-    this.#what = what
+    this.#prefix = prefix
     this.#tellAt = clock.monotonic() + TOLD_AFTER_MS
   }
 
@@ -25,6 +25,6 @@ export class Refusals {
     if (now < this.#tellAt) return
     this.#tellAt = now + TOLD_EVERY_MS
     const why = answer.kind === 'unknown' ? answer.error : answer.kind
-    this.#tell(new Error(`${this.#what}: ${why}`))
+    this.#tell(new Error(`${this.#prefix}: ${why}`))
   }
 }
