@@ -30,7 +30,7 @@ export class CachedMessage {
   }
 }
 
-/** A message that must be stored is gone, by a fresh answer, and the owner's claim is proven behind that: the broker lost it. */
+/** A message that must be stored is gone: a server has a later one, and a proof followed, so the broker lost it. */
 export class MissingMessageError extends Error {
   override readonly name = 'MissingMessageError'
 }
